@@ -8,12 +8,12 @@ import type { Random } from "../base/random.ts";
 import type { LogLine } from "../base/recent_log.ts";
 import type { Catalog, TableEntry } from "../catalog/mod.ts";
 import type { BlobStore, Job, JobList, Store, TableDefinition } from "../storage/mod.ts";
-import type { Activity } from "./activity.ts";
-import type { AuditLog } from "./audit_log.ts";
+import type { AuditLog } from "./administer/audit_log.ts";
 import type { LivePlan } from "./engine.ts";
 import type { RestoreStatement } from "./parse/ast.ts";
+import type { Activity } from "./request/activity.ts";
+import type { WriteGates } from "./request/write_gates.ts";
 import type { SpillSpace } from "./spill/mod.ts";
-import type { WriteGates } from "./write_gates.ts";
 
 /** Bounds of requests and statements; 0 is off where it says so. */
 export interface SqlLimits {

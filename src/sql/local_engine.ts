@@ -7,11 +7,8 @@ import { type Condition, DatabaseError } from "../base/errors.ts";
 import { collectAfterTurn } from "../base/garbage.ts";
 import { DEFAULT_NAMESPACE } from "../catalog/mod.ts";
 import type { DataType, Value } from "../types/mod.ts";
-import { type Activity, areJobs, type RunningRequest, shownSql } from "./activity.ts";
-import { AnswerChannel } from "./answer_stream.ts";
-import { atStatement, failureFrom } from "./at_statement.ts";
 import { StatementBinding } from "./bind/binding.ts";
-import { hasFaultyLiteral, readLiterals } from "./bind/untyped_literals.ts";
+import { hasFaultyLiteral, readLiterals } from "./bind/expression/untyped_literals.ts";
 import type {
   LivePlan,
   LiveRequest,
@@ -22,26 +19,29 @@ import type {
 } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { newLedger, type RequestLedger } from "./execute/request_ledger.ts";
-import { atCell } from "./faulty_cell.ts";
-import { type AnswerRecorder, IdempotentRequests } from "./idempotency.ts";
 import { planLiveQuery } from "./live_planner.ts";
 import { isQueryNode } from "./node_kinds.ts";
-import { parseLimitsOf, requireNoGap, typedParameters } from "./parameters.ts";
 import type { Statement } from "./parse/ast.ts";
 import type { SlotLiteral } from "./parse/normalize.ts";
 import { parseNormalized, parseStatements } from "./parse/parser.ts";
 import { type CacheKey, literalValues, PlanCache } from "./plan_cache.ts";
 import { authorize, boundFor, type Prepared, prepare } from "./prepared.ts";
-import type { QueryStat } from "./query_stats.ts";
-import { textOfKey } from "./query_text.ts";
 import { dmlWorldOf, statisticsOf } from "./relation_source.ts";
-import { RequestRunner } from "./request.ts";
+import { type Activity, areJobs, type RunningRequest, shownSql } from "./request/activity.ts";
+import { AnswerChannel } from "./request/answer_stream.ts";
+import { atStatement, failureFrom } from "./request/at_statement.ts";
+import { atCell } from "./request/faulty_cell.ts";
+import { type AnswerRecorder, IdempotentRequests } from "./request/idempotency.ts";
+import { parseLimitsOf, requireNoGap, typedParameters } from "./request/parameters.ts";
+import type { QueryStat } from "./request/query_stats.ts";
+import { textOfKey } from "./request/query_text.ts";
+import { RequestRunner } from "./request/request.ts";
 import {
   type RunnerOptions,
   type RunOptions,
   StatementRunner,
   Written,
-} from "./statement_runner.ts";
+} from "./request/statement_runner.ts";
 
 /** How a request goes that the plan cache does not know. */
 interface LongWay {

@@ -1,8 +1,10 @@
 /**
  * Text → statement → bound → plan → rows.
  */
-export { newActivity } from "./activity.ts";
-export { AUDIT_TABLE, AuditLog } from "./audit_log.ts";
+
+export { AUDIT_TABLE, AuditLog } from "./administer/audit_log.ts";
+export { beginDueErasures } from "./administer/erasure.ts";
+export { tableDefinition, tableNamesOf } from "./define/table_definition.ts";
 export type {
   AnswerPart,
   AnswerReader,
@@ -32,7 +34,6 @@ export type {
   SqlEnvironment,
   SqlLimits,
 } from "./environment.ts";
-export { beginDueErasures } from "./erasure.ts";
 export {
   type FileAccess,
   type FilePath,
@@ -42,6 +43,6 @@ export {
 export { isFileLive, sweepDroppedTables, sweepFiles } from "./files.ts";
 export { LocalSqlEngine } from "./local_engine.ts";
 export { OWN_TABLES, ownTables } from "./own_tables.ts";
+export { newActivity } from "./request/activity.ts";
+export { WriteGates } from "./request/write_gates.ts";
 export { SpillSpace } from "./spill/mod.ts";
-export { tableDefinition, tableNamesOf } from "./table_definition.ts";
-export { WriteGates } from "./write_gates.ts";

@@ -9,13 +9,13 @@ import type { TableEntry } from "../catalog/mod.ts";
 import type { Store } from "../storage/mod.ts";
 import type { Value } from "../types/mod.ts";
 import type { SqlEnvironment } from "./environment.ts";
+import type { Transaction } from "./execute/change/transaction.ts";
+import { Pauses, type Sleeping } from "./execute/evaluate/pausing.ts";
 import { MemoryBudget } from "./execute/memory_budget.ts";
-import { Pauses, type Sleeping } from "./execute/pausing.ts";
 import type { Profile } from "./execute/profile.ts";
 import { checkDeadline, type RequestLedger } from "./execute/request_ledger.ts";
 import { checkResultRows, type Run, type SubqueryAnswers, type UploadSink } from "./execute/run.ts";
-import { Subqueries } from "./execute/subqueries.ts";
-import type { Transaction } from "./execute/transaction.ts";
+import { Subqueries } from "./execute/subquery/subqueries.ts";
 import type { CallWorld } from "./functions/function.ts";
 import { TemporaryFiles } from "./spill/mod.ts";
 

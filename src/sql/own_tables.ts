@@ -5,8 +5,8 @@
  */
 import { assert } from "../base/assert.ts";
 import type { TableDefinition } from "../storage/mod.ts";
-import { AUDIT_TABLE, auditTable } from "./audit_log.ts";
-import { ANSWERS_TABLE, answersTable } from "./idempotency.ts";
+import { AUDIT_TABLE, auditTable } from "./administer/audit_log.ts";
+import { ANSWERS_TABLE, answersTable } from "./request/idempotency.ts";
 
 /** What is known of them without a configuration. */
 export const OWN_TABLES: readonly { readonly tableId: number; readonly name: string }[] = [

@@ -12,21 +12,21 @@ import type { DataType } from "../types/mod.ts";
 import { type StatementBinding } from "./bind/binding.ts";
 import type { BoundOutput, Requirement } from "./bind/bound.ts";
 import type { LiteralRead } from "./bind/bound_expressions.ts";
-import type { DmlWorld } from "./bind/dml_target.ts";
-import { type BoundInsert, bindInsert } from "./bind/insert_binder.ts";
-import { bindQuery } from "./bind/select_binder.ts";
+import type { DmlWorld } from "./bind/change/dml_target.ts";
+import { type BoundInsert, bindInsert } from "./bind/change/insert_binder.ts";
 import {
   type BoundDelete,
   type BoundUpdate,
   bindDelete,
   bindUpdate,
-} from "./bind/update_binder.ts";
-import { worldWith } from "./bind/with_binder.ts";
+} from "./bind/change/update_binder.ts";
+import { bindQuery } from "./bind/query/select_binder.ts";
+import { worldWith } from "./bind/query/with_binder.ts";
 import type { OperatorFactory } from "./execute/build.ts";
 import { buildRowRead, type RowRead } from "./execute/build_scan.ts";
-import type { DmlProgram } from "./execute/change_writer.ts";
-import { compileDelete, compileInsert, compileUpdate } from "./execute/dml.ts";
-import { buildQuery } from "./execute/subquery_program.ts";
+import type { DmlProgram } from "./execute/change/change_writer.ts";
+import { compileDelete, compileInsert, compileUpdate } from "./execute/change/dml.ts";
+import { buildQuery } from "./execute/subquery/subquery_program.ts";
 import type { QueryStatement, SelectStatement } from "./parse/ast.ts";
 import { isChangeNode } from "./parse/query_nodes.ts";
 import { planDelete, planInsert, planUpdate } from "./plan/dml_plan.ts";

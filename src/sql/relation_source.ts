@@ -3,12 +3,12 @@
  */
 import type { Principal } from "../auth/mod.ts";
 import type { StatementBinding, TableStatistics } from "./bind/binding.ts";
-import type { DmlWorld } from "./bind/dml_target.ts";
-import { bindQuery } from "./bind/select_binder.ts";
+import type { DmlWorld } from "./bind/change/dml_target.ts";
+import { bindQuery } from "./bind/query/select_binder.ts";
+import { viewRelation, worldOf } from "./define/views.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { findTable, noSystemView } from "./names.ts";
-import { isSystemViews, systemViewFinder, systemViewNames } from "./system_views.ts";
-import { viewRelation, worldOf } from "./views.ts";
+import { isSystemViews, systemViewFinder, systemViewNames } from "./system/system_views.ts";
 
 export interface BindingPlace {
   /** Namespace of unqualified names. */

@@ -15,7 +15,7 @@ import {
   vectorFromValues,
   wholeFromBigint,
 } from "../types/mod.ts";
-import { MemColumn } from "./mem_column.ts";
+import { MemColumn } from "./memtable/mem_column.ts";
 import type { StoredColumn } from "./store.ts";
 
 /**

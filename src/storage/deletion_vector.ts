@@ -17,7 +17,7 @@ import { assert } from "../base/assert.ts";
 import { ByteReader, ByteWriter, numberInMagic } from "../base/bytes.ts";
 import { placeSeed, xxHash3 } from "../base/checksum.ts";
 import { CorruptionError } from "../base/errors.ts";
-import type { PreparedReplacements } from "./prepared_replacements.ts";
+import type { PreparedReplacements } from "./commit/prepared_replacements.ts";
 import {
   countOf,
   mergePage,

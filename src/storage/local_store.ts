@@ -9,29 +9,30 @@ import { assert } from "../base/assert.ts";
 import { type CorruptionError, DatabaseError } from "../base/errors.ts";
 import { SEQ_ZERO, type Seq, SeqGenerator } from "../base/seq.ts";
 import type { Row } from "../types/mod.ts";
-import { Ballast } from "./ballast.ts";
-import { StoreChangeScan } from "./change_scan.ts";
+import { Flusher } from "./background/flush.ts";
+import { LowWater } from "./background/history.ts";
+import { type Job, JobList } from "./background/job_list.ts";
+import { Merger } from "./background/merge.ts";
+import { MERGE_BOUNDS } from "./background/merge_choice.ts";
+import { Scrubber } from "./background/scrub.ts";
+import { InThreadWork, type SegmentWork } from "./background/segment_work.ts";
 import { ClockWatch } from "./clock_watch.ts";
-import { Committer, type CommitterEvents } from "./commit.ts";
-import type { CommitLog, ListedLogFile } from "./commit_log.ts";
-import { type DataDirectory, openDataDirectory } from "./data_directory.ts";
-import { Flusher } from "./flush.ts";
-import { LowWater } from "./history.ts";
-import { type Job, JobList } from "./job_list.ts";
+import { Ballast } from "./commit/ballast.ts";
+import { Committer, type CommitterEvents } from "./commit/commit.ts";
+import type { CommitLog, ListedLogFile } from "./commit/commit_log.ts";
+import { SpaceGuard } from "./commit/space.ts";
+import { type DataDirectory, openDataDirectory } from "./directory/data_directory.ts";
+import type { StoreSnapshot } from "./directory/store_snapshot.ts";
 import { type LocalStoreParts, requireRoomForRows } from "./local_store_options.ts";
 import { openHighWater } from "./local_wal/high_water.ts";
 import { LocalWal } from "./local_wal/writer.ts";
 import type { Manifest, SegmentEntry } from "./manifest.ts";
-import { Merger } from "./merge.ts";
-import { MERGE_BOUNDS } from "./merge_choice.ts";
+import { StoreChangeScan } from "./read/change_scan.ts";
+import { StoreScan } from "./read/scan.ts";
 import { recover } from "./recovery.ts";
-import { StoreScan } from "./scan.ts";
-import { Scrubber } from "./scrub.ts";
 import { boundSharedCache } from "./segment/chunk_cache.ts";
 import { LocalSegmentFiles } from "./segment_files.ts";
-import { InThreadWork, type SegmentWork } from "./segment_work.ts";
 import { SnowflakeIds } from "./snowflake_ids.ts";
-import { SpaceGuard } from "./space.ts";
 import type {
   ChangeScan,
   ChangesOptions,
@@ -53,7 +54,6 @@ import type {
   TableStats,
   WriteBatch,
 } from "./store.ts";
-import type { StoreSnapshot } from "./store_snapshot.ts";
 import { StoredTable, unlessDamaged } from "./table.ts";
 import { countLiveRows, flushedStats, ownersOf, spanOfColumn, tableStats } from "./table_stats.ts";
 

@@ -6,11 +6,11 @@ import type { Disk } from "../base/disk.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
-import type { DataDirectory } from "./data_directory.ts";
-import type { JobList } from "./job_list.ts";
+import type { JobList } from "./background/job_list.ts";
+import type { MergeBounds } from "./background/merge_choice.ts";
+import type { SegmentWork } from "./background/segment_work.ts";
+import type { DataDirectory } from "./directory/data_directory.ts";
 import type { Manifest } from "./manifest.ts";
-import type { MergeBounds } from "./merge_choice.ts";
-import type { SegmentWork } from "./segment_work.ts";
 import type { TableDefinition } from "./store.ts";
 
 /** Smallest log file: room for a few frames. */

@@ -1,15 +1,22 @@
 /**
  * Row versions on disk in `_seq` order.
  */
+
+export { flushedText } from "./background/flush.ts";
+export { type FlushJob, type FlushOutcome, flushSteps } from "./background/flush_job.ts";
 export {
-  type BackupFile,
-  type BackupList,
-  backupAround,
-  backupListPath,
-  readBackupList,
-  writeBackupList,
-} from "./backup_list.ts";
-export type { BlobPath, BlobStore, StagedBlob } from "./blob_store.ts";
+  errorFrom,
+  type Job,
+  type JobEnd,
+  type JobKind,
+  JobList,
+  type NewJob,
+  runJob,
+} from "./background/job_list.ts";
+export { mergedText } from "./background/merge.ts";
+export type { MergeBounds } from "./background/merge_choice.ts";
+export { type MergeJob, type MergeOutcome, mergeSteps } from "./background/merge_job.ts";
+export type { SegmentWork } from "./background/segment_work.ts";
 export { checkBackup } from "./check/check_backup.ts";
 export { checkBlobs } from "./check/check_blobs.ts";
 export { checkLog, type LogCheck } from "./check/check_log.ts";
@@ -17,8 +24,17 @@ export { checkSegments, isLost, requireSoundSegment } from "./check/check_segmen
 export { type CheckListener, damageFinding, type Finding, noteFinding } from "./check/findings.ts";
 export { cutLog, endLog, type LogCut, plannedCut } from "./check/repair_log.ts";
 export { dropSegments, quarantineSegments } from "./check/repair_segments.ts";
-export type { ListedLogFile } from "./commit_log.ts";
-export { shownKey } from "./conflicts.ts";
+export type { ListedLogFile } from "./commit/commit_log.ts";
+export { shownKey } from "./commit/conflicts.ts";
+export {
+  type BackupFile,
+  type BackupList,
+  backupAround,
+  backupListPath,
+  readBackupList,
+  writeBackupList,
+} from "./directory/backup_list.ts";
+export type { BlobPath, BlobStore, StagedBlob } from "./directory/blob_store.ts";
 export {
   type DataDirectory,
   directoryFormat,
@@ -28,7 +44,7 @@ export {
   refuseBackup,
   refuseForeignDirectory,
   requireFormat,
-} from "./data_directory.ts";
+} from "./directory/data_directory.ts";
 export {
   blobPath,
   type DataPaths,
@@ -37,24 +53,16 @@ export {
   segmentPath,
   walFileNumberFromName,
   walFilePath,
-} from "./file_names.ts";
-export { flushedText } from "./flush.ts";
-export { type FlushJob, type FlushOutcome, flushSteps } from "./flush_job.ts";
-export {
-  errorFrom,
-  type Job,
-  type JobEnd,
-  type JobKind,
-  JobList,
-  type NewJob,
-  runJob,
-} from "./job_list.ts";
-export { LocalBlobStore } from "./local_blob_store.ts";
+} from "./directory/file_names.ts";
+export { LocalBlobStore } from "./directory/local_blob_store.ts";
+export { findLogPoint, type LogPoint, shortenLog } from "./directory/log_point.ts";
+export { refuseNewerFiles } from "./directory/newer_files.ts";
+export { readSealedText, writeSealedText } from "./directory/sealed_text.ts";
+export type { StoreSnapshot } from "./directory/store_snapshot.ts";
 export { LocalStore } from "./local_store.ts";
 export type { LocalStoreOptions, LocalStoreParts } from "./local_store_options.ts";
 export { decodeWalHeader, WAL_HEADER_BYTES } from "./local_wal/format.ts";
 export { rewriteNumberFile } from "./local_wal/high_water.ts";
-export { findLogPoint, type LogPoint, shortenLog } from "./log_point.ts";
 export type {
   Manifest,
   ManifestChange,
@@ -62,13 +70,7 @@ export type {
   SegmentEntry,
   TableState,
 } from "./manifest.ts";
-export { mergedText } from "./merge.ts";
-export type { MergeBounds } from "./merge_choice.ts";
-export { type MergeJob, type MergeOutcome, mergeSteps } from "./merge_job.ts";
-export { refuseNewerFiles } from "./newer_files.ts";
 export { refusalFor } from "./open_segment.ts";
-export { readSealedText, writeSealedText } from "./sealed_text.ts";
-export type { SegmentWork } from "./segment_work.ts";
 export { reservationAt } from "./snowflake_ids.ts";
 export {
   type ChangeBatch,
@@ -98,5 +100,4 @@ export {
   type TableWrite,
   type WriteBatch,
 } from "./store.ts";
-export type { StoreSnapshot } from "./store_snapshot.ts";
 export { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "./system_columns.ts";

@@ -13,9 +13,9 @@
 import { assert } from "../base/assert.ts";
 import { CorruptionError, DatabaseError, UnreadableError } from "../base/errors.ts";
 import type { DataType, Row, Value } from "../types/mod.ts";
+import type { PreparedReplacements } from "./commit/prepared_replacements.ts";
 import type { DeletionVector } from "./deletion_vector.ts";
 import type { SegmentEntry } from "./manifest.ts";
-import type { PreparedReplacements } from "./prepared_replacements.ts";
 import type { SegmentReader } from "./segment/reader.ts";
 
 /** A version of an owner, and the seq of the one that replaced it. */

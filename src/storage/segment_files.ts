@@ -5,11 +5,11 @@ import type { Disk } from "../base/disk.ts";
 import { type CorruptionError, DiskError, UnreadableError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { DeletionVector } from "./deletion_vector.ts";
-import { type DataPaths, deletionVectorPath, segmentPath } from "./file_names.ts";
-import { Holds } from "./holds.ts";
+import { type DataPaths, deletionVectorPath, segmentPath } from "./directory/file_names.ts";
+import { Holds } from "./directory/holds.ts";
+import { readable } from "./directory/readable.ts";
 import type { Manifest, SegmentEntry } from "./manifest.ts";
 import type { OpenSegment, SegmentFiles } from "./open_segment.ts";
-import { readable } from "./readable.ts";
 import { SegmentReader } from "./segment/reader.ts";
 
 export interface SegmentFilesOptions {

@@ -9,8 +9,8 @@
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError, DiskError } from "../base/errors.ts";
 import { type Seq, SeqGenerator, seqFromUnixMs } from "../base/seq.ts";
+import { diskFull } from "./commit/space.ts";
 import type { HighWaterFile } from "./local_wal/high_water.ts";
-import { diskFull } from "./space.ts";
 
 /** Ids of five seconds. */
 const RESERVED_IDS: number = 5000 * 4096;

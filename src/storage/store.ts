@@ -15,7 +15,7 @@
  */
 import type { Seq } from "../base/seq.ts";
 import type { Batch, DataType, Row, Value, Vector } from "../types/mod.ts";
-import type { Job } from "./job_list.ts";
+import type { Job } from "./background/job_list.ts";
 import type { Compression } from "./segment/packing.ts";
 
 /** The owner of every row of a SHARED table. */

@@ -10,16 +10,16 @@ import { assert } from "../base/assert.ts";
 import { isDamage } from "../base/errors.ts";
 import { type Seq, type SeqGenerator, seqFromUnixMs } from "../base/seq.ts";
 import { type Row, type Value, type Vector, valueAt } from "../types/mod.ts";
+import type { LowWater } from "./background/history.ts";
+import { WorkLine } from "./background/work_line.ts";
 import { converted, convertMemColumn, formOf } from "./convert.ts";
-import type { LowWater } from "./history.ts";
 import { type Key, keyOfRow, keyOfValues } from "./key.ts";
 import type { TableState } from "./manifest.ts";
-import { type MemPartition, Memtable } from "./memtable.ts";
+import { type MemPartition, Memtable } from "./memtable/memtable.ts";
 import type { MissedReplacement, OpenSegment } from "./open_segment.ts";
+import { VersionCursor } from "./read/version_cursor.ts";
 import { type LookupOptions, type StoredColumn, type TableDefinition } from "./store.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "./system_columns.ts";
-import { VersionCursor } from "./version_cursor.ts";
-import { WorkLine } from "./work_line.ts";
 
 /** What the manifest knows of a table. */
 export interface TableProgress {

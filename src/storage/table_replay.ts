@@ -12,8 +12,8 @@ import { converted, formOf } from "./convert.ts";
 import { keyOfValues } from "./key.ts";
 import type { LoggedColumns, LoggedHead, RowTaker } from "./local_wal/logged_writes.ts";
 import { readValue, readValueInto, skipValue } from "./local_wal/value_codec.ts";
-import type { MemColumn } from "./mem_column.ts";
-import type { MemPartition } from "./memtable.ts";
+import type { MemColumn } from "./memtable/mem_column.ts";
+import type { MemPartition } from "./memtable/memtable.ts";
 import { type StoredTable, unlessDamaged } from "./table.ts";
 
 /** Where the values of a logged column go. */

@@ -1,7 +1,7 @@
 /**
  * Counts and sizes of a table.
  */
-import type { Memtable } from "./memtable.ts";
+import type { Memtable } from "./memtable/memtable.ts";
 import type { OpenSegment } from "./open_segment.ts";
 import type { FlushedStats, TableStats } from "./store.ts";
 import type { StoredTable } from "./table.ts";

@@ -3,9 +3,9 @@
  * than others. Time is that of the processor; unsalted, each of these took a second or more.
  */
 import { expect, test } from "bun:test";
-import { KeyIndex } from "../../src/sql/execute/key_index.ts";
-import { TextTable } from "../../src/sql/execute/text_table.ts";
-import { KeyRows } from "../../src/storage/key_rows.ts";
+import { KeyIndex } from "../../src/sql/execute/keys/key_index.ts";
+import { TextTable } from "../../src/sql/execute/keys/text_table.ts";
+import { KeyRows } from "../../src/storage/memtable/key_rows.ts";
 import { BIGINT, type Vector } from "../../src/types/mod.ts";
 
 const KEYS = 40_000;

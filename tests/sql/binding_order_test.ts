@@ -3,7 +3,7 @@
  * earlier statement defines what a later one uses.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import { usesAny } from "../../src/sql/defined_names.ts";
+import { usesAny } from "../../src/sql/define/defined_names.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 
 let engine: TestEngine;

@@ -5,8 +5,8 @@ import { expect, test } from "bun:test";
 import { AssertionError } from "../../src/base/assert.ts";
 import { CorruptionError } from "../../src/base/errors.ts";
 import type { Seq } from "../../src/base/seq.ts";
+import { PreparedReplacements } from "../../src/storage/commit/prepared_replacements.ts";
 import { DeletionVector } from "../../src/storage/deletion_vector.ts";
-import { PreparedReplacements } from "../../src/storage/prepared_replacements.ts";
 import { SeededRandom, seedOf } from "../support/seeded_random.ts";
 
 const PATH = "1.1.dv";

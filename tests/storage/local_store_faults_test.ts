@@ -5,7 +5,7 @@ import { expect, test } from "bun:test";
 import type { DiskFile, OpenOptions } from "../../src/base/disk.ts";
 import { DatabaseError, DiskError } from "../../src/base/errors.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { dataPathsOf } from "../../src/storage/file_names.ts";
+import { dataPathsOf } from "../../src/storage/directory/file_names.ts";
 import { type LocalStore, SHARED_OWNER, type Store } from "../../src/storage/mod.ts";
 import type { Row } from "../../src/types/mod.ts";
 import { ForwardingDisk, ForwardingFile } from "../support/forwarding_disk.ts";

@@ -9,12 +9,11 @@ import { nearestName } from "../../base/nearest_name.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { DataType } from "../../types/mod.ts";
 import { BIGINT, decimalType, FILE, INT, typeName, UNKNOWN } from "../../types/mod.ts";
-import { aggregateNames, isAggregate } from "../functions/aggregates.ts";
+import { aggregateNames, isAggregate } from "../functions/aggregate/aggregates.ts";
 import { functionExists, functionNames } from "../functions/registry.ts";
-import { isTableFunction, tableFunctionNames } from "../functions/table_functions.ts";
+import { isTableFunction, tableFunctionNames } from "../functions/table/table_functions.ts";
 import { isWindowName, windowFunctionNames } from "../functions/window_functions.ts";
 import type { AstNode, Expr, ExprSlot, SelectStatement } from "../parse/ast.ts";
-import type { Alike } from "./alike.ts";
 import type { BoundSelect, BoundTableFunction, Requirement } from "./bound.ts";
 import type {
   BoundAggregate,
@@ -24,6 +23,7 @@ import type {
   BoundWindowCall,
   LiteralRead,
 } from "./bound_expressions.ts";
+import type { Alike } from "./expression/alike.ts";
 import type { RelationNode, Scope } from "./scope.ts";
 
 /** What a plan may be chosen by. */

@@ -24,16 +24,20 @@ import {
   valueAt,
   vectorFromValues,
 } from "../../types/mod.ts";
-import type { AggregateForm, AggregateState, BatchGroups } from "../functions/aggregates.ts";
+import type {
+  AggregateForm,
+  AggregateState,
+  BatchGroups,
+} from "../functions/aggregate/aggregates.ts";
 import type { Partitions } from "../spill/mod.ts";
 import { AggregateRows, type GroupedRows } from "./aggregate_rows.ts";
-import { type Evaluator, selectRows } from "./expression.ts";
-import { Grouping } from "./grouping.ts";
-import { NO_KEY } from "./key_index.ts";
+import { type Evaluator, selectRows } from "./evaluate/expression.ts";
+import { Grouping } from "./keys/grouping.ts";
+import { NO_KEY } from "./keys/key_index.ts";
 import { bytesOf, type MemoryBudget } from "./memory_budget.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
 import { type Run } from "./run.ts";
-import type { SortKey } from "./sort_key.ts";
+import type { SortKey } from "./sort/sort_key.ts";
 import {
   columnReader,
   PartitionWork,

@@ -7,11 +7,11 @@
  */
 import { defined } from "../../base/assert.ts";
 import { type Batch, type DataType, INT, type Vector, valueAt } from "../../types/mod.ts";
-import type { BatchGroups } from "../functions/aggregates.ts";
+import type { BatchGroups } from "../functions/aggregate/aggregates.ts";
 import { Distinct } from "./distinct.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
-import { Sort } from "./sort.ts";
-import type { SortKey } from "./sort_key.ts";
+import { Sort } from "./sort/sort.ts";
+import type { SortKey } from "./sort/sort_key.ts";
 import { columnReader, type SpillOptions } from "./spilling.ts";
 
 /** Gives an operator what another one is handed. */

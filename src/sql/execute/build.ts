@@ -18,37 +18,37 @@ import { keyedSideOf } from "../plan/keyed_side.ts";
 import type { AggregateNode, JoinNode, LateralNode, PlanNode, WindowNode } from "../plan/plan.ts";
 import { Aggregate, type AggregateColumn } from "./aggregate.ts";
 import { BULK_BATCH_ROWS, buildScan, buildSystemView, type Use } from "./build_scan.ts";
+import { runtimeOf } from "./change/table_runtime.ts";
+import { Distinct } from "./distinct.ts";
 import {
   aggregateOverComputed,
   distinctOverComputed,
   joinOverComputed,
   sortOverComputed,
   windowOverComputed,
-} from "./computed_below.ts";
-import { compileCondition } from "./condition.ts";
-import { Distinct } from "./distinct.ts";
-import { compileExpression } from "./expression.ts";
+} from "./evaluate/computed_below.ts";
+import { compileCondition } from "./evaluate/condition.ts";
+import { compileExpression } from "./evaluate/expression.ts";
+import type { Layout } from "./evaluate/layout.ts";
+import { Resuming } from "./evaluate/pausing.ts";
+import { compileScalar } from "./evaluate/scalar.ts";
+import { Parts, rowsTogether, Slices } from "./evaluate/slices.ts";
 import { Filter, Limit, Project, RowSource, rowCountFrom } from "./filter.ts";
 import { FunctionScan } from "./function_scan.ts";
-import { HashJoin, type JoinOptions } from "./hash_join.ts";
-import { HeldSemiJoin } from "./held_semi_join.ts";
-import { KeyedSide, NotedKeys } from "./keyed_side.ts";
-import { LateralJoin } from "./lateral_join.ts";
-import type { Layout } from "./layout.ts";
+import { HashJoin, type JoinOptions } from "./join/hash_join.ts";
+import { HeldSemiJoin } from "./join/held_semi_join.ts";
+import { KeyedSide, NotedKeys } from "./join/keyed_side.ts";
+import { LateralJoin } from "./join/lateral_join.ts";
 import type { Operator } from "./operator.ts";
-import { Resuming } from "./pausing.ts";
-import { Recursion, SharedRowsReader, WorkingTable } from "./recursion.ts";
 import type { Run } from "./run.ts";
-import { compileScalar } from "./scalar.ts";
 import { Concatenation, SetOperation } from "./set_operation.ts";
-import { Parts, rowsTogether, Slices } from "./slices.ts";
-import { LimitWithTies, Sort } from "./sort.ts";
-import type { SortKey } from "./sort_key.ts";
+import { LimitWithTies, Sort } from "./sort/sort.ts";
+import type { SortKey } from "./sort/sort_key.ts";
 import { columnReader } from "./spilling.ts";
-import { runtimeOf } from "./table_runtime.ts";
+import { Recursion, SharedRowsReader, WorkingTable } from "./subquery/recursion.ts";
 import { buildValues } from "./values.ts";
-import { Window, type WindowCall } from "./window.ts";
-import type { FrameBound } from "./window_frame.ts";
+import { Window, type WindowCall } from "./window/window.ts";
+import type { FrameBound } from "./window/window_frame.ts";
 
 /** Makes the operators of one execution. */
 export type OperatorFactory = (run: Run) => Operator;

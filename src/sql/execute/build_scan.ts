@@ -8,13 +8,13 @@ import { type ColumnRange, SEQ_COLUMN_ID } from "../../storage/mod.ts";
 import type { DataType, Row, Value } from "../../types/mod.ts";
 import { hasSubquery } from "../bind/walk.ts";
 import type { PlanNode, ScanNode } from "../plan/plan.ts";
+import { runtimeOf } from "./change/table_runtime.ts";
+import { compileScalar } from "./evaluate/scalar.ts";
 import { PortionSource, RowCounts } from "./filter.ts";
-import { keyTextOf } from "./key_text.ts";
+import { keyTextOf } from "./keys/key_text.ts";
 import type { Operator } from "./operator.ts";
 import type { Run } from "./run.ts";
-import { compileScalar } from "./scalar.ts";
 import { KeyLookup, readRow, TableScan } from "./scan.ts";
-import { runtimeOf } from "./table_runtime.ts";
 
 /** Reads the one row that a query can yield, as its output columns. */
 export type RowRead = (run: Run) => Row | undefined;

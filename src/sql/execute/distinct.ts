@@ -10,9 +10,9 @@
  */
 import { type Batch, type DataType, DOUBLE, keepRows } from "../../types/mod.ts";
 import { PARTITION_COUNT, type Partitions, type RunMerge, type SortedRuns } from "../spill/mod.ts";
-import type { Evaluator } from "./expression.ts";
-import { Grouping } from "./grouping.ts";
-import { NO_KEY } from "./key_index.ts";
+import type { Evaluator } from "./evaluate/expression.ts";
+import { Grouping } from "./keys/grouping.ts";
+import { NO_KEY } from "./keys/key_index.ts";
 import { batchBytes } from "./memory_budget.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
 import { type Run } from "./run.ts";

@@ -15,8 +15,8 @@ import {
   valueAt,
   vectorFromValues,
 } from "../../types/mod.ts";
-import type { Selector } from "./condition.ts";
-import type { Evaluator } from "./expression.ts";
+import type { Selector } from "./evaluate/condition.ts";
+import type { Evaluator } from "./evaluate/expression.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
 import type { Run } from "./run.ts";
 

@@ -11,11 +11,11 @@ import type { BoundCte, BoundRecursion } from "../bind/bound.ts";
 import type { BoundSubquery } from "../bind/bound_expressions.ts";
 import type { CallWorld } from "../functions/function.ts";
 import type { TemporaryFiles } from "../spill/mod.ts";
-import type { HeldRows } from "./held_rows.ts";
+import type { Transaction } from "./change/transaction.ts";
+import type { Pauses } from "./evaluate/pausing.ts";
+import type { HeldRows } from "./held/held_rows.ts";
 import type { MemoryBudget } from "./memory_budget.ts";
-import type { Pauses } from "./pausing.ts";
 import type { Profile } from "./profile.ts";
-import type { Transaction } from "./transaction.ts";
 
 export interface Run {
   readonly principal: Principal;

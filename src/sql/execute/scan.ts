@@ -27,10 +27,10 @@ import {
   valueAt,
   vectorFromValues,
 } from "../../types/mod.ts";
-import { keyTextOf } from "./key_text.ts";
+import type { StagedRow } from "./change/transaction.ts";
+import { keyTextOf } from "./keys/key_text.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
 import type { Run } from "./run.ts";
-import type { StagedRow } from "./transaction.ts";
 
 /** An owner that has no rows: a user who has never written. */
 const NOBODY = -1;

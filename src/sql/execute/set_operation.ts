@@ -6,8 +6,8 @@
  */
 import { type Batch, type DataType, keepRows } from "../../types/mod.ts";
 import type { Partitions } from "../spill/mod.ts";
-import { Grouping } from "./grouping.ts";
-import { NO_KEY } from "./key_index.ts";
+import { Grouping } from "./keys/grouping.ts";
+import { NO_KEY } from "./keys/key_index.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
 import { PartitionWork, rowsWhere, type SpillOptions, SpillSite } from "./spilling.ts";
 

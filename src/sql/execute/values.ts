@@ -5,10 +5,10 @@ import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import { type Batch, type DataType, vectorFromValues } from "../../types/mod.ts";
 import type { ConstantRows } from "../bind/bound_expressions.ts";
 import type { PlanNode } from "../plan/plan.ts";
+import { compileScalar } from "./evaluate/scalar.ts";
 import { RowSource } from "./filter.ts";
 import type { Operator } from "./operator.ts";
 import type { Run } from "./run.ts";
-import { compileScalar } from "./scalar.ts";
 
 export function buildValues(node: Extract<PlanNode, { kind: "values" }>): (run: Run) => Operator {
   const types = node.columns.map(({ type }) => type);

@@ -5,7 +5,7 @@
 import { BOOLEAN, INT, type Value } from "../../types/mod.ts";
 import { firstType, functionsNamed, overload } from "./define.ts";
 import type { Overload, ScalarFunction } from "./function.ts";
-import { resolveComparison } from "./operator_compare.ts";
+import { resolveComparison } from "./operator/operator_compare.ts";
 
 function nullCount(values: readonly Value[]): number {
   return values.filter((value) => value === null).length;

@@ -19,7 +19,7 @@ import {
   type Value,
   type Whole,
 } from "../../types/mod.ts";
-import { addToTimestamp } from "./time_math.ts";
+import { addToTimestamp } from "./time/time_math.ts";
 
 /** How offsets work on an ordering column of a type. */
 export interface FrameReach {

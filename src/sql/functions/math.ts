@@ -29,8 +29,8 @@ import {
 } from "../../types/mod.ts";
 import { firstType, functionsNamed, overload } from "./define.ts";
 import type { Overload, ScalarFunction, Specialised } from "./function.ts";
-import { absolute, resolveArithmetic } from "./operator_arithmetic.ts";
-import { divisionByZero } from "./operator_form.ts";
+import { absolute, resolveArithmetic } from "./operator/operator_arithmetic.ts";
+import { divisionByZero } from "./operator/operator_form.ts";
 
 type Types = readonly DataType[];
 

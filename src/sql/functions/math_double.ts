@@ -5,7 +5,7 @@ import { DatabaseError } from "../../base/errors.ts";
 import { DOUBLE, finiteDouble } from "../../types/mod.ts";
 import { functionsNamed, overload } from "./define.ts";
 import type { Overload, ScalarFunction } from "./function.ts";
-import { power, squareRoot } from "./operator_arithmetic.ts";
+import { power, squareRoot } from "./operator/operator_arithmetic.ts";
 
 function ofOne(compute: (value: number) => number): Overload {
   return overload([DOUBLE], DOUBLE, ([value = null]) => finiteDouble(compute(value as number)));

@@ -20,20 +20,20 @@ import {
 import { ARRAY_FUNCTIONS } from "./array.ts";
 import { BYTES_FUNCTIONS } from "./bytes.ts";
 import { CONDITIONAL_FUNCTIONS } from "./conditional.ts";
-import { DATETIME_FUNCTIONS } from "./datetime.ts";
-import { DATETIME_MAKE_FUNCTIONS } from "./datetime_make.ts";
-import { FORMAT_FUNCTIONS } from "./format.ts";
+import { FORMAT_FUNCTIONS } from "./format/format.ts";
 import type { Overload, ParameterType, ScalarFunction, Signature } from "./function.ts";
 import { ID_FUNCTIONS } from "./ids.ts";
-import { JSON_FUNCTIONS } from "./json.ts";
-import { JSON_BUILD_FUNCTIONS } from "./json_build_functions.ts";
-import { JSON_EDIT_FUNCTIONS } from "./json_edit.ts";
+import { JSON_FUNCTIONS } from "./json/json.ts";
+import { JSON_BUILD_FUNCTIONS } from "./json/json_build_functions.ts";
+import { JSON_EDIT_FUNCTIONS } from "./json/json_edit.ts";
 import { MATH_FUNCTIONS } from "./math.ts";
 import { MATH_DOUBLE_FUNCTIONS } from "./math_double.ts";
-import { PATTERN_FUNCTIONS } from "./pattern.ts";
+import { PATTERN_FUNCTIONS } from "./regex/pattern.ts";
 import { SESSION_FUNCTIONS } from "./session.ts";
-import { TEXT_FUNCTIONS } from "./text.ts";
-import { TEXT_POSITION_FUNCTIONS } from "./text_positions.ts";
+import { TEXT_FUNCTIONS } from "./text/text.ts";
+import { TEXT_POSITION_FUNCTIONS } from "./text/text_positions.ts";
+import { DATETIME_FUNCTIONS } from "./time/datetime.ts";
+import { DATETIME_MAKE_FUNCTIONS } from "./time/datetime_make.ts";
 import { VECTOR_FUNCTIONS } from "./vector.ts";
 
 const FUNCTIONS: ReadonlyMap<string, ScalarFunction> = new Map(

@@ -3,8 +3,8 @@
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import { isInteger } from "../../types/mod.ts";
-import { MIRRORED } from "../bind/binary_forms.ts";
 import type { BoundExpression, ComparisonOperator } from "../bind/bound_expressions.ts";
+import { MIRRORED } from "../bind/expression/binary_forms.ts";
 import { conjunctsOf, hasSubquery, isVolatile, mayFail, readsColumn } from "../bind/walk.ts";
 import type { Condition } from "./conditions.ts";
 import type { KeyPart, PlannedRange, SoughtKeys } from "./plan.ts";

@@ -2,10 +2,10 @@
  * Bound INSERT, UPDATE and DELETE → plan: how the rows are found that they write.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
-import type { BoundConflict } from "../bind/conflict_binder.ts";
-import type { BoundInsert, InsertSource } from "../bind/insert_binder.ts";
-import type { BoundReturning } from "../bind/returning_binder.ts";
-import type { BoundDelete, BoundUpdate } from "../bind/update_binder.ts";
+import type { BoundConflict } from "../bind/change/conflict_binder.ts";
+import type { BoundInsert, InsertSource } from "../bind/change/insert_binder.ts";
+import type { BoundReturning } from "../bind/change/returning_binder.ts";
+import type { BoundDelete, BoundUpdate } from "../bind/change/update_binder.ts";
 import type { QueryPlan } from "./outputs.ts";
 import { planSelect } from "./planner.ts";
 

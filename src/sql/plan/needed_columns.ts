@@ -3,8 +3,8 @@
  */
 import type { BoundFrom, BoundSelect } from "../bind/bound.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
+import { expressionsOfCall } from "../bind/query/window_walk.ts";
 import { columnIdsIn } from "../bind/walk.ts";
-import { expressionsOfCall } from "../bind/window_walk.ts";
 
 /** Columns that a clause other than WHERE and ON reads. */
 export function neededColumns(select: BoundSelect): ReadonlySet<number> {

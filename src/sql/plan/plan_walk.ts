@@ -2,9 +2,9 @@
  * What a plan holds: its nodes, their expressions, the subqueries in those.
  */
 import type { BoundExpression, BoundSort, BoundSubquery } from "../bind/bound_expressions.ts";
-import { readsOuter } from "../bind/query_walk.ts";
+import { readsOuter } from "../bind/query/query_walk.ts";
+import { expressionsOfCall } from "../bind/query/window_walk.ts";
 import { childrenOf } from "../bind/walk.ts";
-import { expressionsOfCall } from "../bind/window_walk.ts";
 import { keyCountOf } from "./access.ts";
 import type { PlanNode, ScanNode } from "./plan.ts";
 

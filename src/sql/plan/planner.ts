@@ -13,7 +13,7 @@ import { DELETED_COLUMN_ID } from "../../storage/mod.ts";
 import type { BoundFrom, BoundRelation, BoundSelect } from "../bind/bound.ts";
 import type { BoundColumn, BoundExpression } from "../bind/bound_expressions.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
-import { readsAround } from "../bind/query_walk.ts";
+import { readsAround } from "../bind/query/query_walk.ts";
 import { conjunctionOf, conjunctsOf, hasSubquery, isVolatile } from "../bind/walk.ts";
 import { accessOf, areFewKeys, type KeyAccess, keyCountOf } from "./access.ts";
 import { ColumnReaders, type Condition, conditionOf, expressionsOf } from "./conditions.ts";

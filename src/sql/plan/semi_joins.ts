@@ -8,7 +8,7 @@
  * equality is the key.
  *
  * Errors are those of a query that is read once without the conditions between the two
- * (`bind/decorrelate.ts`): the inner rows are asked what concerns them alone, whichever outer rows
+ * (`bind/query/decorrelate.ts`): the inner rows are asked what concerns them alone, whichever outer rows
  * there are, but a fault counts only when there is one. Keys are evaluated for all rows of their
  * side, an outer one only where what is asked of the outer row alone holds. All else is asked of
  * pairs with equal keys, and what may fail last.
@@ -18,7 +18,7 @@ import { physicalKind } from "../../types/mod.ts";
 import type { BoundSelect } from "../bind/bound.ts";
 import type { BoundColumn, BoundExpression } from "../bind/bound_expressions.ts";
 import { columnOutput, columnValue } from "../bind/bound_nodes.ts";
-import { isVolatileQuery, readsAround, readsOuter } from "../bind/query_walk.ts";
+import { isVolatileQuery, readsAround, readsOuter } from "../bind/query/query_walk.ts";
 import {
   childrenOf,
   conjunctionOf,

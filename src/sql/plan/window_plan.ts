@@ -4,8 +4,8 @@
 import { DatabaseError } from "../../base/errors.ts";
 import type { BoundSelect } from "../bind/bound.ts";
 import type { BoundWindowCall } from "../bind/bound_expressions.ts";
+import { expressionsOfCall, sameOrder } from "../bind/query/window_walk.ts";
 import { columnIdsIn } from "../bind/walk.ts";
-import { expressionsOfCall, sameOrder } from "../bind/window_walk.ts";
 import type { PlanNode } from "./plan.ts";
 
 /** Nodes of one block: each sorts all rows, and 4,000 held the event loop for 15 s to be planned. */

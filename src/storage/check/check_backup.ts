@@ -6,8 +6,8 @@
 import { checksumOfFile } from "../../base/copy_file.ts";
 import type { Disk } from "../../base/disk.ts";
 import { CorruptionError, DatabaseError } from "../../base/errors.ts";
-import { backupListPath, readBackupList } from "../backup_list.ts";
-import { readable } from "../readable.ts";
+import { backupListPath, readBackupList } from "../directory/backup_list.ts";
+import { readable } from "../directory/readable.ts";
 import { type CheckListener, damageFinding, noteFinding } from "./findings.ts";
 
 /** @throws {DatabaseError} STORAGE_UNAVAILABLE if the backup is of a newer format. */

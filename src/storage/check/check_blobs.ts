@@ -5,10 +5,10 @@
 import { filesBelow } from "../../base/copy_file.ts";
 import type { Disk } from "../../base/disk.ts";
 import { CorruptionError } from "../../base/errors.ts";
-import type { BlobPath } from "../blob_store.ts";
-import { blobPath, type DataPaths, FILES_DIRECTORY } from "../file_names.ts";
+import type { BlobPath } from "../directory/blob_store.ts";
+import { blobPath, type DataPaths, FILES_DIRECTORY } from "../directory/file_names.ts";
+import { readable } from "../directory/readable.ts";
 import type { SegmentEntry } from "../manifest.ts";
-import { readable } from "../readable.ts";
 import { type CheckListener, damageFinding, noteFinding } from "./findings.ts";
 import { namedFiles, type ReferencedFile } from "./named_files.ts";
 

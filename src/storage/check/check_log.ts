@@ -6,7 +6,8 @@
 import { assert } from "../../base/assert.ts";
 import type { Disk } from "../../base/disk.ts";
 import { CorruptionError } from "../../base/errors.ts";
-import { type DataPaths, walFilePath } from "../file_names.ts";
+import { type DataPaths, walFilePath } from "../directory/file_names.ts";
+import { readable } from "../directory/readable.ts";
 import { decodeFrame, type Frame, WAL_HEADER_BYTES } from "../local_wal/format.ts";
 import { checkNumberFile } from "../local_wal/high_water.ts";
 import { decodeWrites } from "../local_wal/logged_writes.ts";
@@ -17,7 +18,6 @@ import {
   missingBeginning,
   readLog,
 } from "../local_wal/reader.ts";
-import { readable } from "../readable.ts";
 import { type CheckListener, damageFinding, noteFinding } from "./findings.ts";
 
 export interface LogCheckOptions {

@@ -9,8 +9,8 @@
  * Where rows may be missing, as in a log of events, an entry is taken out of the manifest instead.
  */
 import type { Disk } from "../../base/disk.ts";
-import { moveToLostAndFound } from "../data_directory.ts";
-import { type DataPaths, deletionVectorPath, segmentPath } from "../file_names.ts";
+import { moveToLostAndFound } from "../directory/data_directory.ts";
+import { type DataPaths, deletionVectorPath, segmentPath } from "../directory/file_names.ts";
 import type { Manifest, SegmentEntry } from "../manifest.ts";
 
 interface Damaged {

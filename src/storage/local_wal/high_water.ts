@@ -16,7 +16,7 @@ import { ByteReader, ByteWriter } from "../../base/bytes.ts";
 import { crc32 } from "../../base/checksum.ts";
 import type { Disk, DiskFile } from "../../base/disk.ts";
 import { CorruptionError } from "../../base/errors.ts";
-import { readable } from "../readable.ts";
+import { readable } from "../directory/readable.ts";
 
 const SLOT_BYTES = 16;
 const FILE_BYTES = 32;

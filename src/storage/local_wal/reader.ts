@@ -13,8 +13,8 @@
 import type { Disk } from "../../base/disk.ts";
 import { CorruptionError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
-import { type DataPaths, walFileNumberFromName, walFilePath } from "../file_names.ts";
-import { readable } from "../readable.ts";
+import { type DataPaths, walFileNumberFromName, walFilePath } from "../directory/file_names.ts";
+import { readable } from "../directory/readable.ts";
 import {
   decodeFrame,
   decodeWalHeader,

@@ -18,7 +18,7 @@ import { unreachable } from "../../base/assert.ts";
 import type { ByteReader, ByteWriter } from "../../base/bytes.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { isNullAt, type Value, type Vector, valueAt } from "../../types/mod.ts";
-import type { MemColumn } from "../mem_column.ts";
+import type { MemColumn } from "../memtable/mem_column.ts";
 
 export const TAG_NULL = 0;
 const TAG_FALSE = 1;

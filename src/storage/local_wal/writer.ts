@@ -14,7 +14,7 @@
 import { assert } from "../../base/assert.ts";
 import { DiskError, hasNoDescriptor } from "../../base/errors.ts";
 import type { Batch, Row } from "../../types/mod.ts";
-import type { CommitLog, CommitLogEvents, ListedLogFile } from "../commit_log.ts";
+import type { CommitLog, CommitLogEvents, ListedLogFile } from "../commit/commit_log.ts";
 import type { StoredColumn, TableWrite } from "../store.ts";
 import type { CommitDraft } from "./commit_draft.ts";
 import { WalFiles, type WalFilesOptions } from "./files.ts";

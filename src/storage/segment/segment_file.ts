@@ -9,7 +9,7 @@
 import type { Hash64 } from "../../base/checksum.ts";
 import type { Disk, DiskFile, MappedFile } from "../../base/disk.ts";
 import { CorruptionError } from "../../base/errors.ts";
-import { readable } from "../readable.ts";
+import { readable } from "../directory/readable.ts";
 import { HASH_BYTES_MAX, PlaceHash } from "./format.ts";
 
 let scratch: Uint8Array | undefined;

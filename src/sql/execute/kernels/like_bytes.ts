@@ -4,7 +4,7 @@
  * rows at once, so rows without it cost next to nothing.
  */
 import type { Vector } from "../../../types/mod.ts";
-import { plainPieces } from "../../functions/like.ts";
+import { plainPieces } from "../../functions/regex/like.ts";
 
 type Utf8 = Extract<Vector, { kind: "utf8" }>;
 

@@ -1,0 +1,238 @@
+/**
+ * STORAGE FLUSH and COMPACT, BACKUP, RESTORE, DROP USER … PURGE and KILL JOB: work that may outlast its statement.
+ *
+ * A statement begins its jobs, and answers when all have ended or after a few seconds, with what
+ * each has come to by then. The jobs of one statement run one after the other.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import type { TableEntry } from "../../catalog/mod.ts";
+import {
+  flushedText,
+  type Job,
+  type JobEnd,
+  mergedText,
+  runJob,
+  type Store,
+} from "../../storage/mod.ts";
+import { type Row, TEXT } from "../../types/mod.ts";
+import type { SqlEnvironment } from "../environment.ts";
+import { findNamespace, findTable } from "../names.ts";
+import type {
+  AstNode,
+  BackupStatement,
+  KillStatement,
+  RestoreStatement,
+  StorageTableStatement,
+} from "../parse/ast.ts";
+import { type PlainColumn } from "../result.ts";
+import { refuseSystemView } from "../system/system_views.ts";
+import { eraseName } from "./erasure.ts";
+
+/** A statement that is answered later than this has its jobs still under way. */
+const ANSWER_MS_MAX = 5000;
+
+export const JOB_COLUMNS: readonly PlainColumn[] = [
+  "job_id",
+  "job_type",
+  "status",
+  "namespace_id",
+  "table_name",
+  "message",
+].map((name) => ({ name, type: TEXT }));
+
+/** What maintenance does to one table, and how its job ends when nobody stopped it. */
+interface Maintenance {
+  readonly kind: "flush" | "compact";
+  readonly run: (store: Store, tableId: number, job: Job) => Promise<JobEnd>;
+}
+
+const MAINTENANCE: Readonly<Record<StorageTableStatement["type"], Maintenance>> = {
+  "storage flush": {
+    kind: "flush",
+    run: async (store, tableId, job) => {
+      const result = await store.flush(tableId, job);
+      if (result.versions === 0) return { status: "skipped", message: "nothing to flush" };
+      return { status: "completed", message: flushedText(result) };
+    },
+  },
+  "storage compact": {
+    kind: "compact",
+    run: async (store, tableId, job) => {
+      const { discardedVersions, mergedSegments } = await store.compact(tableId, job);
+      if (mergedSegments === 0) return { status: "skipped", message: "nothing to compact" };
+      return { status: "completed", message: mergedText(mergedSegments, discardedVersions) };
+    },
+  },
+};
+
+/** The tables that a flush or a merge is of. @throws {DatabaseError} */
+export function maintainedTables(
+  environment: SqlEnvironment,
+  node: StorageTableStatement,
+  { namespace, principal }: { namespace: string; principal: Principal },
+): readonly TableEntry[] {
+  const { catalog } = environment;
+  if (node.table !== undefined) {
+    const action = MAINTENANCE[node.type].kind;
+    refuseSystemView(environment, node.table, { namespace, principal, action });
+  }
+  if (node.namespace !== undefined) findNamespace(catalog, node.namespace.name, node);
+  const tables =
+    node.table === undefined
+      ? catalog.tables().filter((table) => isMeant(table, node))
+      : [findTable(catalog, node.table, { namespace, node: node.table, principal })];
+  for (const table of tables) requireNoStream(table, MAINTENANCE[node.type].kind, node);
+  return tables;
+}
+
+/** Begins a flush or a merge of one table or of many. @returns One job row for each table. */
+export async function maintainTables(
+  environment: SqlEnvironment,
+  node: StorageTableStatement,
+  call: { namespace: string; principal: Principal },
+): Promise<Row[]> {
+  const { jobs } = environment;
+  const { principal } = call;
+  const { kind, run } = MAINTENANCE[node.type];
+  const rows: (Row | Begun)[] = [];
+  for (const table of maintainedTables(environment, node, call)) {
+    const { tableId } = table;
+    const open = jobs.openOf(kind, tableId);
+    rows.push(
+      open === undefined
+        ? { table, job: jobs.begin({ kind, tableId, createdBy: principal.userId }) }
+        : jobRow(open, table, { status: "skipped", message: `the same job is ${open.status}` }),
+    );
+  }
+  const begun = rows.filter((row) => "job" in row);
+  // Its failure is a bug, and stops the process.
+  void runInTurn(begun, (tableId, job) => run(environment.store, tableId, job));
+  await settled(environment, begun);
+  const [first] = begun;
+  // Of several tables each has its row; who asked for one alone should not overlook it.
+  if (node.table !== undefined && first?.job.error !== undefined) throw first.job.error;
+  return rows.map((row) => ("job" in row ? jobRow(row.job, row.table) : row));
+}
+
+/** Begins a backup or a restore. @returns Its job row. @throws {DatabaseError} INVALID_OPTION */
+export async function copyDatabase(
+  environment: SqlEnvironment,
+  node: BackupStatement | RestoreStatement,
+  userId: string,
+): Promise<Row[]> {
+  const { backups } = environment;
+  const { isNew, job } =
+    node.type === "backup"
+      ? backups.backUp(node.target, userId)
+      : backups.restore(node.source, { createdBy: userId, to: node.to });
+  if (!isNew)
+    return [jobRow(job, undefined, { status: "skipped", message: `one is ${job.status}` })];
+  await settled(environment, [{ job }]);
+  if (job.error !== undefined) throw job.error;
+  return [jobRow(job, undefined)];
+}
+
+/** Begins to erase what a dropped account owned. @returns Its job row. */
+export async function purgeUser(
+  environment: SqlEnvironment,
+  userId: string,
+  createdBy: string,
+): Promise<Row[]> {
+  const begun = eraseName(environment, userId, createdBy);
+  await settled(
+    environment,
+    begun.map((job) => ({ job })),
+  );
+  // What failed is tried again: the account is gone all the same.
+  return begun.map((job) => jobRow(job, undefined));
+}
+
+/** Asks a job to end. @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION */
+export function killJob({ jobs }: SqlEnvironment, { id, _location }: KillStatement): string {
+  const job = jobs.find(id);
+  if (job === undefined) {
+    throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find job "${id}"`, {
+      position: _location.start,
+      hint: "SELECT job_id, status FROM system.jobs",
+    });
+  }
+  if (job.isEnded) {
+    throw new DatabaseError("INVALID_OPERATION", `Cannot kill job ${id}: it is ${job.status}`, {
+      position: _location.start,
+    });
+  }
+  job.isCancelled = true;
+  return `Job ${id} killed`;
+}
+
+/** What a job is when its statement is answered. */
+function jobRow(
+  job: Job,
+  table: TableEntry | undefined,
+  { message, status }: { status: string; message?: string } = answerOf(job),
+): Row {
+  return [
+    job.jobId,
+    job.kind,
+    status,
+    table?.namespace ?? null,
+    table?.name ?? null,
+    message ?? null,
+  ];
+}
+
+/** Waits until jobs have ended, but no longer than a statement should. */
+async function settled(
+  { clock }: Pick<SqlEnvironment, "clock">,
+  begun: readonly { readonly job: Job }[],
+): Promise<void> {
+  if (begun.every(({ job }) => job.isEnded)) return;
+  const late = Promise.withResolvers<void>();
+  const cancel = clock.after(ANSWER_MS_MAX, () => late.resolve());
+  await Promise.race([late.promise, Promise.all(begun.map(({ job }) => job.ended))]);
+  cancel();
+}
+
+interface Begun {
+  readonly table: TableEntry;
+  readonly job: Job;
+}
+
+async function runInTurn(
+  begun: readonly Begun[],
+  run: (tableId: number, job: Job) => Promise<JobEnd>,
+): Promise<void> {
+  for (const { job, table } of begun) {
+    if (job.isCancelled) {
+      job.end({ status: "cancelled" });
+      continue;
+    }
+    await runJob<JobEnd>(job, async () => {
+      const end = await run(table.tableId, job);
+      // What was published before the job was stopped stands.
+      const isStopped = job.isCancelled && (job.kind === "compact" || end.status === "skipped");
+      return isStopped ? { status: "cancelled" } : end;
+    });
+  }
+}
+
+function answerOf({ error, message, status }: Job): { status: string; message?: string } {
+  const text = error?.message ?? message;
+  return text === undefined ? { status } : { status, message: text };
+}
+
+/** ALL passes over tables that cannot be named either. */
+function isMeant(table: TableEntry, { namespace }: StorageTableStatement): boolean {
+  if (table.kind === "stream") return false;
+  return namespace === undefined || table.namespace === namespace.name;
+}
+
+function requireNoStream(table: TableEntry, kind: string, node: AstNode): void {
+  if (table.kind !== "stream") return;
+  throw new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot ${kind} ${table.namespace}.${table.name}: it is a STREAM table`,
+    { position: node._location.start, hint: "its rows go by themselves after TTL_SECONDS" },
+  );
+}

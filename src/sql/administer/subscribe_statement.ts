@@ -1,0 +1,153 @@
+/**
+ * SUBSCRIBE TO and EXPLAIN SUBSCRIBE TO: what a client has to send to follow a query, and how the
+ * changes of its table would find it. Nothing streams over HTTP, and nothing is opened here.
+ */
+import { DatabaseError, withDetails } from "../../base/errors.ts";
+import type { TableEntry } from "../../catalog/mod.ts";
+import { TEXT } from "../../types/mod.ts";
+import type { LivePlan, Parameter, StatementResult } from "../engine.ts";
+import type { LiveMatch, SqlEnvironment } from "../environment.ts";
+import { planLiveQuery } from "../live_planner.ts";
+import type { SubscribeStatement } from "../parse/ast.ts";
+import { expressionToSql } from "../parse/print.ts";
+import { type PlainColumn, rowsResult } from "../result.ts";
+import type { AdministrationCall } from "./administration.ts";
+
+const SUBSCRIBE_COLUMNS: readonly PlainColumn[] = [
+  "status",
+  "ws_url",
+  "subscription",
+  "message",
+].map((name) => ({ name, type: TEXT }));
+
+const EXPLAIN_COLUMNS: readonly PlainColumn[] = [{ name: "plan", type: TEXT }];
+
+/** What the options of a subscription may be, as SQL writes them. */
+const OPTION_FORMS: ReadonlyMap<string, RegExp> = new Map([
+  ["batch_size", /^[1-9]\d*$/],
+  ["last_rows", /^\d+$/],
+  ["from", /^\d+$/],
+  ["from_seq_id", /^\d+$/],
+]);
+
+/** @throws {DatabaseError} INVALID_OPTION, and what a subscription is refused with. */
+export function subscribe(
+  environment: SqlEnvironment,
+  node: SubscribeStatement,
+  call: AdministrationCall,
+): StatementResult {
+  const { namespace, params, principal, server } = call;
+  const options = optionsOf(node);
+  planOf(environment, node, call);
+  const id = `sub${environment.store.snowflakeId()}`;
+  const parts = {
+    id: JSON.stringify(id),
+    sql: JSON.stringify(node.source),
+    ...(params.length > 0 && { params: `[${params.map(jsonOf).join(",")}]` }),
+    options: JSON.stringify(options),
+    ...(isQualified(node) ? {} : { namespace_id: JSON.stringify(namespace) }),
+  };
+  const members = Object.entries(parts).map(([name, json]) => `"${name}":${json}`);
+  const subscription = `{${members.join(",")}}`;
+  const wsUrl = `${(server?.publicUrl ?? "").replace(/^http/, "ws")}/v1/ws`;
+  const message = `Connect to ${wsUrl}, authenticate, and send this subscription`;
+  const row = ["active", wsUrl, subscription, message];
+  return rowsResult(SUBSCRIBE_COLUMNS, [row], principal.userId);
+}
+
+/** One line a row. @throws {DatabaseError} As {@linkcode subscribe}. */
+export function explainSubscribe(
+  environment: SqlEnvironment,
+  node: SubscribeStatement,
+  call: AdministrationCall,
+): StatementResult {
+  const { principal } = call;
+  optionsOf(node);
+  const plan = planOf(environment, node, call);
+  const table = environment.catalog.tableById(plan.tableId);
+  const { query } = node;
+  const where = query.type === "select" ? query.where : undefined;
+  const lines = [
+    `Live query on ${plan.tableName}`,
+    `  rows: ${table?.kind === "shared" ? "shared, of everybody" : `of ${principal.userId}`}`,
+    `  columns read: ${columnNames(plan, table)}`,
+    `  filter: ${where === undefined ? "none" : expressionToSql(where)}`,
+    ...matchLines(plan, table, environment.live().match(plan)),
+  ];
+  return rowsResult(
+    EXPLAIN_COLUMNS,
+    lines.map((line) => [line]),
+    principal.userId,
+  );
+}
+
+/** The plan of the query, whose faults are placed in the text of the request. */
+function planOf(
+  environment: SqlEnvironment,
+  { _location, source, sourceStart }: SubscribeStatement,
+  { namespace, params, principal }: AdministrationCall,
+): LivePlan {
+  try {
+    return planLiveQuery(environment, principal, { sql: source, params, namespace });
+  } catch (error) {
+    if (!(error instanceof DatabaseError) || error.position === undefined) throw error;
+    throw withDetails(error, {
+      position: Math.max(_location.start, sourceStart + error.position),
+    });
+  }
+}
+
+/** A parameter as JSON; a number keeps its digits. */
+function jsonOf(parameter: Parameter): string {
+  const isNumber = typeof parameter === "object" && parameter !== null;
+  return isNumber ? parameter.number : JSON.stringify(parameter);
+}
+
+function matchLines(plan: LivePlan, table: TableEntry | undefined, match: LiveMatch): string[] {
+  const { equality } = plan;
+  const column = table?.columns.find(({ columnId }) => columnId === equality?.columnId);
+  const index =
+    equality === undefined
+      ? "none, every change of these rows is tested"
+      : `${column?.name ?? "?"} = ${JSON.stringify(equality.value)}, found by value`;
+  return [
+    `  index: ${index}`,
+    `  group: ${match.subscriptions} open subscription(s) share it, evaluated once for all`,
+    `  cost: ${equality === undefined ? "a change" : "a change with this value"} is tested against ` +
+      `${match.testedGroups} of ${match.groups} group(s), ${match.unindexedGroups} of them unindexed`,
+  ];
+}
+
+function columnNames({ columnIds }: LivePlan, table: TableEntry | undefined): string {
+  const names = table?.columns
+    .filter(({ columnId }) => columnIds.includes(columnId))
+    .map(({ name }) => name);
+  return names === undefined || names.length === 0 ? "none" : names.join(", ");
+}
+
+function isQualified({ query }: SubscribeStatement): boolean {
+  const from = query.type === "select" ? query.from?.[0] : undefined;
+  return from?.type === "table" && from.name.schema !== undefined;
+}
+
+function optionsOf(node: SubscribeStatement): Record<string, string | number> {
+  const options: Record<string, string | number> = {};
+  for (const { name, value, _location } of node.options ?? []) {
+    if (Object.hasOwn(options, name)) {
+      throw new DatabaseError("INVALID_OPTION", `Cannot set option ${name} twice`, {
+        position: _location.start,
+      });
+    }
+    const given = value.type === "integer" || value.type === "string" ? value.value : undefined;
+    const isKnown = given !== undefined && OPTION_FORMS.get(name)?.test(String(given)) === true;
+    // Only a position may be text: it can have more digits than some clients' numbers.
+    if (!isKnown || (typeof given === "string" && !name.startsWith("from"))) {
+      throw new DatabaseError("INVALID_OPTION", `Cannot use option ${name} of SUBSCRIBE TO`, {
+        position: _location.start,
+        hint: "last_rows, batch_size, from and from_seq_id are known, each a whole number",
+      });
+    }
+    options[name] = given;
+  }
+  return options;
+}

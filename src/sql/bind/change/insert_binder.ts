@@ -1,0 +1,215 @@
+/**
+ * INSERT: which column each value goes to, with its cast.
+ *
+ * How wide a source is says which columns it fills when none are listed; only then is it known what
+ * each value is cast to. So a source is bound in two steps.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import type { TableEntry } from "../../../catalog/mod.ts";
+import { isNumeric, TEXT } from "../../../types/mod.ts";
+import type {
+  Expr,
+  InsertStatement,
+  LiteralValuesStatement,
+  SelectStatement,
+  ValuesStatement,
+} from "../../parse/ast.ts";
+import { LiteralCell } from "../../parse/ast.ts";
+import { literalPosition } from "../../parse/literal_list.ts";
+import { literalValuesToRows } from "../../parse/literal_nodes.ts";
+import type { Place, StatementBinding } from "../binding.ts";
+import type { BoundSelect } from "../bound.ts";
+import { selectFromQuery } from "../bound_nodes.ts";
+import { castInColumn, castTo } from "../expression/casts.ts";
+import { bindQuery } from "../query/select_binder.ts";
+import { queriesAround } from "../query/select_world.ts";
+import { Scope } from "../scope.ts";
+import { type BoundConflict, bindConflict } from "./conflict_binder.ts";
+import {
+  type BoundCell,
+  bindCell,
+  bindTarget,
+  checkTwice,
+  type DmlWorld,
+  generatedAlways,
+  nameOf,
+  notUpdatable,
+  positionOf,
+} from "./dml_target.ts";
+import { type BoundReturning, bindReturning } from "./returning_binder.ts";
+
+export type InsertSource =
+  | { readonly kind: "rows"; readonly rows: readonly (readonly BoundCell[])[] }
+  | { readonly kind: "literals"; readonly literals: LiteralValuesStatement }
+  /** Outputs are cast to the target columns already. */
+  | { readonly kind: "query"; readonly query: BoundSelect };
+
+export interface BoundInsert {
+  readonly kind: "insert";
+  readonly table: TableEntry;
+  /** Table positions that the source fills, in its order. */
+  readonly targets: readonly number[];
+  readonly source: InsertSource;
+  readonly conflict: BoundConflict | undefined;
+  readonly returning: BoundReturning | undefined;
+}
+
+export function bindInsert(insert: InsertStatement, world: DmlWorld): BoundInsert {
+  const target = bindTarget(insert.into, world);
+  const { table } = target;
+  if (table.kind === "stream" && insert.onConflict !== undefined) {
+    throw notUpdatable(table, "ON CONFLICT", insert);
+  }
+  const listed = insert.columns?.map((name) => positionOf(table, name));
+  checkTwice(insert.columns ?? []);
+  const source = bindSource(insert, world);
+  const { width } = source;
+  const targets = listed ?? table.columns.slice(0, width).map((_, position) => position);
+  if (width !== targets.length) {
+    const more = width > targets.length ? "more" : "fewer";
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot insert into ${nameOf(table)}: there are ${more} values (${width}) than columns (${targets.length})`,
+      { position: insert.insert._location.start },
+    );
+  }
+  return {
+    kind: "insert",
+    table,
+    targets,
+    source: source.into({ table, targets }),
+    conflict:
+      insert.onConflict === undefined ? undefined : bindConflict(insert.onConflict, target, world),
+    returning: bindReturning(insert.returning, { target, from: target.from, world }),
+  };
+}
+
+/** Table positions of the columns that a source fills, in its order. */
+interface Filled {
+  readonly table: TableEntry;
+  readonly targets: readonly number[];
+}
+
+/** The source of an INSERT before it is known which columns it fills. */
+interface UnplacedSource {
+  /** Values in a row. */
+  readonly width: number;
+  into(filled: Filled): InsertSource;
+}
+
+function bindSource({ insert }: InsertStatement, world: DmlWorld): UnplacedSource {
+  switch (insert.type) {
+    case "default values":
+      return { width: 0, into: () => ({ kind: "rows", rows: [[]] }) };
+    case "literal values":
+      return {
+        width: insert.columnCount,
+        into: (filled) => {
+          if (!areCastable(insert, filled)) {
+            const rows = bindCells(literalValuesToRows(insert), filled, world);
+            return { kind: "rows", rows };
+          }
+          requireWritable(insert, filled);
+          return { kind: "literals", literals: insert };
+        },
+      };
+    case "values":
+      // Which of the rows are written, and in which order, is the matter of a query.
+      if (insert.orderBy !== undefined || insert.limit !== undefined) {
+        return bindQuerySource(insert, world);
+      }
+      return {
+        width: insert.values[0]?.length ?? 0,
+        into: (filled) => ({ kind: "rows", rows: bindCells(insert, filled, world) }),
+      };
+    default:
+      return bindQuerySource(insert, world);
+  }
+}
+
+function bindQuerySource(node: SelectStatement, world: DmlWorld): UnplacedSource {
+  const query = bindQuery(node, { ...world, isOutermost: false, keepsUntyped: true });
+  const { statement } = world;
+  return {
+    width: query.outputs.length,
+    into: (filled) => ({
+      kind: "query",
+      query: castOutputs(query, { ...filled, statement, node }),
+    }),
+  };
+}
+
+function bindCells(
+  { _location, values }: ValuesStatement,
+  { table, targets }: Filled,
+  world: DmlWorld,
+): BoundCell[][] {
+  const place: Place = {
+    statement: world.statement,
+    scope: new Scope([]),
+    clause: "VALUES",
+    sink: undefined,
+    allowsFiles: true,
+    ...queriesAround(world),
+  };
+  return values.map((row) => {
+    if (row.length !== targets.length) {
+      throw new DatabaseError("INVALID_QUERY", "Cannot insert: the rows differ in length", {
+        position: _location.start,
+      });
+    }
+    return row.map((cell, i) => bindCell(cell, { table, position: targets[i] ?? 0, place }));
+  });
+}
+
+/** Whether numbers and booleans stand only where there is a cast for every one of them. */
+function areCastable(
+  { columnCount, kinds }: LiteralValuesStatement,
+  { table, targets }: Filled,
+): boolean {
+  for (const [column, position] of targets.entries()) {
+    const type = table.columns[position]?.type ?? TEXT;
+    const takesNumbers = isNumeric(type) || type.kind === "text";
+    const takesBooleans = type.kind === "boolean" || type.kind === "text";
+    for (let cell = column; cell < kinds.length; cell += columnCount) {
+      const kind = kinds[cell];
+      const isNumber = kind === LiteralCell.integer || kind === LiteralCell.numeric;
+      if (isNumber && !takesNumbers) return false;
+      const isTruth = kind === LiteralCell.true || kind === LiteralCell.false;
+      if (isTruth && !takesBooleans) return false;
+    }
+  }
+  return true;
+}
+
+/** GENERATED ALWAYS takes DEFAULT only. */
+function requireWritable(literals: LiteralValuesStatement, { table, targets }: Filled): void {
+  const { columnCount, kinds } = literals;
+  for (const [column, position] of targets.entries()) {
+    const entry = table.columns[position];
+    if (entry?.generatedAlways !== true) continue;
+    for (let cell = column; cell < kinds.length; cell += columnCount) {
+      if (kinds[cell] !== LiteralCell.default)
+        throw generatedAlways(table, entry, literalPosition(literals, cell));
+    }
+  }
+}
+
+function castOutputs(
+  query: BoundSelect,
+  { node, statement, table, targets }: Filled & { statement: StatementBinding; node: Expr },
+): BoundSelect {
+  // The casts stand above DISTINCT and ORDER BY of the query: they must not change what it yields.
+  const mustNest = query.distinct !== "none" || query.orderBy.length > 0;
+  const source = mustNest ? selectFromQuery(query, statement) : query;
+  const outputs = source.outputs.map(({ name, expression }, i) => {
+    const column = table.columns[targets[i] ?? 0];
+    if (column?.generatedAlways === true) {
+      throw generatedAlways(table, column, node._location.start);
+    }
+    if (column === undefined) return { name, expression };
+    const cast = castTo(expression, { to: column.type, mode: "assignment", node });
+    return { name, expression: castInColumn(cast, { column: column.name, source: "query" }) };
+  });
+  return { ...source, outputs };
+}

@@ -1,0 +1,225 @@
+/**
+ * Casts that the binder writes into expressions.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import {
+  type CastMode,
+  castBetween,
+  castValue,
+  commonType,
+  type DataType,
+  decimalOf,
+  INTERVAL,
+  type Interval,
+  type IntervalLimit,
+  intervalFromText,
+  isInteger,
+  limitedInterval,
+  sameType,
+  typeName,
+  type Value,
+} from "../../../types/mod.ts";
+import type { AstNode } from "../../parse/ast.ts";
+import type { BoundExpression } from "../bound_expressions.ts";
+import { mayFail } from "../walk.ts";
+import type { CellPlace } from "./cell_error.ts";
+
+export interface CastTarget {
+  readonly to: DataType;
+  readonly mode: CastMode;
+  /** For the position of an error. */
+  readonly node: AstNode | undefined;
+}
+
+/** The expression as a value of another type. @throws {DatabaseError} TYPE_MISMATCH */
+export function castTo(
+  expression: BoundExpression,
+  { to, mode, node }: CastTarget,
+): BoundExpression {
+  const from = expression.type;
+  if (sameType(from, to)) return expression;
+  const cast = castBetween(from, to, mode);
+  if (cast === undefined) {
+    const details = node === undefined ? {} : { position: node._location.start };
+    throw new DatabaseError(
+      "TYPE_MISMATCH",
+      `Cannot use a value of type ${typeName(from)} as ${typeName(to)}`,
+      details,
+    );
+  }
+  if (expression.kind === "constant" && expression.value === null) {
+    return { kind: "constant", type: to, value: null };
+  }
+  if (dependsOnNow(from, to)) return castWithNow(expression, { from, to, mode });
+  const convert = cast === "same" ? undefined : cast;
+  if (convert !== undefined && mode !== "assignment") noteLiteral(expression, convert);
+  if (expression.kind === "constant") {
+    const folded = tryConvert(expression.value, convert);
+    if (folded !== undefined) return { kind: "constant", type: to, value: folded };
+  }
+  return {
+    kind: "cast",
+    type: to,
+    operand: expression,
+    convert: convert ?? sameValue,
+    isNumericIdentity: convert === undefined || isNumericIdentity(from, to),
+    factor: factorOf(from, to),
+    isSameText: convert === undefined && from.kind === "text" && to.kind === "text",
+  };
+}
+
+/** The same value, written to a column: what computing it throws names the column. */
+export function castInColumn(expression: BoundExpression, cell: CellPlace): BoundExpression {
+  if (!mayFail(expression)) return expression;
+  if (expression.kind === "cast") return { ...expression, cell };
+  return {
+    kind: "cast",
+    type: expression.type,
+    operand: expression,
+    convert: sameValue,
+    isNumericIdentity: true,
+    isSameText: true,
+    cell,
+  };
+}
+
+/** An explicit cast to some fields of an interval. @throws {DatabaseError} TYPE_MISMATCH */
+export function castToInterval(
+  expression: BoundExpression,
+  { limit, node }: { limit: IntervalLimit; node: AstNode },
+): BoundExpression {
+  // Only a literal counts its number in the fields: a text is an interval first.
+  const isLiteral = expression.type.kind === "unknown";
+  const operand = isLiteral
+    ? expression
+    : castTo(expression, { to: INTERVAL, mode: "explicit", node });
+  const convert = (value: Value): Value =>
+    isLiteral
+      ? intervalFromText(value as string, limit)
+      : limitedInterval(value as Interval, limit);
+  noteLiteral(operand, convert);
+  if (operand.kind === "constant") {
+    const folded = operand.value === null ? null : tryConvert(operand.value, convert);
+    if (folded !== undefined) return { kind: "constant", type: INTERVAL, value: folded };
+  }
+  return {
+    kind: "cast",
+    type: INTERVAL,
+    operand,
+    convert,
+    isNumericIdentity: false,
+    factor: undefined,
+    isSameText: false,
+  };
+}
+
+function sameValue(value: Value): Value {
+  return value;
+}
+
+/** Literals such as 'now' and 'today' have their value at the time of the statement. */
+function dependsOnNow(from: DataType, to: DataType): boolean {
+  if (from.kind !== "unknown" && from.kind !== "text") return false;
+  return (
+    to.kind === "timestamp" || to.kind === "datetime" || to.kind === "date" || to.kind === "time"
+  );
+}
+
+function castWithNow(
+  operand: BoundExpression,
+  { from, to, mode }: { from: DataType; to: DataType; mode: CastMode },
+): BoundExpression {
+  if (mode !== "assignment") {
+    noteLiteral(operand, (value) => castValue(value, { from, to, mode, nowMicros: 0 }));
+  }
+  return {
+    kind: "call",
+    type: to,
+    name: `cast to ${typeName(to)}`,
+    args: [operand],
+    evaluate: ([value = null], { nowMicros }) =>
+      value === null ? null : castValue(value, { from, to, mode, nowMicros }),
+    seesNull: false,
+    volatility: "immutable",
+    readsTimeWords: true,
+  };
+}
+
+/**
+ * Has an untyped literal read before its statement runs, unless it is a constant that can be read.
+ * What is assigned is read with its row: the first faulty row decides.
+ */
+export function noteLiteral(literal: BoundExpression, read: (value: Value) => Value): void {
+  if (literal.kind !== "constant" && literal.kind !== "slot") return;
+  const { untyped } = literal;
+  if (untyped === undefined) return;
+  const { position, reads } = untyped;
+  if (literal.kind === "slot") {
+    reads.push({ slot: literal.slot, value: null, position, read });
+  } else if (tryConvert(literal.value, read) === undefined) {
+    reads.push({ slot: undefined, value: literal.value, position, read });
+  }
+}
+
+/** A constant that does not convert keeps its cast, so that it fails when its turn comes. */
+function tryConvert(
+  value: Value,
+  convert: ((value: Value) => Value) | undefined,
+): Value | undefined {
+  if (convert === undefined || value === null) return value;
+  try {
+    return convert(value);
+  } catch (error) {
+    // The cast raises the same error again where the statement runs.
+    if (error instanceof DatabaseError) return undefined;
+    throw error;
+  }
+}
+
+/** Widening among numbers that are held alike: the double or int32 stays as it is. */
+function isNumericIdentity(from: DataType, to: DataType): boolean {
+  if (isInteger(from)) {
+    if (to.kind === "double") return from.kind !== "bigint";
+    return isInteger(to) && widthOf(from) <= widthOf(to);
+  }
+  if (from.kind === "float") return to.kind === "double";
+  if (from.kind === "decimal" && to.kind === "decimal") {
+    return from.scale === to.scale && from.precision <= to.precision;
+  }
+  return false;
+}
+
+/** What makes a whole number one of more digits behind the point, where each of its values fits. */
+function factorOf(from: DataType, to: DataType): number | undefined {
+  if (to.kind !== "decimal" || (from.kind !== "decimal" && !isInteger(from))) return undefined;
+  const { precision, scale } = decimalOf(from);
+  const digits = to.scale - scale;
+  if (digits < 0 || digits > FACTOR_DIGITS_MAX) return undefined;
+  return precision - scale <= to.precision - to.scale ? 10 ** digits : undefined;
+}
+
+/** Powers of ten up to this one are exact, and leave room for the number. */
+const FACTOR_DIGITS_MAX = 15;
+
+function widthOf(type: DataType): number {
+  return type.kind === "smallint" ? 1 : type.kind === "int" ? 2 : 3;
+}
+
+/** Casts all to their common type. @throws {DatabaseError} TYPE_MISMATCH if there is none. */
+export function castAlike(
+  expressions: readonly BoundExpression[],
+  nodes: readonly AstNode[],
+  what: string,
+): { type: DataType; expressions: BoundExpression[] } {
+  const type = commonType(expressions.map((expression) => expression.type));
+  if (type === undefined) {
+    const types = [...new Set(expressions.map((e) => typeName(e.type)))].join(" and ");
+    const [node] = nodes;
+    const details = node === undefined ? {} : { position: node._location.start };
+    throw new DatabaseError("TYPE_MISMATCH", `Cannot match types ${types} in ${what}`, details);
+  }
+  const cast = expressions.map((expression, i) =>
+    castTo(expression, { to: type, mode: "implicit", node: nodes[i] }),
+  );
+  return { type, expressions: cast };
+}

@@ -1,0 +1,76 @@
+/**
+ * Untyped literals beside a DECIMAL, as in `price >= '9.995'` or `price = $1` with text.
+ *
+ * The literal becomes a value of the other side's very type, so that the comparison keeps its fast
+ * form, its key and its ranges. It is not rounded: between two steps of the scale it moves to the
+ * step from which the comparison says the same, and equals nothing.
+ */
+import {
+  addWhole,
+  castValue,
+  compareWhole,
+  type DataType,
+  digitsFromText,
+  fitsPrecision,
+  negateWhole,
+  rescale,
+  truncateScale,
+  UNKNOWN,
+  type Value,
+  type Whole,
+  wholeFromBigint,
+} from "../../../types/mod.ts";
+import type { BoundExpression, ComparisonOperator } from "../bound_expressions.ts";
+import { noteLiteral } from "./casts.ts";
+
+export type DecimalDataType = Extract<DataType, { kind: "decimal" }>;
+
+/** The literal as the right side of `value operator literal`. */
+export function decimalLiteral(
+  literal: BoundExpression,
+  { operator, type }: { operator: ComparisonOperator; type: DecimalDataType },
+): BoundExpression {
+  const convert = (value: Value): Value =>
+    typeof value === "string" ? comparedAs(value, operator, type) : value;
+  noteLiteral(literal, convert);
+  return { kind: "cast", type, operand: literal, convert, isNumericIdentity: false };
+}
+
+function comparedAs(text: string, operator: ComparisonOperator, type: DecimalDataType): Value {
+  const digits = digitsFromText(text.trim());
+  // Not a number: the cast says so.
+  if (digits === undefined) return castValue(text, { from: UNKNOWN, to: type, mode: "implicit" });
+  const whole = wholeFromBigint(digits.unscaled);
+  const cut = truncateScale(whole, digits.scale, type.scale);
+  const isStep =
+    digits.scale <= type.scale || compareWhole(rescale(cut, type.scale, digits.scale), whole) === 0;
+  const step = isStep ? cut : stepBeside(cut, { operator, type, isNegative: whole < 0 });
+  if (fitsPrecision(step, type.precision)) return step;
+  return step < 0 ? negateWhole(beyond(type)) : beyond(type);
+}
+
+function stepBeside(
+  cut: Whole,
+  {
+    isNegative,
+    operator,
+    type,
+  }: { isNegative: boolean; operator: ComparisonOperator; type: DecimalDataType },
+): Whole {
+  switch (operator) {
+    case "<":
+    case ">=":
+      return isNegative ? cut : addWhole(cut, 1);
+    case "<=":
+    case ">":
+      return isNegative ? addWhole(cut, -1) : cut;
+    case "=":
+    case "<>":
+      return beyond(type);
+  }
+}
+
+/** Above every value of the type, so that none equals it. */
+function beyond({ precision }: DecimalDataType): Whole {
+  return wholeFromBigint(10n ** BigInt(precision));
+}

@@ -1,0 +1,281 @@
+/**
+ * Expressions of the syntax tree → bound expressions: names, types, casts.
+ *
+ * The rules of each form of expression are in `operators.ts`, `predicates.ts` and `calls.ts`; this
+ * file knows literals and columns and sends every other node to its room.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import {
+  BOOLEAN,
+  BYTES,
+  type DataType,
+  TEXT,
+  UNKNOWN,
+  type Value,
+  valueFromNumberText,
+} from "../../../types/mod.ts";
+import type { Expr, ExprCase, ExprList, ExprRef } from "../../parse/ast.ts";
+import type { Bind, Place } from "../binding.ts";
+import type { BoundExpression } from "../bound_expressions.ts";
+import { columnValue } from "../bound_nodes.ts";
+import { resolveOuter } from "../query/correlation.ts";
+import { bindElement, bindSlice } from "./array_binder.ts";
+import { bindCall, bindFunction } from "./calls.ts";
+import { castAlike, castTo, castToInterval } from "./casts.ts";
+import { constantArray } from "./literal_columns.ts";
+import { bindBinary, bindUnary } from "./operators.ts";
+import { bindBetween } from "./predicates.ts";
+import { bindRow, misusedRow } from "./row_values.ts";
+import { bindArrayQuery, bindScalar } from "./subquery_binder.ts";
+import { intervalLimitOf, resolveType } from "./types.ts";
+
+/** Binds one expression where it stands. @throws {DatabaseError} */
+export const bindExpression: Bind = (expression, place) => {
+  switch (expression.type) {
+    case "ref":
+      return bindColumn(expression, place);
+    case "integer":
+    case "numeric":
+      return bindNumber(expression.text, expression);
+    case "string":
+      return {
+        kind: "constant",
+        type: UNKNOWN,
+        value: expression.value,
+        untyped: { position: expression._location.start, reads: place.statement.literals },
+      };
+    case "bytes":
+      return constant(BYTES, Uint8Array.from(Buffer.from(expression.hex, "hex")));
+    case "boolean":
+      return constant(BOOLEAN, expression.value);
+    case "null":
+      return constant(UNKNOWN, null);
+    case "literal slot":
+      return place.statement.literal(expression);
+    case "parameter":
+      return place.statement.parameter(expression.index, expression);
+    case "binary":
+      return bindBinary(expression, place, bindExpression);
+    case "unary":
+      return bindUnary(expression, place, bindExpression);
+    case "ternary":
+      return bindBetween(expression, place, bindExpression);
+    case "cast": {
+      const to = resolveType(expression.to);
+      const operand = bindExpression(expression.operand, place);
+      const limit = intervalLimitOf(expression.to);
+      if (limit !== undefined) return castToInterval(operand, { limit, node: expression });
+      return castTo(operand, { to, mode: "explicit", node: expression });
+    }
+    case "case":
+      return bindCase(expression, place);
+    case "call":
+      return bindCall(expression, place, bindExpression);
+    default:
+      return bindRarer(expression, place);
+  }
+};
+
+/** Binds a condition: it must be boolean. @throws {DatabaseError} TYPE_MISMATCH */
+export function bindCondition(expression: Expr, place: Place): BoundExpression {
+  const bound = bindExpression(expression, place);
+  return castTo(bound, { to: BOOLEAN, mode: "implicit", node: expression });
+}
+
+/** An expression whose type nobody asks for: an untyped literal is text. */
+export function bindValue(expression: Expr, place: Place): BoundExpression {
+  return settled(bindExpression(expression, place));
+}
+
+/** Gives untyped literals a type. */
+export function settled(expression: BoundExpression): BoundExpression {
+  if (expression.type.kind !== "unknown") return expression;
+  return castTo(expression, { to: TEXT, mode: "implicit", node: undefined });
+}
+
+type RarerExpr = Exclude<
+  Expr,
+  {
+    type:
+      | "ref"
+      | "integer"
+      | "numeric"
+      | "string"
+      | "bytes"
+      | "boolean"
+      | "null"
+      | "literal slot"
+      | "parameter"
+      | "binary"
+      | "unary"
+      | "ternary"
+      | "cast"
+      | "case"
+      | "call";
+  }
+>;
+
+function bindRarer(expression: RarerExpr, place: Place): BoundExpression {
+  switch (expression.type) {
+    case "keyword":
+    case "extract":
+    case "substring":
+    case "overlay":
+    case "trim":
+      return bindKeywordCall(expression, place);
+    case "collate":
+      return bindCollate(expression, place);
+    case "array":
+      return bindArray(expression, place);
+    case "arrayIndex":
+      return bindElement(expression, place, bindExpression);
+    case "list":
+      throw misusedRow(expression, "a row");
+    case "default":
+      throw new DatabaseError(
+        "INVALID_QUERY",
+        "Cannot use DEFAULT here: it is a value of INSERT and UPDATE only",
+        { position: expression._location.start },
+      );
+    case "arraySlice":
+      return bindSlice(expression, place, bindExpression);
+    case "array select":
+      return bindArrayQuery(expression, place);
+    default:
+      return bindScalar(expression, place);
+  }
+}
+
+type KeywordCall = Extract<
+  Expr,
+  { type: "keyword" | "extract" | "substring" | "overlay" | "trim" }
+>;
+
+/** Functions that SQL writes with words between their arguments, or without parentheses. */
+function bindKeywordCall(expression: KeywordCall, place: Place): BoundExpression {
+  const part = (inner: Expr | undefined): BoundExpression[] =>
+    inner === undefined ? [] : [bindExpression(inner, place)];
+  const call = (name: string, args: readonly BoundExpression[]): BoundExpression =>
+    bindFunction({ name, args, node: expression });
+
+  switch (expression.type) {
+    case "keyword":
+      return call(expression.keyword, []);
+    case "extract": {
+      const field = constant(TEXT, expression.field.name.toLowerCase());
+      return call("extract", [field, ...part(expression.from)]);
+    }
+    case "substring":
+      return call("substring", [
+        ...part(expression.value),
+        ...(expression.from === undefined ? [constant({ kind: "int" }, 1)] : part(expression.from)),
+        ...part(expression.for),
+      ]);
+    case "overlay":
+      return call("overlay", [
+        ...part(expression.value),
+        ...part(expression.placing),
+        ...part(expression.from),
+        ...part(expression.for),
+      ]);
+    case "trim": {
+      const name = { both: "btrim", leading: "ltrim", trailing: "rtrim" }[expression.side];
+      return call(name, [...part(expression.value), ...part(expression.characters)]);
+    }
+  }
+}
+
+/** A constant of a type. */
+function constant(type: DataType, value: Value): BoundExpression {
+  return { kind: "constant", type, value };
+}
+
+function bindNumber(text: string, node: Expr): BoundExpression {
+  const isNegative = text.startsWith("-");
+  const typed = valueFromNumberText(isNegative ? text.slice(1) : text);
+  if (typed !== undefined) {
+    const { type, value } = typed;
+    return constant(type, isNegative ? negated(value) : value);
+  }
+  throw new DatabaseError("VALUE_OUT_OF_RANGE", `Cannot read number ${text}: it is out of range`, {
+    position: node._location.start,
+  });
+}
+
+function negated(value: Value): Value {
+  // 0 - 0 is 0, where -0 would be another zero.
+  if (typeof value === "bigint") return -value;
+  return typeof value === "number" ? 0 - value : value;
+}
+
+function bindColumn(ref: ExprRef, place: Place): BoundExpression {
+  if (ref.star === true) {
+    throw new DatabaseError("INVALID_QUERY", 'Cannot use "*" here: name a column', {
+      position: ref._location.start,
+    });
+  }
+  const column = place.scope.lookup(ref);
+  if (column === undefined) {
+    const outer = resolveOuter(ref, place.outer);
+    if (outer !== undefined) return outer;
+    if (bindRow(ref, place, bindExpression) !== undefined) {
+      throw misusedRow(ref, `row "${ref.name}"`);
+    }
+    return columnValue(place.scope.resolve(ref));
+  }
+  return columnValue(column);
+}
+
+function bindCase(expression: ExprCase, place: Place): BoundExpression {
+  const whens = expression.whens.map(({ when, value }) => {
+    const condition: Expr =
+      expression.value === undefined
+        ? when
+        : {
+            type: "binary",
+            op: "=",
+            left: expression.value,
+            right: when,
+            _location: when._location,
+          };
+    return { when: bindCondition(condition, place), value };
+  });
+  const nodes = expression.whens.map(({ value }) => value);
+  if (expression.else !== undefined) nodes.push(expression.else);
+  const values = nodes.map((node) => bindExpression(node, place));
+  const { type, expressions } = castAlike(values, nodes, "CASE");
+  const branches = whens.map(({ when }, i) => ({
+    when,
+    value: expressions[i] ?? constant(type, null),
+  }));
+  const otherwise = expression.else === undefined ? undefined : expressions.at(-1);
+  return { kind: "case", type, branches, otherwise };
+}
+
+function bindCollate(
+  { operand, collation }: Extract<Expr, { type: "collate" }>,
+  place: Place,
+): BoundExpression {
+  if (collation.name === "C" || collation.name === "c") return bindExpression(operand, place);
+  throw new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    `Cannot use collation "${collation.name}": text is ordered by code point`,
+    { position: collation._location.start, hint: 'write COLLATE "C" or leave it out' },
+  );
+}
+
+function bindArray(list: ExprList, place: Place): BoundExpression {
+  const known = list.literals === undefined ? undefined : constantArray(list.literals);
+  if (known !== undefined) return known;
+  const items = list.expressions.map((item) => bindExpression(item, place));
+  const { type, expressions } = castAlike(items, list.expressions, "ARRAY");
+  return {
+    kind: "call",
+    type: { kind: "array", element: type },
+    name: "array",
+    args: expressions,
+    evaluate: (values) => [...values],
+    seesNull: true,
+    volatility: "immutable",
+  };
+}

@@ -1,0 +1,407 @@
+/**
+ * Predicates: IN, BETWEEN, LIKE, IS DISTINCT FROM, ANY and ALL, comparison of rows.
+ */
+import { defined } from "../../../base/assert.ts";
+import { DatabaseError } from "../../../base/errors.ts";
+import {
+  BOOLEAN,
+  commonType,
+  type DataType,
+  sameType,
+  TEXT,
+  typeName,
+  type Value,
+} from "../../../types/mod.ts";
+import { resolveBinary, resolveLike } from "../../functions/operator/operators.ts";
+import type {
+  AstNode,
+  Expr,
+  ExprBinary,
+  ExprCall,
+  ExprList,
+  ExprTernary,
+  LiteralList,
+  SelectStatement,
+} from "../../parse/ast.ts";
+import { isSelectNode } from "../../parse/query_nodes.ts";
+import type { Bind, Place } from "../binding.ts";
+import type { BoundExpression } from "../bound_expressions.ts";
+import { binaryOf, elementOf } from "./binary_forms.ts";
+import { castAlike, castTo } from "./casts.ts";
+import { type DecimalDataType, decimalLiteral } from "./decimal_literal.ts";
+import { comparedWith } from "./float_literal.ts";
+import { constantsOf, literalColumnOf } from "./literal_columns.ts";
+import { bindQuantifiedQuery, bindRowQuery, noTruth, type Quantified } from "./subquery_binder.ts";
+
+export function bindIn(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
+  const { left, op, right } = expression;
+  const negated = op === "NOT IN";
+  if (right.type !== "list") {
+    const comparison: Quantified = {
+      operands: operandsOf(left, place, bind),
+      operator: negated ? "<>" : "=",
+      quantifier: negated ? "all" : "any",
+      query: right as SelectStatement,
+      node: expression,
+    };
+    return bindQuantifiedQuery(comparison, place);
+  }
+  if (left.type === "list") return bindRowIn(left, right, { negated, place, bind });
+  const operand = bind(left, place);
+  const listed = right.literals && inLiterals(operand, right.literals, { expression, negated });
+  if (listed !== undefined) return listed;
+  const items = right.expressions.map((item) => comparedWith(operand, bind(item, place), item));
+  const decimal = decimalOfList([operand, ...items]);
+  if (decimal !== undefined) {
+    const list = items.map((item, i) =>
+      item.type.kind === "unknown" && !isNull(item)
+        ? decimalLiteral(item, { operator: "=", type: decimal })
+        : castTo(item, { to: decimal, mode: "implicit", node: right.expressions[i] }),
+    );
+    const tested = castTo(operand, { to: decimal, mode: "implicit", node: left });
+    return { kind: "in", type: BOOLEAN, operand: tested, items: list, constants: [], negated };
+  }
+  const { expressions } = castAlike([operand, ...items], [left, ...right.expressions], "IN");
+  const [tested, ...castItems] = expressions;
+  const castOperand = defined(tested, "IN has an operand");
+  return {
+    kind: "in",
+    type: BOOLEAN,
+    operand: castOperand,
+    items: castItems,
+    constants: [],
+    negated,
+  };
+}
+
+/** IN with many literals of one form; undefined where they have to be bound one by one. */
+function inLiterals(
+  operand: BoundExpression,
+  literals: LiteralList,
+  { expression, negated }: { expression: ExprBinary; negated: boolean },
+): BoundExpression | undefined {
+  const column = literalColumnOf(literals, 0);
+  if (column === undefined) return undefined;
+  const type = commonType([operand.type, column.type]);
+  if (type === undefined || !isListable(type)) return undefined;
+  const constants = constantsOf(column, type);
+  if (constants === undefined) return undefined;
+  const tested = castTo(operand, { to: type, mode: "implicit", node: expression.left });
+  return { kind: "in", type: BOOLEAN, operand: tested, items: [], constants, negated };
+}
+
+/** Types to which every literal of a list is cast alike, whatever the others are. */
+function isListable({ kind }: DataType): boolean {
+  return kind === "smallint" || kind === "int" || kind === "bigint" || kind === "text";
+}
+
+/** One value, or those of a row. */
+function operandsOf(node: Expr, place: Place, bind: Bind): BoundExpression[] {
+  return node.type === "list"
+    ? node.expressions.map((item) => bind(item, place))
+    : [bind(node, place)];
+}
+
+/** The common type, if it is DECIMAL, of an operand with a type and a list of which some have none. */
+function decimalOfList([operand, ...items]: readonly BoundExpression[]):
+  | DecimalDataType
+  | undefined {
+  if (operand === undefined || operand.type.kind === "unknown") return undefined;
+  if (items.every(({ type }) => type.kind !== "unknown")) return undefined;
+  const type = commonType([operand, ...items].map((expression) => expression.type));
+  return type?.kind === "decimal" ? type : undefined;
+}
+
+function isNull(expression: BoundExpression): boolean {
+  return expression.kind === "constant" && expression.value === null;
+}
+
+function bindRowIn(
+  left: ExprList,
+  right: ExprList,
+  { bind, negated, place }: { bind: Bind; negated: boolean; place: Place },
+): BoundExpression {
+  const alternatives = right.expressions.map((item): BoundExpression => {
+    if (item.type !== "list") {
+      throw new DatabaseError("INVALID_QUERY", "Cannot compare a row with a single value", {
+        position: item._location.start,
+      });
+    }
+    return rowEquals(left, item, place, bind);
+  });
+  const any: BoundExpression = { kind: "or", type: BOOLEAN, operands: alternatives };
+  return negated ? { kind: "not", type: BOOLEAN, operand: any } : any;
+}
+
+function rowEquals(left: ExprList, right: ExprList, place: Place, bind: Bind): BoundExpression {
+  requireFields(left.expressions, right);
+  const pairs = pairsOf(left, right).map(([l, r]) =>
+    binaryOf({ op: "=", left: bind(l, place), right: bind(r, place) }, r),
+  );
+  return { kind: "and", type: BOOLEAN, operands: pairs };
+}
+
+/** Rows without a field are neither equal nor not. @throws {DatabaseError} INVALID_QUERY */
+function requireFields(fields: readonly unknown[], { _location }: AstNode): void {
+  if (fields.length > 0) return;
+  throw new DatabaseError("INVALID_QUERY", "Cannot compare rows without values", {
+    position: _location.start,
+  });
+}
+
+function pairsOf(left: ExprList, right: ExprList): [Expr, Expr][] {
+  if (left.expressions.length !== right.expressions.length) {
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot compare rows of ${left.expressions.length} and ${right.expressions.length} values`,
+      { position: right._location.start },
+    );
+  }
+  return left.expressions.flatMap((expression, i) => {
+    const other = right.expressions[i];
+    return other === undefined ? [] : [[expression, other] as [Expr, Expr]];
+  });
+}
+
+/** `(a, b) < (c, d)`: by the first pair that differs. */
+export function bindRowComparison(
+  expression: ExprBinary,
+  place: Place,
+  bind: Bind,
+): BoundExpression {
+  const { left, op, right } = expression;
+  if (left.type === "list" && isSelectNode(right)) {
+    return bindRowAgainstQuery({ row: left, query: right, expression }, place, bind);
+  }
+  if (left.type !== "list" || right.type !== "list") {
+    throw new DatabaseError("INVALID_QUERY", "Cannot compare a row with a single value", {
+      position: expression._location.start,
+    });
+  }
+  if (op.endsWith("DISTINCT FROM")) return rowDistinct(op, pairsOf(left, right), place, bind);
+  if (op === "=" || op === "!=") {
+    const equal = rowEquals(left, right, place, bind);
+    return op === "=" ? equal : { kind: "not", type: BOOLEAN, operand: equal };
+  }
+  const pairs = pairsOf(left, right).map(
+    ([l, r]): RowPair => ({ left: bind(l, place), right: bind(r, place), node: r }),
+  );
+  return orderedRows(op, pairs, expression);
+}
+
+/** `(a, b) IS [NOT] DISTINCT FROM (c, d)`: whether any pair is distinct, or none. */
+function rowDistinct(
+  op: string,
+  pairs: readonly (readonly [Expr, Expr])[],
+  place: Place,
+  bind: Bind,
+): BoundExpression {
+  const operands = pairs.map(([l, r]) =>
+    binaryOf({ op, left: bind(l, place), right: bind(r, place) }, r),
+  );
+  const asksForOne = op === "IS DISTINCT FROM";
+  if (operands.length === 0) return { kind: "constant", type: BOOLEAN, value: !asksForOne };
+  return { kind: asksForOne ? "or" : "and", type: BOOLEAN, operands };
+}
+
+interface RowPair {
+  readonly left: BoundExpression;
+  readonly right: BoundExpression;
+  readonly node: Expr;
+}
+
+/** Rows by the first pair that differs: from the last one outwards, a < c OR (a = c AND rest). */
+function orderedRows(op: string, pairs: readonly RowPair[], node: Expr): BoundExpression {
+  const strict = op === "<" || op === "<=" ? "<" : ">";
+  let result: BoundExpression | undefined;
+  for (const { left, node: at, right } of pairs.toReversed()) {
+    if (result === undefined) {
+      result = binaryOf({ op, left, right }, at);
+      continue;
+    }
+    const before = binaryOf({ op: strict, left, right }, at);
+    const same = binaryOf({ op: "=", left, right }, at);
+    const both: BoundExpression = { kind: "and", type: BOOLEAN, operands: [same, result] };
+    result = { kind: "or", type: BOOLEAN, operands: [before, both] };
+  }
+  requireFields(pairs, node);
+  return defined(result, "there is a pair");
+}
+
+/** `(a, b) = (SELECT …)`: a query of at most one row. */
+function bindRowAgainstQuery(
+  { expression, query, row }: { row: ExprList; query: SelectStatement; expression: ExprBinary },
+  place: Place,
+  bind: Bind,
+): BoundExpression {
+  const { op } = expression;
+  const left = operandsOf(row, place, bind);
+  requireFields(left, row);
+  const right = bindRowQuery(query, { place, width: left.length });
+  const pairs = left.map(
+    (value, i): RowPair => ({
+      left: value,
+      right: defined(right[i], "rows are of one width"),
+      node: query,
+    }),
+  );
+  if (op !== "=" && op !== "!=") return orderedRows(op, pairs, expression);
+  const operands = pairs.map((pair) => binaryOf({ op: "=", ...pair }, query));
+  const equal: BoundExpression = { kind: "and", type: BOOLEAN, operands };
+  return op === "=" ? equal : { kind: "not", type: BOOLEAN, operand: equal };
+}
+
+export function bindBetween(expression: ExprTernary, place: Place, bind: Bind): BoundExpression {
+  const value = bind(expression.value, place);
+  const low = bind(expression.lo, place);
+  const high = bind(expression.hi, place);
+  const within = (from: BoundExpression, to: BoundExpression): BoundExpression => ({
+    kind: "and",
+    type: BOOLEAN,
+    operands: [
+      binaryOf({ op: ">=", left: value, right: from }, expression.lo),
+      binaryOf({ op: "<=", left: value, right: to }, expression.hi),
+    ],
+  });
+  const forward = within(low, high);
+  const result: BoundExpression =
+    expression.symmetric === true
+      ? { kind: "or", type: BOOLEAN, operands: [forward, within(high, low)] }
+      : forward;
+  return expression.op === "BETWEEN" ? result : { kind: "not", type: BOOLEAN, operand: result };
+}
+
+export function bindLike(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
+  const left = bind(expression.left, place);
+  const right = bind(expression.right, place);
+  const escape = expression.escape === undefined ? undefined : bind(expression.escape, place);
+  const operands = escape === undefined ? [left, right] : [left, right, escape];
+  const form = resolveLike(
+    expression.op,
+    operands.map(({ type }) => type),
+  );
+  if (form === undefined) {
+    throw new DatabaseError(
+      "TYPE_MISMATCH",
+      `Cannot apply ${expression.op} to ${typeName(left.type)} and ${typeName(right.type)}`,
+      { position: expression._location.start },
+    );
+  }
+  return {
+    kind: "call",
+    type: form.result,
+    name: expression.op,
+    args: operands.map((operand, i) =>
+      castTo(operand, { to: form.operands[i] ?? operand.type, mode: "implicit", node: expression }),
+    ),
+    evaluate: form.evaluate,
+    seesNull: form.seesNull === true,
+    volatility: "immutable",
+    like: LIKES.get(expression.op),
+  };
+}
+
+const LIKES: ReadonlyMap<string, { readonly isNegated: boolean }> = new Map([
+  ["LIKE", { isNegated: false }],
+  ["NOT LIKE", { isNegated: true }],
+]);
+
+/** `x op ANY (array)` and `x op ALL (array)`. */
+export function bindQuantified(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
+  const call = expression.right as ExprCall;
+  const [argument] = call.args;
+  if (argument === undefined) {
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot compare with ${call.function.name.toUpperCase()} of nothing: a query or an array is needed`,
+      { position: call._location.start },
+    );
+  }
+  const op = expression.op === "!=" ? "<>" : expression.op;
+  if (isSelectNode(argument)) {
+    const comparison: Quantified = {
+      operands: operandsOf(expression.left, place, bind),
+      operator: op,
+      quantifier: call.function.name === "all" ? "all" : "any",
+      query: argument,
+      node: expression,
+    };
+    return bindQuantifiedQuery(comparison, place);
+  }
+  const left = bind(expression.left, place);
+  const array = bind(argument, place);
+  // An array without a type has elements of the other side's.
+  const element = array.type.kind === "unknown" ? settled(left.type) : elementOf(array.type);
+  const form = element === undefined ? undefined : resolveBinary(op, left.type, element);
+  if (element === undefined || form === undefined) {
+    throw new DatabaseError(
+      "TYPE_MISMATCH",
+      `Cannot apply ${op} to ${typeName(left.type)} and the elements of ${typeName(array.type)}`,
+      { position: call._location.start, hint: "an array is needed" },
+    );
+  }
+  if (form.result.kind !== "boolean") throw noTruth(op, call);
+  const [leftType = left.type, itemType = element] = form.operands;
+  const settles = call.function.name !== "all";
+  if (settles && op === "=" && sameType(leftType, itemType)) {
+    const operand = castTo(left, { to: leftType, mode: "implicit", node: expression.left });
+    const listed = inElements(operand, array, argument);
+    if (listed !== undefined) return listed;
+  }
+  return {
+    kind: "call",
+    type: BOOLEAN,
+    name: `${op} ${call.function.name}`,
+    args: [
+      castTo(left, { to: leftType, mode: "implicit", node: expression.left }),
+      castTo(array, {
+        to: { kind: "array", element: itemType },
+        mode: "implicit",
+        node: argument,
+      }),
+    ],
+    evaluate: ([value = null, items = null]) =>
+      quantified(value, items, { settles, test: form.evaluate }),
+    seesNull: true,
+    volatility: "immutable",
+  };
+}
+
+/** `x = ANY (ARRAY[…])` as the IN that it is: tested against a set. Undefined for other arrays. */
+function inElements(
+  operand: BoundExpression,
+  array: BoundExpression,
+  node: Expr,
+): BoundExpression | undefined {
+  const { type } = operand;
+  if (!isListable(type)) return undefined;
+  const list = { kind: "in", type: BOOLEAN, operand, negated: false } as const;
+  if (array.kind === "constant" && Array.isArray(array.value)) {
+    // Nothing at all is in an empty array, whereas IN says of NULL that it is unknown.
+    return array.value.length === 0 ? undefined : { ...list, items: [], constants: array.value };
+  }
+  if (array.kind !== "call" || array.name !== "array" || array.args.length === 0) return undefined;
+  const items = array.args.map((item) => castTo(item, { to: type, mode: "implicit", node }));
+  return { ...list, items, constants: [] };
+}
+
+function settled(type: DataType): DataType {
+  return type.kind === "unknown" ? TEXT : type;
+}
+
+/** Three-valued: the first settling answer decides; without one, unknown if any test was. */
+function quantified(
+  value: Value,
+  items: Value,
+  { settles, test }: { settles: boolean; test: (values: readonly Value[]) => Value },
+): Value {
+  if (!Array.isArray(items)) return null;
+  if (value === null) return items.length === 0 ? !settles : null;
+  let hasUnknown = false;
+  for (const item of items as readonly Value[]) {
+    const answer = item === null ? null : test([value, item]);
+    if (answer === settles) return settles;
+    if (answer === null) hasUnknown = true;
+  }
+  return hasUnknown ? null : !settles;
+}

@@ -1,0 +1,218 @@
+/**
+ * Type names of SQL text → data types.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import {
+  BIGINT,
+  BOOLEAN,
+  BYTES,
+  DATE,
+  DATETIME,
+  type DataType,
+  DECIMAL_PRECISION_MAX,
+  DOUBLE,
+  decimalType,
+  FILE,
+  FLOAT,
+  INT,
+  INTERVAL,
+  type IntervalLimit,
+  JSON_TEXT,
+  JSONB,
+  SMALLINT,
+  TEXT,
+  TIME,
+  TIMESTAMP,
+  UUID,
+} from "../../../types/mod.ts";
+import type { BasicDataTypeDef, DataTypeDef } from "../../parse/ast.ts";
+
+/** Names without parameters. */
+const SIMPLE: ReadonlyMap<string, DataType> = new Map<string, DataType>([
+  ["boolean", BOOLEAN],
+  ["bool", BOOLEAN],
+  ["smallint", SMALLINT],
+  ["int2", SMALLINT],
+  ["tinyint", SMALLINT],
+  ["int", INT],
+  ["integer", INT],
+  ["int4", INT],
+  ["mediumint", INT],
+  ["bigint", BIGINT],
+  ["int8", BIGINT],
+  ["real", FLOAT],
+  ["float4", FLOAT],
+  ["double", DOUBLE],
+  ["double precision", DOUBLE],
+  ["float8", DOUBLE],
+  ["text", TEXT],
+  ["string", TEXT],
+  ["clob", TEXT],
+  ["bytes", BYTES],
+  ["bytea", BYTES],
+  ["blob", BYTES],
+  ["binary", BYTES],
+  ["varbinary", BYTES],
+  ["json", JSON_TEXT],
+  ["jsonb", JSONB],
+  ["date", DATE],
+  ["uuid", UUID],
+  ["file", FILE],
+  ["interval", INTERVAL],
+]);
+
+const TIMES: ReadonlyMap<string, DataType> = new Map<string, DataType>([
+  ["timestamp", TIMESTAMP],
+  ["timestamp without time zone", TIMESTAMP],
+  ["timestamptz", DATETIME],
+  ["timestamp with time zone", DATETIME],
+  ["datetime", DATETIME],
+  ["time", TIME],
+  ["time without time zone", TIME],
+]);
+
+const TEXTS: ReadonlySet<string> = new Set([
+  "varchar",
+  "character varying",
+  "nvarchar",
+  "char",
+  "character",
+  "nchar",
+]);
+
+/** Names of PostgreSQL and others that no value here can have. */
+const REFUSED: ReadonlySet<string> = new Set([
+  "timetz",
+  "time with time zone",
+  "money",
+  "xml",
+  "hstore",
+  "bit",
+  "bit varying",
+  "varbit",
+  "int4range",
+  "int8range",
+  "numrange",
+  "tsrange",
+  "tstzrange",
+  "daterange",
+  "inet",
+  "cidr",
+  "point",
+  "enum",
+]);
+
+/** The SERIAL family: a BIGINT NOT NULL DEFAULT SNOWFLAKE_ID(). */
+const SERIALS: ReadonlySet<string> = new Set(["serial", "bigserial", "smallserial"]);
+
+export function isSerial(definition: DataTypeDef): boolean {
+  return definition.kind !== "array" && SERIALS.has(definition.name);
+}
+
+/**
+ * Resolves a type as written.
+ *
+ * @throws {DatabaseError} UNSUPPORTED_TYPE if there is none, INVALID_DEFINITION for a parameter
+ * out of range.
+ */
+export function resolveType(definition: DataTypeDef): DataType {
+  if (definition.kind === "array") {
+    return { kind: "array", element: resolveType(definition.arrayOf) };
+  }
+  const { name } = definition;
+  const [first, second] = definition.config ?? [];
+  const simple = SIMPLE.get(name);
+  if (simple !== undefined && (first === undefined || simple.kind === "bytes")) return simple;
+  if (SERIALS.has(name)) return BIGINT;
+  const time = TIMES.get(name);
+  if (time !== undefined) return timeType(definition, time);
+  if (TEXTS.has(name)) return textType(definition);
+  switch (name) {
+    case "interval":
+      inRange(definition, first ?? 0, { min: 0, max: 6 });
+      return INTERVAL;
+    case "float":
+      return first === undefined || inRange(definition, first, { min: 1, max: 53 }) <= 24
+        ? FLOAT
+        : DOUBLE;
+    case "decimal":
+    case "numeric":
+    case "dec":
+      return decimalFrom(definition, first, second);
+    case "embedding":
+    case "vector":
+      if (first === undefined) throw invalid(definition, "a number of dimensions is needed");
+      return {
+        kind: "embedding",
+        dimensions: inRange(definition, first, { min: 1, max: 8192 }),
+      };
+    default:
+      throw unsupported(definition);
+  }
+}
+
+/** What a type as written leaves of an interval; undefined where all of it. */
+export function intervalLimitOf(definition: DataTypeDef): IntervalLimit | undefined {
+  if (definition.kind === "array" || definition.name !== "interval") return undefined;
+  const { config, intervalFields } = definition;
+  if (config === undefined && intervalFields === undefined) return undefined;
+  return { fields: intervalFields, digits: config?.[0] };
+}
+
+/** CHAR is CHAR(1); VARCHAR without a length is TEXT. */
+function textType(definition: BasicDataTypeDef): DataType {
+  const [length] = definition.config ?? [];
+  if (length !== undefined) {
+    return { kind: "text", lengthMax: inRange(definition, length, { min: 1, max: 10_485_760 }) };
+  }
+  const isChar = ["char", "character", "nchar"].includes(definition.name);
+  return isChar ? { kind: "text", lengthMax: 1 } : TEXT;
+}
+
+function timeType(definition: BasicDataTypeDef, type: DataType): DataType {
+  const [digits] = definition.config ?? [];
+  if (digits === undefined) return type;
+  const checked = inRange(definition, digits, { min: 0, max: 6 });
+  switch (type.kind) {
+    case "timestamp":
+    case "datetime":
+    case "time":
+      return checked === 6 ? type : { kind: type.kind, digits: checked };
+    default:
+      return type;
+  }
+}
+
+function decimalFrom(
+  definition: BasicDataTypeDef,
+  precision: number | undefined,
+  scale: number | undefined,
+): DataType {
+  if (precision === undefined) return decimalType(DECIMAL_PRECISION_MAX, 10);
+  const digits = inRange(definition, precision, { min: 1, max: DECIMAL_PRECISION_MAX });
+  return decimalType(digits, inRange(definition, scale ?? 0, { min: 0, max: digits }));
+}
+
+function inRange(
+  definition: BasicDataTypeDef,
+  value: number,
+  { min, max }: { min: number; max: number },
+): number {
+  if (Number.isInteger(value) && value >= min && value <= max) return value;
+  throw invalid(definition, `${value} is not between ${min} and ${max}`);
+}
+
+function invalid(definition: BasicDataTypeDef, what: string): DatabaseError {
+  return new DatabaseError("INVALID_DEFINITION", `Cannot use type "${definition.name}": ${what}`, {
+    position: definition._location.start,
+  });
+}
+
+function unsupported(definition: BasicDataTypeDef): DatabaseError {
+  const isKnown = REFUSED.has(definition.name);
+  return new DatabaseError(
+    "UNSUPPORTED_TYPE",
+    `Cannot use type "${definition.name}": ${isKnown ? "it is not supported" : "there is no such type"}`,
+    { position: definition._location.start },
+  );
+}

@@ -1,0 +1,98 @@
+/**
+ * Correlated queries that need not run once for each outer row.
+ *
+ *     … WHERE EXISTS (SELECT … FROM s WHERE s.a = t.b AND rest)
+ *     reads once    SELECT …, s.a FROM s WHERE rest        and finds rows by s.a = t.b
+ *
+ * This is a hash join in which the outer query has the streaming side. It serves when captures are
+ * read by such equalities and nowhere else. Grouping goes by the keys first, so an aggregate is
+ * computed for each key.
+ */
+import { BOOLEAN } from "../../../types/mod.ts";
+import type { StatementBinding } from "../binding.ts";
+import type { BoundSelect } from "../bound.ts";
+import type { BoundExpression, BoundWindowCall, KeyedQuery } from "../bound_expressions.ts";
+import { columnValue } from "../bound_nodes.ts";
+import { conjunctionOf, conjunctsOf } from "../walk.ts";
+import { readsAround, readsOuter } from "./query_walk.ts";
+
+interface KeyPair {
+  readonly inner: BoundExpression;
+  readonly outer: BoundExpression;
+}
+
+/** The keyed form of a query that is not volatile; undefined if it has none. */
+export function keyedForm(query: BoundSelect, statement: StatementBinding): KeyedQuery | undefined {
+  if (query.withTies || typeof query.distinct === "object") return undefined;
+  // Each of several groupings would need the keys.
+  if (query.groupingSets !== undefined) return undefined;
+  const pairs: KeyPair[] = [];
+  const rest: BoundExpression[] = [];
+  for (const condition of conjunctsOf(query.where)) {
+    if (!readsOuter(condition)) {
+      rest.push(condition);
+      continue;
+    }
+    const pair = keyPairOf(condition);
+    if (pair === undefined) return undefined;
+    pairs.push(pair);
+  }
+  if (pairs.length === 0) return undefined;
+  const open: BoundSelect = {
+    ...query,
+    where: conjunctionOf(rest),
+    limit: undefined,
+    offset: undefined,
+  };
+  const { limit, offset } = query;
+  const counts = [limit, offset].flatMap((count) => count ?? []);
+  if (readsAround(open) || counts.some(readsOuter)) return undefined;
+  const inner = pairs.map((pair) => pair.inner);
+  return {
+    query: query.isAggregated ? groupedByKeys(open, inner, statement) : withKeys(open, inner),
+    keys: pairs.map((pair) => pair.outer),
+    limit,
+    offset,
+    withoutRows:
+      query.isAggregated && query.groupBy.length === 0
+        ? { ...query, where: { kind: "constant", type: BOOLEAN, value: false } }
+        : undefined,
+  };
+}
+
+function keyPairOf(condition: BoundExpression): KeyPair | undefined {
+  if (condition.kind !== "compare" || condition.operator !== "=") return undefined;
+  const { left, right } = condition;
+  if (isOuterOnly(left) && !readsOuter(right)) return { inner: right, outer: left };
+  if (isOuterOnly(right) && !readsOuter(left)) return { inner: left, outer: right };
+  return undefined;
+}
+
+/** A capture, or a cast of one: what is computed from captures alone without a row. */
+function isOuterOnly(expression: BoundExpression): boolean {
+  if (expression.kind === "cast") return isOuterOnly(expression.operand);
+  return expression.kind === "outer";
+}
+
+function withKeys(query: BoundSelect, keys: readonly BoundExpression[]): BoundSelect {
+  const outputs = keys.map((expression) => ({ name: "", expression }));
+  // The rows of one key are what a window of the query is over.
+  const windows = query.windows.map((call): BoundWindowCall => {
+    const partitionBy = [...keys, ...call.window.partitionBy];
+    return { ...call, window: { ...call.window, partitionBy } };
+  });
+  return { ...query, windows, outputs: [...query.outputs, ...outputs] };
+}
+
+function groupedByKeys(
+  query: BoundSelect,
+  keys: readonly BoundExpression[],
+  statement: StatementBinding,
+): BoundSelect {
+  const groups = keys.map((expression) => ({
+    expression,
+    column: statement.newColumn({ name: "", type: expression.type }),
+  }));
+  const values = groups.map(({ column }) => columnValue(column));
+  return withKeys({ ...query, groupBy: [...groups, ...query.groupBy] }, values);
+}

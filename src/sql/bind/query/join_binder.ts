@@ -1,0 +1,135 @@
+/**
+ * How two parts of FROM become one: which rows meet, and which columns they have by name.
+ *
+ * A column that USING or NATURAL names is one column of the result: of the side that always has a
+ * row, and of a full join whichever has one.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import { BOOLEAN } from "../../../types/mod.ts";
+import type { ExprRef, JoinClause, Name } from "../../parse/ast.ts";
+import type { BoundFrom } from "../bound.ts";
+import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
+import { columnValue } from "../bound_nodes.ts";
+import { binaryOf } from "../expression/binary_forms.ts";
+import { castAlike } from "../expression/casts.ts";
+import { bindCondition } from "../expression/expression_binder.ts";
+import { Scope } from "../scope.ts";
+import { queriesAround, type SelectWorld } from "./select_world.ts";
+
+/** A bound part of FROM, and the names that it brings. */
+export interface FromResult {
+  readonly from: BoundFrom;
+  readonly scope: Scope;
+}
+
+const JOIN_KINDS: Readonly<Partial<Record<JoinClause["type"], "left" | "right" | "full">>> = {
+  "LEFT JOIN": "left",
+  "RIGHT JOIN": "right",
+  "FULL JOIN": "full",
+};
+
+/** Each row of one beside each of the other; neither reads of the other. */
+export function product(left: FromResult, right: FromResult): FromResult {
+  checkAliases(left.scope, right.scope);
+  return {
+    from: { kind: "join", join: "cross", left: left.from, right: right.from, condition: undefined },
+    scope: new Scope(
+      [...left.scope.relations, ...right.scope.relations],
+      [...left.scope.visible, ...right.scope.visible],
+    ),
+  };
+}
+
+/** Two parts of FROM joined as a clause says: with ON, with USING or NATURAL, or as a product. */
+export function joined(
+  left: FromResult,
+  right: FromResult,
+  { clause, world }: { clause: JoinClause; world: SelectWorld },
+): FromResult {
+  const kind = JOIN_KINDS[clause.type] ?? (clause.on === undefined ? "cross" : "inner");
+  const both = product(
+    kind === "right" || kind === "full" ? { ...left, scope: left.scope.opened() } : left,
+    kind === "left" || kind === "full" ? { ...right, scope: right.scope.opened() } : right,
+  );
+  const names = clause.natural === true ? commonNames(left.scope, right.scope) : clause.using;
+  let condition: BoundExpression | undefined;
+  let scope = both.scope;
+  let merged: readonly MergedColumn[] | undefined;
+  if (names !== undefined) {
+    const pairs = mergedPairs(names, left.scope, right.scope);
+    merged = kind === "full" ? pairs.map((pair) => mergedColumn(pair, world)) : undefined;
+    const columns =
+      merged?.map(({ column }) => column) ??
+      pairs.map((pair) => (kind === "right" ? pair.right : pair.left));
+    const mergedNames = new Set(names.map(({ name }) => name));
+    const rest = both.scope.visible.filter(({ name }) => !mergedNames.has(name));
+    scope = new Scope(both.scope.relations, [...columns, ...rest]);
+    condition =
+      pairs.length === 0
+        ? undefined
+        : { kind: "and", type: BOOLEAN, operands: pairs.map((pair) => pair.condition) };
+  } else if (clause.on !== undefined) {
+    condition = bindCondition(clause.on, {
+      statement: world.statement,
+      scope,
+      clause: "ON",
+      sink: undefined,
+      ...queriesAround(world),
+    });
+  }
+  // Names lead to columns wherever these lie, so a right join is a left one of exchanged sides.
+  const sides =
+    kind === "right"
+      ? { left: right.from, right: left.from }
+      : { left: left.from, right: right.from };
+  const isFiltered = kind === "cross" && condition !== undefined;
+  const form = kind === "right" ? "left" : isFiltered ? "inner" : kind;
+  return { from: { kind: "join", join: form, ...sides, condition, merged }, scope };
+}
+
+function commonNames(left: Scope, right: Scope): Name[] {
+  const rightNames = new Set(right.visible.map(({ name }) => name));
+  return left.visible
+    .filter(({ name }) => rightNames.has(name))
+    .map(({ name }) => ({ name, _location: { start: 0, end: 0 } }));
+}
+
+/** Columns of both sides that USING or NATURAL makes one. */
+interface MergedPair {
+  readonly left: BoundColumn;
+  readonly right: BoundColumn;
+  readonly condition: BoundExpression;
+  readonly node: ExprRef;
+}
+
+function mergedPairs(names: readonly Name[], left: Scope, right: Scope): MergedPair[] {
+  return names.map(({ name, _location }) => {
+    const node = { type: "ref", name, _location } as const;
+    const l = left.resolve(node);
+    const r = right.resolve(node);
+    const operands = { op: "=", left: columnValue(l), right: columnValue(r) };
+    return { left: l, right: r, condition: binaryOf(operands, node), node };
+  });
+}
+
+interface MergedColumn {
+  readonly column: BoundColumn;
+  readonly expression: BoundExpression;
+}
+
+/** Either side of a full join may have no row: the column is of the one that has. */
+function mergedColumn({ left, node, right }: MergedPair, { statement }: SelectWorld): MergedColumn {
+  const sides = [columnValue(left), columnValue(right)];
+  const { expressions, type } = castAlike(sides, [node, node], "USING");
+  const column = statement.newColumn({ name: left.name, type });
+  return { column, expression: { kind: "coalesce", type, operands: expressions } };
+}
+
+function checkAliases(left: Scope, right: Scope): void {
+  for (const { alias } of right.relations) {
+    if (alias === "" || !left.relations.some((relation) => relation.alias === alias)) continue;
+    throw new DatabaseError("INVALID_QUERY", `Cannot use "${alias}" twice in FROM`, {
+      hint: "give one of them an alias",
+    });
+  }
+}

@@ -1,0 +1,114 @@
+/**
+ * ORDER BY and LIMIT: what blocks and set operations share.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import { BIGINT, isInteger } from "../../../types/mod.ts";
+import type { Expr, LimitStatement } from "../../parse/ast.ts";
+import type { Place } from "../binding.ts";
+import type { BoundOutput, BoundSelect } from "../bound.ts";
+import type { BoundExpression, BoundSort } from "../bound_expressions.ts";
+import { castTo } from "../expression/casts.ts";
+import { bindExpression } from "../expression/expression_binder.ts";
+import { Scope } from "../scope.ts";
+import { sameExpression } from "../walk.ts";
+import { queriesAround, type SelectWorld } from "./select_world.ts";
+
+/** `ORDER BY 2` and `GROUP BY 2`. @throws {DatabaseError} INVALID_QUERY out of range. */
+export function outputByOrdinal(
+  expression: Expr,
+  outputs: readonly BoundOutput[],
+  clause: string,
+): BoundExpression | undefined {
+  const ordinal = ordinalOf(expression);
+  if (ordinal === undefined) {
+    if (!isOtherConstant(expression)) return undefined;
+    throw new DatabaseError("INVALID_QUERY", `Cannot use this constant in ${clause}`, {
+      position: expression._location.start,
+      hint: "a whole number counts the columns of the select list; a name needs no quotes, or double ones",
+    });
+  }
+  const output = outputs[ordinal - 1];
+  if (output !== undefined) return output.expression;
+  throw new DatabaseError(
+    "INVALID_QUERY",
+    `Cannot find position ${ordinal} of ${clause}: the select list has ${outputs.length} column(s)`,
+    { position: expression._location.start },
+  );
+}
+
+/** A whole number; a minus is part of it, as it is for PostgreSQL: `- -1` is the number 1. */
+function ordinalOf(expression: Expr): number | undefined {
+  if (expression.type === "integer") return expression.value;
+  if (expression.type !== "unary" || expression.op !== "-") return undefined;
+  const negated = ordinalOf(expression.operand);
+  return negated === undefined ? undefined : -negated;
+}
+
+/** A constant that counts nothing: as one has the same value in all rows, another thing is meant. */
+function isOtherConstant(expression: Expr): boolean {
+  switch (expression.type) {
+    case "numeric":
+    case "string":
+    case "boolean":
+    case "null":
+      return true;
+    case "unary":
+      return expression.op === "-" && isOtherConstant(expression.operand);
+    default:
+      return false;
+  }
+}
+
+/** The output that ORDER BY or DISTINCT ON names or counts. @throws {DatabaseError} AMBIGUOUS_COLUMN */
+export function orderedOutput(
+  target: Expr,
+  outputs: readonly BoundOutput[],
+  clause: string,
+): BoundExpression | undefined {
+  const byOrdinal = outputByOrdinal(target, outputs, clause);
+  if (byOrdinal !== undefined) return byOrdinal;
+  if (target.type !== "ref" || target.table !== undefined) return undefined;
+  const [first, ...others] = outputs.filter(({ name }) => name === target.name);
+  if (first === undefined) return undefined;
+  if (others.every(({ expression }) => sameExpression(expression, first.expression))) {
+    return first.expression;
+  }
+  throw new DatabaseError(
+    "AMBIGUOUS_COLUMN",
+    `Cannot order by "${target.name}": several columns of the select list have this name`,
+    { position: target._location.start },
+  );
+}
+
+/** @param orderBy What the query is ordered by; WITH TIES needs it. */
+export function bindLimit(
+  limit: LimitStatement | undefined,
+  orderBy: readonly BoundSort[],
+  world: SelectWorld,
+): Pick<BoundSelect, "limit" | "offset" | "withTies"> {
+  if (limit?.withTies === true && orderBy.length === 0) {
+    throw new DatabaseError("INVALID_QUERY", "Cannot use WITH TIES without ORDER BY", {
+      position: limit._location.start,
+    });
+  }
+  if (limit === undefined) return { limit: undefined, offset: undefined, withTies: false };
+  const place: Place = {
+    statement: world.statement,
+    scope: new Scope([]),
+    clause: "LIMIT",
+    sink: undefined,
+    ...queriesAround(world),
+  };
+  return {
+    limit: countOf(limit.limit, place),
+    offset: countOf(limit.offset, place),
+    withTies: limit.withTies === true,
+  };
+}
+
+function countOf(expression: Expr | undefined, place: Place): BoundExpression | undefined {
+  if (expression === undefined) return undefined;
+  const bound = bindExpression(expression, place);
+  const mode = isInteger(bound.type) ? "implicit" : "assignment";
+  return castTo(bound, { to: BIGINT, mode, node: expression });
+}

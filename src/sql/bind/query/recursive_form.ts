@@ -1,0 +1,55 @@
+/**
+ * Where a recursive query may not read itself: as the side of an outer join that may have no row,
+ * behind EXCEPT, beside INTERSECT ALL or EXCEPT ALL, and in a query that aggregates. More rows of a
+ * step would take rows of the next one back there, and a step without rows would still have rows
+ * behind it, for ever. With ALL it hangs on how many rows of a kind a step has.
+ */
+import type { BoundFrom, BoundRecursion, BoundSelect } from "../bound.ts";
+
+/** The first such place of a query, in words; undefined if there is none. */
+export function refusedPlaceOf(query: BoundSelect, recursion: BoundRecursion): string | undefined {
+  return placeIn(query.from, recursion, undefined);
+}
+
+function placeInQuery(
+  query: BoundSelect,
+  recursion: BoundRecursion,
+  around: string | undefined,
+): string | undefined {
+  const isOver = query.aggregates.length > 0;
+  return placeIn(query.from, recursion, isOver ? (around ?? "a query that aggregates") : around);
+}
+
+function placeIn(
+  from: BoundFrom | undefined,
+  recursion: BoundRecursion,
+  around: string | undefined,
+): string | undefined {
+  if (from === undefined) return undefined;
+  if (from.kind === "join") {
+    const open = around ?? "an outer join that may have no row of it";
+    const left = placeIn(from.left, recursion, from.join === "full" ? open : around);
+    const isOpen = from.join === "left" || from.join === "full";
+    return left ?? placeIn(from.right, recursion, isOpen ? open : around);
+  }
+  const { relation } = from;
+  switch (relation.kind) {
+    case "working":
+      return relation.recursion === recursion ? around : undefined;
+    case "query":
+      return placeInQuery(relation.query, recursion, around);
+    case "cte":
+      return placeInQuery(relation.cte.query, recursion, around);
+    case "set": {
+      const isCounted = relation.isAll && relation.operator !== "union";
+      const before = isCounted ? (around ?? `${relation.operator.toUpperCase()} ALL`) : around;
+      const behind = relation.operator === "except" ? (around ?? "EXCEPT") : before;
+      return (
+        placeInQuery(relation.left, recursion, before) ??
+        placeInQuery(relation.right, recursion, behind)
+      );
+    }
+    default:
+      return undefined;
+  }
+}

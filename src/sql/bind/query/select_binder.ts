@@ -1,0 +1,350 @@
+/**
+ * One SELECT block: FROM, WHERE, GROUP BY, HAVING, the select list, DISTINCT, ORDER BY, LIMIT.
+ *
+ * Aggregates and calls over windows found in the select list, HAVING and ORDER BY become columns of
+ * the block. What grouping leaves of the other columns is the concern of `grouping_binder.ts`.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import type {
+  Expr,
+  ExprRef,
+  SelectedColumn,
+  SelectFromStatement,
+  SelectStatement,
+  ValuesStatement,
+  WithStatement,
+} from "../../parse/ast.ts";
+import { valuesOfLiterals } from "../../parse/literal_nodes.ts";
+import { isChangeNode, isSelectNode } from "../../parse/query_nodes.ts";
+import { type ExpansionSink, notAvailable, type Place } from "../binding.ts";
+import type { BoundOutput, BoundSelect } from "../bound.ts";
+import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
+import { columnOutput } from "../bound_nodes.ts";
+import { ExpressionPlaces } from "../expression/alike.ts";
+import { bindCondition, bindExpression, bindValue } from "../expression/expression_binder.ts";
+import { Scope } from "../scope.ts";
+import { newAggregateSink } from "./aggregate_binder.ts";
+import { bindFrom } from "./from_binder.ts";
+import { type Block, bindGroups, GroupedBlock, placeOf } from "./grouping_binder.ts";
+import { bindLimit, orderedOutput } from "./ordering.ts";
+import { queriesAround, type SelectWorld } from "./select_world.ts";
+import { bindSetOperation } from "./set_binder.ts";
+import { sortOf } from "./sort_entry.ts";
+import { expandedFrom } from "./table_functions.ts";
+import { bindNamedWindows, newWindowSink } from "./window_binder.ts";
+import { mapCall } from "./window_walk.ts";
+import { worldWith } from "./with_binder.ts";
+
+/** Binds a query of the forms that are available. @throws {DatabaseError} */
+export function bindQuery(query: SelectStatement, world: SelectWorld): BoundSelect {
+  switch (query.type) {
+    case "select":
+      return bindSelect(query, world);
+    case "values":
+      return bindSelect(selectFromValues(query), { ...world, isOutermost: false });
+    case "with":
+    case "with recursive":
+      return bindWith(query, world);
+    default:
+      return bindSetOperation(query, world);
+  }
+}
+
+function bindWith(query: WithStatement, world: SelectWorld): BoundSelect {
+  const inner = worldWith(query, world);
+  if (isChangeNode(query.in)) throw notAvailable(query.in, "a change inside a query");
+  return bindQuery(query.in, inner);
+}
+
+function withoutTail(query: ValuesStatement): ValuesStatement {
+  const { _location, literals } = query;
+  if (literals !== undefined) return valuesOfLiterals(literals, _location);
+  return { type: "values", values: query.values, _location };
+}
+
+/** `VALUES …` is `SELECT * FROM (VALUES …)`. */
+function selectFromValues(
+  query: Extract<SelectStatement, { type: "values" }>,
+): SelectFromStatement {
+  const { _location, limit, orderBy } = query;
+  return {
+    type: "select",
+    _location,
+    columns: [{ _location, expr: { type: "ref", name: "*", star: true, _location } }],
+    from: [
+      {
+        type: "statement",
+        statement: withoutTail(query),
+        _location,
+      },
+    ],
+    orderBy,
+    limit,
+  };
+}
+
+export function bindSelect(select: SelectFromStatement, world: SelectWorld): BoundSelect {
+  const { from, scope } =
+    select.from === undefined
+      ? { from: undefined, scope: new Scope([]) }
+      : bindFrom(select.from, world);
+  const sink = newAggregateSink();
+  const windows = newWindowSink();
+  const queries = queriesAround(world);
+  const block: Block = { select, world, scope, sink, windows, queries };
+  const where =
+    select.where === undefined ? undefined : bindCondition(select.where, placeOf(block, "WHERE"));
+
+  if (select.windows !== undefined) {
+    bindNamedWindows(select.windows, placeOf(block, "WINDOW", { sink }), {
+      sink: windows,
+      bind: bindExpression,
+    });
+  }
+  const expansions: ExpansionSink = { functions: [], columns: [] };
+  const outputs = bindOutputs(block, expansions);
+  const grouped = bindGroups(select.groupBy ?? [], outputs, block);
+  const having =
+    select.having === undefined
+      ? undefined
+      : bindCondition(select.having, placeOf(block, "HAVING", { sink }));
+  const orderBy = (select.orderBy ?? []).map((sort) =>
+    sortOf(sort, bindOrderTarget(sort.by, outputs, { block, clause: "ORDER BY" })),
+  );
+  const distinctOn = bindDistinctOn(outputs, block);
+
+  const isAggregated =
+    select.groupBy !== undefined ||
+    sink.aggregates.length + sink.groupings.length > 0 ||
+    having !== undefined;
+  const grouping = isAggregated ? new GroupedBlock(block, grouped) : undefined;
+  const over = (e: BoundExpression): BoundExpression => grouping?.rewrite(e) ?? e;
+  grouping?.checkDirectArguments();
+  const bound: BoundSelect = {
+    from: withExpansions(from, expansions, { block, isPlain: !isAggregated }),
+    where,
+    outputs: outputs.map(({ name, expression }) => ({ name, expression: over(expression) })),
+    having: having === undefined ? undefined : over(having),
+    orderBy: orderBy.map(({ expression, isDescending, nullsFirst }) => ({
+      expression: over(expression),
+      isDescending,
+      nullsFirst,
+    })),
+    windows: windows.calls.map((call) => mapCall(call, over)),
+    // Only now have all expressions named the columns that grouping has to yield.
+    groupBy: grouping?.groupBy ?? [],
+    groupingSets: grouping?.sets,
+    aggregates: sink.aggregates,
+    isAggregated,
+    distinct: distinctOn === undefined ? plainDistinctOf(select) : { on: distinctOn.map(over) },
+    ...bindLimit(select.limit, orderBy, world),
+  };
+  checkDistinct(bound, select);
+  return bound;
+}
+
+/** FROM with the rows of table functions of the select list. @throws {DatabaseError} */
+function withExpansions(
+  from: BoundSelect["from"],
+  expansions: ExpansionSink,
+  { block, isPlain }: { block: Block; isPlain: boolean },
+): BoundSelect["from"] {
+  if (expansions.functions.length === 0) return from;
+  if (isPlain && block.windows.calls.length === 0) {
+    return expandedFrom(from, expansions, placeOf(block, ""));
+  }
+  throw refuseExpansion(block.select);
+}
+
+function bindOutputs(block: Block, expansions: ExpansionSink): BoundOutput[] {
+  const { sink, windows } = block;
+  const { columns, distinct, orderBy } = block.select;
+  return bindSelectedColumns(columns ?? [], {
+    place: placeOf(block, "the select list", { sink, windows, expansions }),
+    withSystemColumns: showsSystemColumns(block),
+    keepsUntyped:
+      block.world.keepsUntyped === true && distinct === undefined && orderBy === undefined,
+  });
+}
+
+/** A plain SELECT: one stored table, no DISTINCT, no grouping, no window. */
+function showsSystemColumns({ world, scope, select }: Block): boolean {
+  if (!world.isOutermost || scope.relations.length !== 1) return false;
+  if ([...(select.columns ?? []), ...(select.orderBy ?? [])].some(hasWindowCall)) return false;
+  return (
+    select.distinct === undefined && select.groupBy === undefined && select.having === undefined
+  );
+}
+
+/** Whether a call over a window stands in a part of the syntax tree; inner queries have their own. */
+function hasWindowCall(node: unknown): boolean {
+  if (typeof node !== "object" || node === null) return false;
+  const part: { readonly type?: unknown; readonly over?: unknown } = node;
+  if (part.type === "call" && part.over !== undefined) return true;
+  if (part.type === "array select" || isSelectNode(node as Expr)) return false;
+  return Object.values(node).some(hasWindowCall);
+}
+
+/**
+ * Outputs of a list when each `*` is expanded, which a short text may write thousands of times: each
+ * is compiled in the first turn, and 16 million held it for 13 s.
+ */
+const OUTPUTS_MAX = 16_384;
+
+/** Binds a select list or a RETURNING list; `*` is expanded. @throws {DatabaseError} LIMIT_EXCEEDED */
+export function bindSelectedColumns(
+  columns: readonly SelectedColumn[],
+  {
+    keepsUntyped = false,
+    place,
+    withSystemColumns,
+  }: { place: Place; withSystemColumns: boolean; keepsUntyped?: boolean },
+): BoundOutput[] {
+  const outputs: BoundOutput[] = [];
+  let starCount = 0;
+  for (const { alias, expr } of columns) {
+    if (expr.type === "ref" && expr.star === true) {
+      const expanded = starColumns(expr, place.scope, withSystemColumns);
+      starCount += expanded.length;
+      if (starCount > OUTPUTS_MAX) throw tooManyOutputs(expr);
+      for (const column of expanded) outputs.push(columnOutput(column));
+    } else {
+      const expression = keepsUntyped ? bindExpression(expr, place) : bindValue(expr, place);
+      outputs.push({ name: alias?.name ?? nameOf(expr), expression });
+    }
+  }
+  return outputs;
+}
+
+/** What `*` or `t.*` stands for. @throws {DatabaseError} */
+function starColumns(
+  star: ExprRef,
+  scope: Scope,
+  withSystemColumns: boolean,
+): readonly BoundColumn[] {
+  const relation = star.table === undefined ? undefined : scope.relationOf(star, star.table);
+  if (scope.relations.length === 0) {
+    throw new DatabaseError("INVALID_QUERY", 'Cannot expand "*": there is no FROM', {
+      position: star._location.start,
+    });
+  }
+  const columns = relation?.columns ?? scope.visible;
+  if (!withSystemColumns) return columns;
+  return [...columns, ...((relation ?? scope.relations[0])?.systemColumns ?? [])];
+}
+
+function tooManyOutputs({ _location }: Expr): DatabaseError {
+  return new DatabaseError(
+    "LIMIT_EXCEEDED",
+    `Cannot select more than ${OUTPUTS_MAX} columns by "*" in one list`,
+    { position: _location.start },
+  );
+}
+
+/** The name PostgreSQL gives a column without alias. */
+function nameOf(expression: Expr): string {
+  switch (expression.type) {
+    case "ref":
+      return expression.name;
+    case "call":
+      return expression.function.name;
+    case "keyword":
+      return expression.keyword;
+    case "cast": {
+      const inner = nameOf(expression.operand);
+      if (inner !== "?column?") return inner;
+      return expression.to.kind === "array" ? inner : expression.to.name;
+    }
+    case "case": {
+      const otherwise = expression.else === undefined ? "?column?" : nameOf(expression.else);
+      return otherwise === "?column?" ? "case" : otherwise;
+    }
+    case "extract":
+      return "extract";
+    case "substring":
+      return "substring";
+    case "overlay":
+      return "overlay";
+    case "trim":
+      return { both: "btrim", leading: "ltrim", trailing: "rtrim" }[expression.side];
+    case "array":
+      return "array";
+    case "array select":
+      return "array";
+    case "select":
+      return nameOfScalar(expression);
+    case "arrayIndex":
+      return nameOf(expression.array);
+    case "collate":
+      return nameOf(expression.operand);
+    default:
+      return "?column?";
+  }
+}
+
+/** A scalar subquery is named as its column. */
+function nameOfScalar({ columns }: SelectFromStatement): string {
+  const [column] = columns ?? [];
+  return column === undefined ? "?column?" : (column.alias?.name ?? nameOf(column.expr));
+}
+
+function bindOrderTarget(
+  target: Expr,
+  outputs: readonly BoundOutput[],
+  { block, clause }: { readonly block: Block; readonly clause: string },
+): BoundExpression {
+  const output = orderedOutput(target, outputs, clause);
+  if (output !== undefined) return output;
+  const { sink, windows } = block;
+  return bindValue(target, placeOf(block, clause, { sink, windows }));
+}
+
+/** The expressions of DISTINCT ON; undefined for SELECT, SELECT ALL and a plain DISTINCT. */
+function bindDistinctOn(
+  outputs: readonly BoundOutput[],
+  block: Block,
+): BoundExpression[] | undefined {
+  const { distinct } = block.select;
+  if (typeof distinct !== "object") return undefined;
+  const at = { block, clause: "DISTINCT ON" };
+  return distinct.map((expression) => bindOrderTarget(expression, outputs, at));
+}
+
+function plainDistinctOf({ distinct }: SelectFromStatement): "all" | "none" {
+  return distinct === "distinct" ? "all" : "none";
+}
+
+function refuseExpansion({ _location }: SelectFromStatement): DatabaseError {
+  return new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    "Cannot use a table function in the select list beside aggregates or window functions",
+    { position: _location.start, hint: "put it into FROM" },
+  );
+}
+
+function checkDistinct(bound: BoundSelect, { orderBy = [], _location }: SelectFromStatement): void {
+  const startOf = (index: number): number => (orderBy[index]?.by ?? { _location })._location.start;
+  if (bound.distinct === "all") {
+    const selected = new ExpressionPlaces(bound.outputs.map(({ expression }) => expression));
+    for (const [i, { expression }] of bound.orderBy.entries()) {
+      if (selected.find(expression) !== undefined) continue;
+      throw new DatabaseError(
+        "INVALID_QUERY",
+        "Cannot order by an expression that SELECT DISTINCT does not select",
+        { position: startOf(i) },
+      );
+    }
+  }
+  if (typeof bound.distinct !== "object") return;
+  const { on } = bound.distinct;
+  const leading = bound.orderBy.slice(0, on.length);
+  const distinct = new ExpressionPlaces(on);
+  for (const [i, { expression }] of leading.entries()) {
+    if (distinct.find(expression) !== undefined) continue;
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      "Cannot use DISTINCT ON: its expressions must be the first ones of ORDER BY",
+      { position: startOf(i) },
+    );
+  }
+}

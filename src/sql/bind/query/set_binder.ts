@@ -1,0 +1,124 @@
+/**
+ * UNION, INTERSECT and EXCEPT: two queries as one relation, whose columns have the common types
+ * of both sides and the names of the left one.
+ */
+import { defined } from "../../../base/assert.ts";
+import { DatabaseError } from "../../../base/errors.ts";
+import type { Expr, SelectFromUnion, SelectStatement } from "../../parse/ast.ts";
+import type { BoundOutput, BoundSelect, SetOperator } from "../bound.ts";
+import type { BoundExpression } from "../bound_expressions.ts";
+import { columnOutput, selectFrom, selectFromQuery } from "../bound_nodes.ts";
+import { castAlike, castTo } from "../expression/casts.ts";
+import { bindLimit, orderedOutput } from "./ordering.ts";
+import type { SelectWorld } from "./select_world.ts";
+import { sortOf } from "./sort_entry.ts";
+
+/** Binds a set operation with its ORDER BY and LIMIT. @throws {DatabaseError} */
+export function bindSetOperation(query: SelectFromUnion, world: SelectWorld): BoundSelect {
+  const inner: SelectWorld = { ...world, isOutermost: false, keepsUntyped: true };
+  const left = world.bindQuery(query.left, inner);
+  const right = world.bindQuery(query.right, inner);
+  return setOperationOf(query, [left, right], world);
+}
+
+/** A set operation of sides that are bound already. @throws {DatabaseError} */
+export function setOperationOf(
+  query: SelectFromUnion,
+  [left, right]: readonly [BoundSelect, BoundSelect],
+  world: SelectWorld,
+): BoundSelect {
+  const [word = "", all] = query.type.split(" ");
+  if (left.outputs.length !== right.outputs.length) {
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot run ${word.toUpperCase()}: its sides have ${left.outputs.length} and ${right.outputs.length} columns`,
+      { position: query.right._location.start },
+    );
+  }
+  const columns = alike(query, [left, right]);
+  const relation = columns.map(({ name, left: value }) =>
+    world.statement.newColumn({ name, type: value.type }),
+  );
+  const outputs = relation.map(columnOutput);
+  const select = selectFrom(
+    {
+      kind: "set",
+      operator: word as SetOperator,
+      isAll: all !== undefined,
+      left: withOutputs(
+        left,
+        columns.map((column) => column.left),
+        world,
+      ),
+      right: withOutputs(
+        right,
+        columns.map((column) => column.right),
+        world,
+      ),
+      alias: "",
+      columns: relation,
+    },
+    outputs,
+  );
+  const orderBy = (query.orderBy ?? []).map((sort) => sortOf(sort, target(sort.by, outputs)));
+  return { ...select, orderBy, ...bindLimit(query.limit, orderBy, world) };
+}
+
+/** A column of both sides, cast to their common type. */
+interface ColumnPair {
+  readonly name: string;
+  readonly left: BoundExpression;
+  readonly right: BoundExpression;
+}
+
+function alike(
+  query: SelectFromUnion,
+  [left, right]: readonly [BoundSelect, BoundSelect],
+): ColumnPair[] {
+  const word = query.type.toUpperCase();
+  return left.outputs.map(({ expression, name }, i): ColumnPair => {
+    const other = defined(right.outputs[i], "the widths were compared").expression;
+    const nodes: SelectStatement[] = [query.right, query.right];
+    const [l, r] = castAlike([expression, other], nodes, word).expressions;
+    return { name, left: l ?? expression, right: r ?? other };
+  });
+}
+
+/** A side with its outputs cast; casts stand above DISTINCT, which must not see them. */
+function withOutputs(
+  query: BoundSelect,
+  expressions: readonly BoundExpression[],
+  { statement }: SelectWorld,
+): BoundSelect {
+  const isUnchanged = expressions.every((e, i) => e === query.outputs[i]?.expression);
+  if (isUnchanged) return query;
+  const named = expressions.map((expression, i) => {
+    return { name: query.outputs[i]?.name ?? "", expression };
+  });
+  if (query.distinct === "none") return { ...query, outputs: named };
+  const outer = selectFromQuery(query, statement);
+  return {
+    ...outer,
+    outputs: outer.outputs.map(({ name, expression }, i) => {
+      const to = expressions[i]?.type ?? expression.type;
+      return { name, expression: castTo(expression, { to, mode: "implicit", node: undefined }) };
+    }),
+  };
+}
+
+function target(node: Expr, outputs: readonly BoundOutput[]): BoundExpression {
+  const output = orderedOutput(node, outputs, "ORDER BY");
+  if (output !== undefined) return output;
+  if (node.type === "ref" && node.table === undefined && node.star !== true) {
+    throw new DatabaseError(
+      "COLUMN_NOT_FOUND",
+      `Cannot find column "${node.name}": the set operation has no column of this name`,
+      { position: node._location.start, hint: "its columns have the names of the first query's" },
+    );
+  }
+  throw new DatabaseError(
+    "INVALID_QUERY",
+    "Cannot order a set operation by an expression: name or count one of its columns",
+    { position: node._location.start, hint: "put the set operation into FROM" },
+  );
+}

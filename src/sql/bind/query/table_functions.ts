@@ -1,0 +1,240 @@
+/**
+ * Calls of table functions: in FROM, and in a select list, whose rows they expand.
+ *
+ *     SELECT a, unnest(t.b) FROM t
+ *     is    SELECT a, u.u FROM t CROSS JOIN LATERAL ROWS FROM (unnest(t.b)) u
+ *
+ * Several calls in one select list run side by side; the shorter ones are filled up with NULL.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import { BIGINT, type DataType } from "../../../types/mod.ts";
+import { resolveFunction } from "../../functions/registry.ts";
+import { SLEEP } from "../../functions/session.ts";
+import type { ResultColumn, TableForm } from "../../functions/table/table_function.ts";
+import { resolveTableFunction } from "../../functions/table/table_functions.ts";
+import type { AstNode, ExprCall, FromCall, FromRows } from "../../parse/ast.ts";
+import {
+  type Bind,
+  type ExpansionSink,
+  notAvailable,
+  type Place,
+  unknownFunction,
+} from "../binding.ts";
+import type { BoundFrom, BoundTableFunction } from "../bound.ts";
+import type { BoundExpression } from "../bound_expressions.ts";
+import { columnValue } from "../bound_nodes.ts";
+import { castArgument, fittingOf } from "../expression/integer_parameters.ts";
+import { resolveType } from "../expression/types.ts";
+import { isVolatile, readsColumn } from "../walk.ts";
+import { Captures } from "./correlation.ts";
+
+/** An item of FROM that is a call, before its columns are renamed. */
+export interface BoundCallItem {
+  readonly functions: readonly BoundTableFunction[];
+  readonly columns: readonly { readonly name: string; readonly type: DataType }[];
+  /** The alias alone means the one column: `json_array_elements(j) AS e` is read as `e`. */
+  readonly isValue: boolean;
+}
+
+/** @throws {DatabaseError} FUNCTION_NOT_FOUND, INVALID_QUERY */
+export function bindCallItem(
+  item: FromCall | FromRows,
+  around: { bind: Bind; place: Place },
+): BoundCallItem {
+  const calls = item.type === "call" ? [item] : item.calls;
+  const alone = calls.length === 1 ? item.alias?.name : undefined;
+  const bound = calls.map((call) => bindOneCall(call, alone, around));
+  const columns = bound.flatMap((each) => each.columns);
+  const hasOrdinality = item.withOrdinality === true;
+  if (hasOrdinality) columns.push({ name: "ordinality", type: BIGINT });
+  const isDefined = calls.some(({ columnDefinitions }) => columnDefinitions !== undefined);
+  return {
+    functions: bound.flatMap((each) => each.functions),
+    columns,
+    isValue: columns.length === 1 && !isDefined,
+  };
+}
+
+/** @param alias What the one column of a call that stands alone is called. */
+function bindOneCall(
+  item: FromCall,
+  alias: string | undefined,
+  { bind, place }: { bind: Bind; place: Place },
+): Pick<BoundCallItem, "columns" | "functions"> {
+  const { name, schema } = item.function;
+  if (item.over !== undefined || item.filter !== undefined || item.distinct !== undefined) {
+    throw new DatabaseError("INVALID_QUERY", `Cannot call ${name} in FROM with OVER or FILTER`, {
+      position: item._location.start,
+    });
+  }
+  if (name === "changes" || name === "vector_search") {
+    throw notAvailable(item, `table function ${name}`);
+  }
+  if (name === SLEEP) throw sleepInFrom(item);
+  const args = schema === undefined ? item.args.map((arg) => bind(arg, place)) : [];
+  const shown = schema === undefined ? name : `${schema}.${name}`;
+  const calls = shown === "unnest" && args.length > 1 ? args.map((arg) => [arg]) : [args];
+  const alone = alias ?? name;
+  const bound = calls.map((own) => boundCall(shown, own, item));
+  const columns = bound.flatMap((each) =>
+    each.columns.map((column) => ({
+      name: column.name ?? (bound.length === 1 ? alone : name),
+      type: column.type,
+    })),
+  );
+  return { functions: bound.map((each) => each.made), columns };
+}
+
+/** The rows of FROM are made in one go. */
+function sleepInFrom(item: FromCall): DatabaseError {
+  return new DatabaseError("UNSUPPORTED_FEATURE", "Cannot call PG_SLEEP in FROM", {
+    position: item._location.start,
+    hint: "put it into a select list: FROM (SELECT PG_SLEEP(1)) s",
+  });
+}
+
+/** A call in a select list. @throws {DatabaseError} INVALID_QUERY where it may not stand. */
+export function bindExpansion(call: ExprCall, place: Place, bind: Bind): BoundExpression {
+  const { name } = call.function;
+  const { expansions, statement } = place;
+  const position = call._location.start;
+  if (expansions === undefined) {
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot call ${name} in ${place.clause}: it gives rows`,
+      { position, hint: "put it into FROM" },
+    );
+  }
+  const inner: Place = {
+    ...place,
+    sink: undefined,
+    expansions: undefined,
+    clause: `the arguments of ${name}`,
+  };
+  const args = call.args.map((arg) => bind(arg, inner));
+  const { columns, made } = boundCall(name, args, call);
+  const [first] = columns;
+  if (first === undefined || columns.length > 1) {
+    throw notAvailable(call, `${name} in a select list`);
+  }
+  const column = statement.newColumn({ name, type: first.type });
+  expansions.functions.push(made);
+  expansions.columns.push(column);
+  return columnValue(column);
+}
+
+/** FROM with the rows of a select list's calls beside each of its own. */
+export function expandedFrom(
+  from: BoundFrom | undefined,
+  { columns, functions }: ExpansionSink,
+  place: Place,
+): BoundFrom {
+  const captures = new Captures(place);
+  const ofRow = (arg: BoundExpression): BoundExpression => {
+    const isFree = !readsColumn(arg) && !isVolatile(arg);
+    return isFree ? arg : captures.capture(arg);
+  };
+  const right: BoundFrom = {
+    kind: "relation",
+    relation: {
+      kind: "function",
+      functions: functions.map((each) => ({ ...each, args: each.args.map(ofRow) })),
+      hasOrdinality: false,
+      alias: "",
+      columns,
+    },
+  };
+  if (from === undefined && captures.list.length === 0) return right;
+  const left: BoundFrom = from ?? {
+    kind: "relation",
+    relation: { kind: "values", rows: [[]], alias: "", columns: [] },
+  };
+  return {
+    kind: "join",
+    join: "cross",
+    left,
+    right,
+    condition: undefined,
+    captures: captures.list.length === 0 ? undefined : captures.list,
+  };
+}
+
+interface BoundCall {
+  readonly made: BoundTableFunction;
+  readonly columns: readonly ResultColumn[];
+}
+
+function boundCall(
+  name: string,
+  args: readonly BoundExpression[],
+  node: ExprCall | FromCall,
+): BoundCall {
+  const found = fittingOf(args, (given) => resolveTableFunction(name, given));
+  if (found === undefined) return scalarCall(name, args, node);
+  const { form } = found;
+  const columns = columnsOf(name, { form, types: found.types, node });
+  const shape = {
+    types: found.types,
+    columns: columns.map((column) => ({ name: column.name ?? name, type: column.type })),
+  };
+  const made: BoundTableFunction = {
+    name,
+    args: args.map((arg, i) => castArgument(arg, { to: found.types[i] ?? arg.type, node })),
+    seesNull: form.seesNull === true,
+    width: columns.length,
+    rows: (values) => form.rows(values, shape),
+  };
+  return { made, columns };
+}
+
+function columnsOf(
+  name: string,
+  { form, node, types }: { form: TableForm; types: readonly DataType[]; node: ExprCall | FromCall },
+): readonly ResultColumn[] {
+  const definitions = "columnDefinitions" in node ? node.columnDefinitions : undefined;
+  const position = node._location.start;
+  if (form.columns !== "defined") {
+    if (definitions === undefined) return form.columns(types) ?? [];
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot define the columns of ${name}: it has its own`,
+      {
+        position,
+      },
+    );
+  }
+  if (definitions === undefined) {
+    throw new DatabaseError("INVALID_QUERY", `Cannot call ${name} without its columns`, {
+      position,
+      hint: `define them: ${name}(…) AS x (a INT, b TEXT)`,
+    });
+  }
+  return definitions.map((each) => ({ name: each.name.name, type: resolveType(each.dataType) }));
+}
+
+/** A scalar function in FROM gives one row. @throws {DatabaseError} FUNCTION_NOT_FOUND */
+function scalarCall(name: string, args: readonly BoundExpression[], node: AstNode): BoundCall {
+  const types = args.map(({ type }) => type);
+  const found = fittingOf(args, (given) => resolveFunction(name, given));
+  if (found === undefined) {
+    throw unknownFunction(name, types, node);
+  }
+  const { argumentTypes, overload, result } = found;
+  const value: BoundExpression = {
+    kind: "call",
+    type: result,
+    name,
+    args: args.map((arg, i) => castArgument(arg, { to: argumentTypes[i] ?? arg.type, node })),
+    evaluate: (values, world) => overload.evaluate(values, world, argumentTypes),
+    seesNull: overload.seesNull === true,
+    volatility: overload.volatility,
+  };
+  const made: BoundTableFunction = {
+    name,
+    args: [value],
+    seesNull: true,
+    width: 1,
+    rows: (values) => [values],
+  };
+  return { made, columns: [{ name: undefined, type: result }] };
+}

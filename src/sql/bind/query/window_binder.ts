@@ -1,0 +1,302 @@
+/**
+ * Calls over windows: `f(…) OVER (…)`, `OVER w`, and the windows that WINDOW names.
+ *
+ * A call becomes a column of its block, as an aggregate does. It is computed after grouping, so
+ * aggregates may stand in its arguments and in its window, but no other call over a window.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import { BIGINT } from "../../../types/mod.ts";
+import { isAggregate } from "../../functions/aggregate/aggregates.ts";
+import { resolveReach } from "../../functions/frame_reach.ts";
+import { functionExists } from "../../functions/registry.ts";
+import { isWindowName, windowFunctionShape } from "../../functions/window_functions.ts";
+import type {
+  AstNode,
+  CallOver,
+  ExprCall,
+  FrameBound,
+  NamedWindow as NamedWindowNode,
+  WindowFrame,
+} from "../../parse/ast.ts";
+import {
+  type Bind,
+  type NamedWindow,
+  type Place,
+  unknownFunction,
+  type WindowSink,
+} from "../binding.ts";
+import type {
+  BoundExpression,
+  BoundFrame,
+  BoundFrameBound,
+  BoundSort,
+  BoundWindow,
+  BoundWindowCall,
+} from "../bound_expressions.ts";
+import { columnValue } from "../bound_nodes.ts";
+import { Alike, formOfList } from "../expression/alike.ts";
+import { castAlike, castTo } from "../expression/casts.ts";
+import { Scope } from "../scope.ts";
+import { bindAggregateArguments, bindFilter } from "./aggregate_binder.ts";
+import { sortOf } from "./sort_entry.ts";
+import { sameCall } from "./window_walk.ts";
+
+/** Where the calls over windows of a block are collected. */
+export function newWindowSink(): WindowSink {
+  const known = new Alike({ formOf: formOfCall, areAlike: sameCall });
+  return { calls: [], known, named: new Map() };
+}
+
+function formOfCall({ args, filter, window }: BoundWindowCall): string {
+  return formOfList([...args, filter, ...window.partitionBy]);
+}
+
+/** Binds a call with OVER. @throws {DatabaseError} INVALID_QUERY, FUNCTION_NOT_FOUND */
+export function bindWindowCall(call: ExprCall, place: Place, bind: Bind): BoundExpression {
+  const { name } = call.function;
+  const sink = place.windows;
+  checkForm(call, name);
+  if (sink === undefined) {
+    throw misuse(`Cannot use window function ${name} in ${place.clause}`, call);
+  }
+  const inner: Place = {
+    ...place,
+    windows: undefined,
+    clause: `the arguments of window function ${name}`,
+  };
+  const { args, form, type } = isAggregate(name)
+    ? aggregateOver(call, inner, bind)
+    : functionOver(call, inner, bind);
+  const made: BoundWindowCall = {
+    column: place.statement.newColumn({ name, type }),
+    form,
+    args,
+    filter:
+      call.filter === undefined
+        ? undefined
+        : bindFilter(call.filter, { ...inner, sink: undefined, clause: "FILTER" }, bind),
+    window: windowOf(call.over ?? call, place, { sink, bind }),
+  };
+  const known = sink.known.find(made);
+  if (known === undefined) {
+    sink.calls.push(made);
+    sink.known.add(made);
+  }
+  const { column } = known ?? made;
+  return columnValue(column);
+}
+
+/** @throws {DatabaseError} For what cannot stand with OVER. */
+function checkForm(call: ExprCall, name: string): void {
+  const isOfWindow = isWindowName(name);
+  if (!isOfWindow && functionExists(name)) {
+    throw misuse(`Cannot use OVER with ${name}: it is no window function and no aggregate`, call);
+  }
+  const words = [call.filter, call.distinct, call.orderBy, call.withinGroup];
+  if (isOfWindow && words.some((word) => word !== undefined)) {
+    throw misuse(`Cannot call ${name} with DISTINCT, ORDER BY or FILTER: it is no aggregate`, call);
+  }
+  const isPlain = call.orderBy === undefined && call.withinGroup === undefined;
+  if (isPlain && call.distinct !== "distinct") return;
+  throw new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    `Cannot call ${name} OVER a window with DISTINCT, ORDER BY or WITHIN GROUP`,
+    { position: call._location.start, hint: "do it in a query in FROM, or order the window" },
+  );
+}
+
+type BoundForm = Pick<BoundWindowCall, "args" | "form"> & { type: BoundExpression["type"] };
+
+function aggregateOver(call: ExprCall, inner: Place, bind: Bind): BoundForm {
+  const { args, form } = bindAggregateArguments(call, inner, bind);
+  if (form.isOrderedSet === true) {
+    throw new DatabaseError("UNSUPPORTED_FEATURE", `Cannot call ${form.name} OVER a window`, {
+      position: call._location.start,
+    });
+  }
+  return { args, form: { kind: "aggregate", aggregate: form }, type: form.result };
+}
+
+function functionOver(call: ExprCall, inner: Place, bind: Bind): BoundForm {
+  const { name } = call.function;
+  const shape = windowFunctionShape(name, call.args.length);
+  const given = call.args.map((argument) => bind(argument, inner));
+  if (shape === undefined) {
+    const types = given.map(({ type }) => type);
+    throw unknownFunction(name, types, call);
+  }
+  const args = given.map((argument, i) =>
+    shape.counts.includes(i)
+      ? castTo(argument, { to: BIGINT, mode: "implicit", node: call.args[i] })
+      : argument,
+  );
+  // An untyped literal takes the type of the value beside it, and is text alone.
+  const valued = [args[0], shape.alike === undefined ? undefined : args[shape.alike]];
+  const present = valued.flatMap((value) => value ?? []);
+  let { result: type } = shape;
+  if (type === undefined) {
+    const alike = castAlike(present, call.args, name);
+    type = alike.type;
+    for (const [i, position] of [0, shape.alike ?? 0].entries()) {
+      const value = alike.expressions[i];
+      if (value !== undefined) args[position] = value;
+    }
+  }
+  return { args, form: { kind: "function", name: shape.name }, type };
+}
+
+interface Around {
+  readonly sink: WindowSink;
+  readonly bind: Bind;
+}
+
+/** Binds what WINDOW names; each may extend those before it. @throws {DatabaseError} */
+export function bindNamedWindows(
+  windows: readonly NamedWindowNode[],
+  place: Place,
+  around: Around,
+): void {
+  const { named } = around.sink;
+  for (const { name, window } of windows) {
+    if (named.has(name.name)) throw misuse(`Cannot name two windows "${name.name}"`, name);
+    const hasFrame = window.frame !== undefined;
+    named.set(name.name, { window: windowOf(window, place, around), hasFrame });
+  }
+}
+
+function windowOf(node: AstNode | CallOver, place: Place, { bind, sink }: Around): BoundWindow {
+  const over: CallOver = node;
+  if (over.name !== undefined) return namedWindow(over.name, sink).window;
+  const base = over.base === undefined ? undefined : extended(over, namedWindow(over.base, sink));
+  const inner: Place = { ...place, windows: undefined, clause: "a window" };
+  const own = over.orderBy?.map((sort) => sortOf(sort, settledKey(bind(sort.by, inner))));
+  const orderBy = own ?? base?.orderBy ?? [];
+  return {
+    partitionBy:
+      over.partitionBy?.map((expression) => settledKey(bind(expression, inner))) ??
+      base?.partitionBy ??
+      [],
+    orderBy,
+    frame: over.frame === undefined ? DEFAULT_FRAME : frameOf(over.frame, { orderBy, bind, place }),
+  };
+}
+
+function namedWindow(name: AstNode & { readonly name: string }, sink: WindowSink): NamedWindow {
+  const known = sink.named.get(name.name);
+  if (known !== undefined) return known;
+  throw misuse(`Cannot find window "${name.name}" in the WINDOW clause`, name);
+}
+
+/** A window that another one is based on. @throws {DatabaseError} If that says too much. */
+function extended(over: CallOver, { hasFrame, window }: NamedWindow): BoundWindow {
+  const name = over.base?.name ?? "";
+  if (over.partitionBy !== undefined) {
+    throw misuse(
+      `Cannot extend window "${name}" with PARTITION BY: only its order can follow`,
+      over,
+    );
+  }
+  if (over.orderBy !== undefined && window.orderBy.length > 0) {
+    throw misuse(`Cannot extend window "${name}" with ORDER BY: it has one`, over);
+  }
+  if (hasFrame) {
+    throw misuse(`Cannot extend window "${name}": it has a frame`, over, `write OVER ${name}`);
+  }
+  return window;
+}
+
+/** An untyped literal as a key puts all rows together, whatever it says. */
+function settledKey(expression: BoundExpression): BoundExpression {
+  if (expression.type.kind !== "unknown") return expression;
+  return castTo(expression, { to: { kind: "text" }, mode: "implicit", node: undefined });
+}
+
+const DEFAULT_FRAME: BoundFrame = {
+  mode: "range",
+  start: { type: "unbounded preceding", offset: undefined, reach: undefined },
+  end: { type: "current row", offset: undefined, reach: undefined },
+  exclude: undefined,
+};
+
+/** Order of the bounds of a frame. */
+const PLACES: Readonly<Record<FrameBound["type"], number>> = {
+  "unbounded preceding": 0,
+  preceding: 1,
+  "current row": 2,
+  following: 3,
+  "unbounded following": 4,
+};
+
+interface FrameAround {
+  readonly orderBy: readonly BoundSort[];
+  readonly bind: Bind;
+  readonly place: Place;
+}
+
+function frameOf(frame: WindowFrame, around: FrameAround): BoundFrame {
+  const { end, exclude, mode, start } = frame;
+  if (PLACES[start.type] > PLACES[end.type]) {
+    throw misuse(
+      `Cannot use a frame from ${start.type.toUpperCase()} to ${end.type.toUpperCase()}: it ends before it starts`,
+      frame,
+    );
+  }
+  if (mode === "groups" && around.orderBy.length === 0) {
+    throw misuse("Cannot use a frame of GROUPS without ORDER BY in the window", frame);
+  }
+  return {
+    mode,
+    start: boundOf(start, mode, around),
+    end: boundOf(end, mode, around),
+    exclude,
+  };
+}
+
+function boundOf(
+  bound: FrameBound,
+  mode: WindowFrame["mode"],
+  { bind, orderBy, place }: FrameAround,
+): BoundFrameBound {
+  const { type } = bound;
+  if (bound.offset === undefined) return { type, offset: undefined, reach: undefined };
+  const offset = bind(bound.offset, {
+    ...place,
+    scope: new Scope([]),
+    sink: undefined,
+    windows: undefined,
+    outer: undefined,
+    clause: "the offset of a frame",
+  });
+  if (mode !== "range") {
+    const counted = castTo(offset, { to: BIGINT, mode: "implicit", node: bound });
+    return { type, offset: counted, reach: undefined };
+  }
+  const [sort, ...others] = orderBy;
+  if (sort === undefined || others.length > 0) {
+    throw misuse("Cannot use a frame of RANGE with an offset: ORDER BY must have one entry", bound);
+  }
+  const reach = resolveReach(sort.expression.type, offset.type);
+  if (reach === undefined) {
+    throw new DatabaseError(
+      "TYPE_MISMATCH",
+      "Cannot use a frame of RANGE with this offset: it cannot be added to what ORDER BY orders by",
+      { position: bound._location.start, hint: "numbers take numbers, dates and times intervals" },
+    );
+  }
+  const direction = (type === "preceding") === sort.isDescending ? 1 : -1;
+  return {
+    type,
+    offset: castTo(offset, { to: reach.offsetType, mode: "implicit", node: bound }),
+    reach: {
+      key: castTo(sort.expression, { to: reach.keyType, mode: "implicit", node: bound }),
+      step: (key, by) => reach.step(key, by, direction),
+      isNegative: (by) => reach.isNegative(by),
+    },
+  };
+}
+
+function misuse(message: string, node: AstNode, hint?: string): DatabaseError {
+  const position = node._location.start;
+  const details = hint === undefined ? { position } : { position, hint };
+  return new DatabaseError("INVALID_QUERY", message, details);
+}

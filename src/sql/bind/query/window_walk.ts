@@ -1,0 +1,76 @@
+/**
+ * What calls over windows hold, and when two of them are the same.
+ */
+import type {
+  BoundExpression,
+  BoundFrameBound,
+  BoundWindow,
+  BoundWindowCall,
+} from "../bound_expressions.ts";
+import { sameList, sameOptional, sameSorts } from "../walk.ts";
+
+/** All expressions of a call: arguments, filter, and those of its window. */
+export function expressionsOfCall({ args, filter, window }: BoundWindowCall): BoundExpression[] {
+  const { frame, orderBy, partitionBy } = window;
+  const bounds = [frame.start, frame.end];
+  return [
+    ...args,
+    ...(filter === undefined ? [] : [filter]),
+    ...partitionBy,
+    ...orderBy.map(({ expression }) => expression),
+    ...bounds.flatMap(({ offset, reach }) => [offset ?? [], reach?.key ?? []].flat()),
+  ];
+}
+
+/** The same call over changed expressions. */
+export function mapCall(
+  call: BoundWindowCall,
+  change: (expression: BoundExpression) => BoundExpression,
+): BoundWindowCall {
+  const { frame, orderBy, partitionBy } = call.window;
+  const changedBound = (bound: BoundFrameBound): BoundFrameBound => ({
+    ...bound,
+    reach: bound.reach === undefined ? undefined : { ...bound.reach, key: change(bound.reach.key) },
+  });
+  return {
+    ...call,
+    args: call.args.map(change),
+    filter: call.filter === undefined ? undefined : change(call.filter),
+    window: {
+      partitionBy: partitionBy.map(change),
+      orderBy: orderBy.map(({ expression, isDescending, nullsFirst }) => ({
+        expression: change(expression),
+        isDescending,
+        nullsFirst,
+      })),
+      frame: { ...frame, start: changedBound(frame.start), end: changedBound(frame.end) },
+    },
+  };
+}
+
+/** Whether two calls give the same value in every row. */
+export function sameCall(left: BoundWindowCall, right: BoundWindowCall): boolean {
+  return (
+    nameOf(left) === nameOf(right) &&
+    sameList(left.args, right.args) &&
+    sameOptional(left.filter, right.filter) &&
+    sameOrder(left.window, right.window) &&
+    left.window.frame.mode === right.window.frame.mode &&
+    left.window.frame.exclude === right.window.frame.exclude &&
+    sameBound(left.window.frame.start, right.window.frame.start) &&
+    sameBound(left.window.frame.end, right.window.frame.end)
+  );
+}
+
+function nameOf({ form }: BoundWindowCall): string {
+  return form.kind === "function" ? form.name : form.aggregate.name;
+}
+
+/** Whether two windows have the same partitions, with their rows in the same order. */
+export function sameOrder(left: BoundWindow, right: BoundWindow): boolean {
+  return sameList(left.partitionBy, right.partitionBy) && sameSorts(left.orderBy, right.orderBy);
+}
+
+function sameBound(left: BoundFrameBound, right: BoundFrameBound): boolean {
+  return left.type === right.type && sameOptional(left.offset, right.offset);
+}

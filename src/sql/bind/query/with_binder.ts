@@ -1,0 +1,244 @@
+/**
+ * WITH: named queries, also recursive ones.
+ *
+ * An entry is bound once and may be read at many places. Entries see the ones before them; behind
+ * RECURSIVE an entry sees itself, too: the rows that its last step made.
+ */
+import { defined } from "../../../base/assert.ts";
+import { DatabaseError, withDetails } from "../../../base/errors.ts";
+import type { FromTable, SelectFromUnion, WithBinding, WithStatement } from "../../parse/ast.ts";
+import { type Correlation, notAvailable, type StatementBinding } from "../binding.ts";
+import type { BoundCte, BoundRecursion, BoundRelation, BoundSelect } from "../bound.ts";
+import type { BoundColumn } from "../bound_expressions.ts";
+import { columnOutput, selectFrom, selectFromQuery } from "../bound_nodes.ts";
+import { castTo } from "../expression/casts.ts";
+import { settled } from "../expression/expression_binder.ts";
+import { PassedOn } from "./correlation.ts";
+import { isVolatileQuery, readsAround } from "./query_walk.ts";
+import { refusedPlaceOf } from "./recursive_form.ts";
+import type { CteEntry, SelectWorld } from "./select_world.ts";
+import { setOperationOf } from "./set_binder.ts";
+
+/** The world of the query behind WITH. @throws {DatabaseError} */
+export function worldWith(node: WithStatement, world: SelectWorld): SelectWorld {
+  const names = new Set<string>();
+  let { ctes } = world;
+  for (const binding of node.bind) {
+    const { name, _location } = binding.alias;
+    if (names.has(name)) {
+      throw new DatabaseError("INVALID_QUERY", `Cannot name two entries of WITH "${name}"`, {
+        position: _location.start,
+      });
+    }
+    names.add(name);
+    const around: SelectWorld = { ...world, ctes };
+    const entry = bindEntry(binding, around, node.type === "with recursive");
+    ctes = { entry, others: ctes };
+  }
+  return { ...world, ctes };
+}
+
+function bindEntry(binding: WithBinding, world: SelectWorld, isRecursive: boolean): CteEntry {
+  const inner: SelectWorld = { ...world, isOutermost: false, keepsUntyped: false };
+  const bind = (outer: Correlation | undefined): BoundSelect =>
+    isRecursive
+      ? bindRecursive(binding, { ...inner, outer })
+      : hintingAtRecursive(binding, () => world.bindQuery(binding.statement, { ...inner, outer }));
+  const { name, _location } = binding.alias;
+  const { height, query } = world.statement.named(() => bind(world.outer), {
+    name,
+    position: _location.start,
+  });
+  const names = namesOf(binding, query);
+  const cte: BoundCte = {
+    name,
+    query,
+    isKept: binding.materialized === true,
+    isVolatile: isVolatileQuery(query),
+    isFree: !readsAround(query),
+    references: { count: 0 },
+  };
+  return { kind: "query", name, names, cte, height, outer: world.outer, bind };
+}
+
+/** A table that is not found where the entry has its name was meant to be the entry itself. */
+function hintingAtRecursive(
+  { alias, statement }: WithBinding,
+  bind: () => BoundSelect,
+): BoundSelect {
+  try {
+    return bind();
+  } catch (error) {
+    if (!(error instanceof DatabaseError) || error.condition !== "TABLE_NOT_FOUND") throw error;
+    const { position } = error;
+    if (position === undefined || !readsTableAt(statement, { name: alias.name, position })) {
+      throw error;
+    }
+    throw withDetails(error, { hint: `WITH RECURSIVE lets "${alias.name}" read itself` });
+  }
+}
+
+function readsTableAt(
+  value: unknown,
+  wanted: { readonly name: string; readonly position: number },
+): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const item: Partial<FromTable> = value;
+  if (item.type === "table" && item.name !== undefined) {
+    const { name, schema, _location } = item.name;
+    if (schema === undefined && name === wanted.name && _location.start === wanted.position) {
+      return true;
+    }
+  }
+  return Object.values(value).some((child) => readsTableAt(child, wanted));
+}
+
+function namesOf({ alias, columnNames }: WithBinding, { outputs }: BoundSelect): string[] {
+  if (columnNames !== undefined && columnNames.length > outputs.length) {
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot name ${columnNames.length} columns of "${alias.name}": there are ${outputs.length}`,
+      { position: alias._location.start },
+    );
+  }
+  return outputs.map((output, i) => columnNames?.[i]?.name ?? output.name);
+}
+
+/** `a UNION [ALL] b`, where b may read the entry itself; any other query may not. */
+function bindRecursive(binding: WithBinding, world: SelectWorld): BoundSelect {
+  const { statement: query } = binding;
+  const isUnion = query.type === "union" || query.type === "union all";
+  const isBare = isUnion && query.orderBy === undefined && query.limit === undefined;
+  if (!isBare) {
+    const entry: CteEntry = { kind: "forbidden", name: binding.alias.name };
+    return world.bindQuery(query, withEntry(world, entry));
+  }
+  return bindUnion(query, binding, world);
+}
+
+function withEntry(world: SelectWorld, entry: CteEntry): SelectWorld {
+  return { ...world, ctes: { entry, others: world.ctes } };
+}
+
+function bindUnion(query: SelectFromUnion, binding: WithBinding, world: SelectWorld): BoundSelect {
+  const { name } = binding.alias;
+  const { statement } = world;
+  const untyped: SelectWorld = { ...world, keepsUntyped: true };
+  const left = world.bindQuery(query.left, withEntry(untyped, { kind: "forbidden", name }));
+  const first: BoundSelect = {
+    ...left,
+    outputs: left.outputs.map((output) => ({ ...output, expression: settled(output.expression) })),
+  };
+  const names = namesOf(binding, first);
+  const recursion: BoundRecursion = { name };
+  const types = first.outputs.map(({ expression }) => expression.type);
+  const working: CteEntry = {
+    kind: "working",
+    name,
+    columns: names.map((column, i) => ({
+      name: column,
+      type: defined(types[i], "a column has its type"),
+    })),
+    recursion,
+    outer: world.outer,
+    references: { count: 0 },
+  };
+  const next = world.bindQuery(query.right, withEntry(untyped, working));
+  // Not recursive after all: an ordinary union, whose sides give each other their types.
+  if (working.references.count === 0) {
+    return setOperationOf(query, [left, next], world);
+  }
+  if (working.references.count > 1)
+    throw recursiveForm(`"${name}" is read more than once`, query.right);
+  const place = refusedPlaceOf(next, recursion);
+  if (place !== undefined) throw recursiveForm(`"${name}" is read in ${place}`, query.right);
+  // Rows may be grouped, but a group without keys is there even when a step has no rows.
+  if (next.aggregates.length > 0 || (next.isAggregated && next.groupBy.length === 0)) {
+    throw recursiveForm("an aggregate is over it", query.right);
+  }
+  if (next.outputs.length !== first.outputs.length) {
+    throw recursiveForm(
+      `its sides have ${first.outputs.length} and ${next.outputs.length} columns`,
+      query.right,
+    );
+  }
+  const columns = names.map((column, i) =>
+    statement.newColumn({ name: column, type: defined(types[i], "a column has its type") }),
+  );
+  const relation: BoundRelation = {
+    kind: "recursive",
+    recursion,
+    isAll: query.type === "union all",
+    first,
+    next: castLike(next, columns, query, statement),
+    alias: name,
+    columns,
+  };
+  return selectFrom(relation, columns.map(columnOutput));
+}
+
+function castLike(
+  query: BoundSelect,
+  columns: readonly BoundColumn[],
+  node: SelectFromUnion,
+  statement: StatementBinding,
+): BoundSelect {
+  const source = query.distinct === "none" ? query : selectFromQuery(query, statement);
+  const outputs = source.outputs.map(({ expression, name }, i) => {
+    const to = columns[i]?.type ?? expression.type;
+    return { name, expression: castTo(expression, { to, mode: "implicit", node: node.right }) };
+  });
+  return { ...source, outputs };
+}
+
+/** What an unqualified name in FROM means among the entries of WITH. */
+export function findEntry(item: FromTable, world: SelectWorld): CteEntry | undefined {
+  if (item.name.schema !== undefined) return undefined;
+  for (let list = world.ctes; list !== undefined; list = list.others) {
+    if (list.entry.name === item.name.name) return list.entry;
+  }
+  return undefined;
+}
+
+/** An entry as a relation, each time with columns of its own. @throws {DatabaseError} */
+export function relationOfEntry(
+  entry: CteEntry,
+  item: FromTable,
+  { outer, statement }: SelectWorld,
+): BoundRelation {
+  const alias = item.name.alias ?? item.name.name;
+  if (entry.kind === "forbidden") {
+    throw recursiveForm(`"${entry.name}" is read outside of the second side of its UNION`, item);
+  }
+  if (entry.kind === "working") {
+    entry.references.count += 1;
+    if (entry.outer !== outer) throw recursiveForm(`"${entry.name}" is read in a subquery`, item);
+    const columns = entry.columns.map((column) => statement.newColumn(column));
+    return { kind: "working", recursion: entry.recursion, alias, columns };
+  }
+  const { cte, height, names } = entry;
+  statement.readTower(height);
+  const columns = cte.query.outputs.map(({ expression }, i) =>
+    statement.newColumn({ name: names[i] ?? "", type: expression.type }),
+  );
+  if (cte.isFree || entry.outer === outer || outer === undefined || entry.outer === undefined) {
+    cte.references.count += 1;
+    return { kind: "cte", cte, alias, columns };
+  }
+  // A subquery reads what the entry reads around it: the entry is bound again, as a part of it.
+  if (cte.isVolatile) {
+    throw notAvailable(item, "a volatile WITH entry of outer columns in a subquery");
+  }
+  const query = entry.bind(new PassedOn(entry.outer, outer));
+  return { kind: "query", query, alias, columns };
+}
+
+function recursiveForm(
+  why: string,
+  node: { readonly _location: { readonly start: number } },
+): DatabaseError {
+  return new DatabaseError("INVALID_QUERY", `Cannot run a recursive query: ${why}`, {
+    position: node._location.start,
+    hint: "the form is: a query UNION [ALL] a query that reads the entry once in FROM",
+  });
+}

@@ -1,0 +1,377 @@
+/**
+ * CREATE, ALTER and DROP of namespaces, tables and views.
+ *
+ * A definition takes a seq, commits in the catalog, and only then reaches storage: the catalog is
+ * never behind the data.
+ */
+import {
+  type Principal,
+  requireAlter,
+  requireCreateTable,
+  requireDrop,
+  requireRun,
+} from "../../auth/mod.ts";
+import { DatabaseError, DiskError } from "../../base/errors.ts";
+import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
+import {
+  checkObjectName,
+  type TableEntry,
+  tableOptionsFrom,
+  type ViewEntry,
+} from "../../catalog/mod.ts";
+import { nameOf } from "../bind/change/dml_target.ts";
+import type { StatementResult } from "../engine.ts";
+import type { SqlEnvironment } from "../environment.ts";
+import type { RequestLedger } from "../execute/request_ledger.ts";
+import { stepTurns } from "../execute/step_turns.ts";
+import { findTable, requireHolder } from "../names.ts";
+import type {
+  AlterTableStatement,
+  CreateTableStatement,
+  DropTableStatement,
+  QName,
+  Statement,
+} from "../parse/ast.ts";
+import { messageResult } from "../result.ts";
+import { refuseSystemView } from "../system/system_views.ts";
+import { type Alteration, alteredTable, definitionRun } from "./alter_table.ts";
+import {
+  alterNamespace,
+  authorizeNamespace,
+  type BoundDefinition,
+  createNamespace,
+  dropNamespace,
+} from "./namespace_definitions.ts";
+import { RowInspection } from "./row_inspection.ts";
+import { newTable, optionSettings } from "./table_elements.ts";
+import { authorizeView, createView, droppedMessage, dropViews } from "./view_definitions.ts";
+import { dependentsOf, refuseDependents } from "./views.ts";
+
+/** What an ALTER TABLE makes of a table; `next` is undefined when it stays as it is. */
+interface AlteredTable extends Alteration {
+  readonly table: TableEntry;
+  /** Those that go with dropped columns. */
+  readonly views: readonly ViewEntry[];
+}
+
+export class Definitions {
+  readonly #environment: SqlEnvironment;
+  readonly #ledger: RequestLedger;
+
+  constructor(environment: SqlEnvironment, ledger: RequestLedger) {
+    this.#environment = environment;
+    this.#ledger = ledger;
+  }
+
+  /** Rights of a definition, before anything of the request runs. @throws {DatabaseError} */
+  authorize(node: Statement, principal: Principal, namespace: string): void {
+    const { catalog } = this.#environment;
+    switch (node.type) {
+      case "create namespace":
+      case "drop namespace":
+      case "alter namespace":
+        authorizeNamespace(node, principal, this.#environment);
+        return;
+      case "create table":
+        requireCreateTable(principal, shown(node.name, namespace), {
+          namespace: catalog.namespace(node.name.schema ?? namespace),
+        });
+        return;
+      case "alter table": {
+        const holder = catalog.namespace(node.table.schema ?? namespace);
+        const table = catalog.table(node.table.schema ?? namespace, node.table.name);
+        if (table !== undefined) {
+          requireAlter(principal, table, { namespace: holder });
+          return;
+        }
+        // A statement before it in the text may make the table.
+        requireRun(principal, "defineTable", {
+          action: `run ${node.type.toUpperCase()}`,
+          position: node._location.start,
+          ...(holder === undefined ? {} : { namespace: holder }),
+        });
+        return;
+      }
+      case "create view":
+      case "drop view":
+        authorizeView(node, { principal, namespace }, this.#environment);
+        return;
+      case "drop table":
+        for (const name of node.names) {
+          const holder = catalog.namespace(name.schema ?? namespace);
+          requireRun(principal, "removeTable", {
+            action: `drop table ${shown(name, namespace)}`,
+            ...(holder === undefined ? {} : { namespace: holder }),
+          });
+        }
+        return;
+      default:
+        return;
+    }
+  }
+
+  /**
+   * Finds what a definition would be refused for as the catalog is, and changes nothing. Returns
+   * whether the statement is one.
+   *
+   * @throws {DatabaseError}
+   */
+  check(node: Statement, principal: Principal, namespace: string): boolean {
+    return this.#bound(node, principal, namespace) !== undefined;
+  }
+
+  /** Runs a definition; undefined when the statement is none. @throws {DatabaseError} */
+  async run(
+    node: Statement,
+    principal: Principal,
+    namespace: string,
+  ): Promise<StatementResult | undefined> {
+    this.authorize(node, principal, namespace);
+    const change = this.#bound(node, principal, namespace);
+    return change === undefined ? undefined : messageResult(await change(), principal.userId);
+  }
+
+  /** A definition bound against the catalog of this turn; undefined for any other statement. */
+  #bound(node: Statement, principal: Principal, namespace: string): BoundDefinition | undefined {
+    switch (node.type) {
+      case "create namespace":
+        return createNamespace(node, principal, this.#environment);
+      case "alter namespace":
+        return alterNamespace(node, this.#environment);
+      case "drop namespace":
+        return dropNamespace(node, this.#environment, (table) => this.#drop(table));
+      case "create table":
+        return this.#createTable(node, principal, namespace);
+      case "alter table":
+        return this.#alterTable(node, principal, namespace);
+      case "drop table":
+        return this.#dropTables(node, principal, namespace);
+      case "create view":
+        return createView(node, { principal, namespace }, this.#environment);
+      case "drop view":
+        return dropViews(node, { principal, namespace }, this.#environment);
+      default:
+        return undefined;
+    }
+  }
+
+  #createTable(
+    node: CreateTableStatement,
+    principal: Principal,
+    namespace: string,
+  ): BoundDefinition {
+    const { catalog, clock, definitionOf, store } = this.#environment;
+    const inNamespace = node.name.schema ?? namespace;
+    const name = node.name.name;
+    const position = node.name._location.start;
+    requireHolder(catalog, inNamespace, node.name);
+    checkObjectName("table", name, { position });
+    const isTaken =
+      catalog.table(inNamespace, name) !== undefined ||
+      catalog.view(inNamespace, name) !== undefined;
+    if (isTaken) {
+      if (node.ifNotExists === true) return () => `Table ${inNamespace}.${name} already exists`;
+      throw new DatabaseError(
+        "ALREADY_EXISTS",
+        `Cannot create table ${inNamespace}.${name}: it already exists`,
+        { position },
+      );
+    }
+    const { kind, options } = tableOptionsFrom(node.kind, optionSettings(node.options));
+    if (options.storageId !== undefined && options.storageId !== "local") {
+      throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find storage "${options.storageId}"`);
+    }
+    const elements = newTable(node, { kind, tableName: name });
+    return () => {
+      store.requireRoom();
+      const nowMs = clock.nowMs();
+      const entry: TableEntry = {
+        ...elements,
+        tableId: catalog.nextTableId(),
+        namespace: inNamespace,
+        name,
+        kind,
+        options,
+        schemaVersion: 1,
+        createdBy: principal.userId,
+        createdAtMs: nowMs,
+        updatedAtMs: nowMs,
+      };
+      catalog.createTable(entry, store.issueSeq());
+      store.defineTable(definitionOf(entry));
+      return `Table ${inNamespace}.${name} created`;
+    };
+  }
+
+  #alterTable(node: AlterTableStatement, principal: Principal, namespace: string): BoundDefinition {
+    const { catalog } = this.#environment;
+    const { ifExists } = node;
+    refuseSystemView(this.#environment, node.table, {
+      namespace,
+      principal,
+      action: "alter",
+      ifExists,
+    });
+    const { name, schema = namespace } = node.table;
+    const isThere =
+      catalog.table(schema, name) !== undefined || catalog.view(schema, name) !== undefined;
+    if (ifExists === true && !isThere) {
+      return () => `Table ${shown(node.table, namespace)} does not exist`;
+    }
+    const altered = (): AlteredTable => this.#altered(node, principal, namespace);
+    const first = altered();
+    return () => this.#inspectAndAlter(node, first, altered);
+  }
+
+  /** What a table becomes, as the catalog of this turn has it. @throws {DatabaseError} */
+  #altered(node: AlterTableStatement, principal: Principal, namespace: string): AlteredTable {
+    const { catalog } = this.#environment;
+    const table = findTable(catalog, node.table, { namespace, node: node.table, principal });
+    requireAlter(principal, table, { namespace: catalog.namespace(table.namespace) });
+    requireKind(node.kind, table, node);
+    const { demands, next: altered } = alteredTable(table, node, {
+      environment: this.#environment,
+      principal,
+      namespace,
+    });
+    const next = altered === undefined ? undefined : this.#withoutExpired(table, altered);
+    const views = next === undefined ? [] : this.#viewsWithout(table, next, node);
+    return { table, next, demands, views };
+  }
+
+  /** @param altered As at a later turn, since others change tables while rows are looked at. */
+  async #inspectAndAlter(
+    node: AlterTableStatement,
+    first: AlteredTable,
+    altered: () => AlteredTable,
+  ): Promise<string> {
+    const { clock, store } = this.#environment;
+    let inspected: { readonly table: TableEntry; readonly upTo: Seq } | undefined;
+    for (let at = first; ; at = altered()) {
+      const { demands, next, table, views } = at;
+      if (next === undefined) {
+        return `Table ${nameOf(table)} unchanged at schema version ${table.schemaVersion}`;
+      }
+      // What makes a table shorter, or its history, is how room is made.
+      if (node.changes.some(({ type }) => type.startsWith("add "))) store.requireRoom();
+      const run = definitionRun(this.#environment);
+      const inspection = new RowInspection({ table, next, demands, run });
+      const upTo = store.appliedSeq;
+      if (inspection.isEmpty) return this.#redefine(next, views);
+      if (inspected?.table === table) {
+        // What was written while the others were read, in the turn of the change.
+        inspection.runNow({ after: inspected.upTo, upTo });
+        return this.#redefine(next, views);
+      }
+      const steps = inspection.steps({ after: SEQ_ZERO, upTo });
+      const further = stepTurns(steps, { clock, ledger: this.#ledger });
+      if (further === undefined) return this.#redefine(next, views);
+      await further;
+      inspected = { table, upTo };
+    }
+  }
+
+  #redefine(changed: TableEntry, views: readonly ViewEntry[]): string {
+    const { catalog, definitionOf, live, store } = this.#environment;
+    catalog.changeTable(changed, store.issueSeq(), views);
+    store.defineTable(definitionOf(changed));
+    live().tableChanged(changed.tableId);
+    return `Table ${nameOf(changed)} altered to schema version ${changed.schemaVersion}`;
+  }
+
+  /** What has expired by the old TTL does not come back by a longer one. */
+  #withoutExpired(table: TableEntry, altered: TableEntry): TableEntry {
+    const { ttlSeconds } = table.options;
+    if (ttlSeconds === undefined || altered.options.ttlSeconds === ttlSeconds) return altered;
+    return { ...altered, expiredSeq: this.#environment.store.expiredSeq(table.tableId) };
+  }
+
+  /** The views that go with dropped columns. @throws {DatabaseError} DEPENDENT_OBJECTS */
+  #viewsWithout(
+    table: TableEntry,
+    changed: TableEntry,
+    node: AlterTableStatement,
+  ): readonly ViewEntry[] {
+    const { catalog } = this.#environment;
+    const { tableId } = table;
+    const views = new Map<number, ViewEntry>();
+    for (const change of node.changes) {
+      if (change.type !== "drop column") continue;
+      const { name, _location } = change.column;
+      const column = table.columns.find((each) => each.name === name);
+      if (column === undefined || changed.columns.some((c) => c.columnId === column.columnId)) {
+        continue;
+      }
+      const columnIds = new Set([column.columnId]);
+      const dependents = dependentsOf(catalog, { columns: { tableId, columnIds } });
+      if (change.behaviour !== "cascade") {
+        refuseDependents(`drop column "${name}"`, dependents, _location.start);
+      }
+      for (const view of dependents) views.set(view.viewId, view);
+    }
+    return [...views.values()];
+  }
+
+  #dropTables(node: DropTableStatement, principal: Principal, namespace: string): BoundDefinition {
+    const { catalog } = this.#environment;
+    // A table may be named twice, and is dropped once.
+    const tables = new Map<number, TableEntry>();
+    const missing: string[] = [];
+    const { ifExists } = node;
+    for (const name of node.names) {
+      const place = { namespace, principal, action: "drop", ifExists };
+      refuseSystemView(this.#environment, name, place);
+      const table = catalog.table(name.schema ?? namespace, name.name);
+      const isView = catalog.view(name.schema ?? namespace, name.name) !== undefined;
+      if (table === undefined && ifExists === true && !isView) {
+        missing.push(shown(name, namespace));
+        continue;
+      }
+      const found = table ?? findTable(catalog, name, { namespace, node: name, principal });
+      requireDrop(principal, found, { namespace: catalog.namespace(found.namespace) });
+      requireKind(node.kind, found, node);
+      tables.set(found.tableId, found);
+    }
+    const dependents = dependentsOf(catalog, { tableIds: new Set(tables.keys()) });
+    const dropped = [...tables.values()].map((each) => `${each.namespace}.${each.name}`);
+    if (node.cascade !== "cascade") {
+      refuseDependents(`drop table ${dropped.join(", ")}`, dependents, node._location.start);
+    }
+    return () => {
+      let views: readonly ViewEntry[] = dependents;
+      for (const table of tables.values()) {
+        this.#drop(table, views);
+        views = [];
+      }
+      return droppedMessage("table", { dropped, missing });
+    };
+  }
+
+  #drop(table: TableEntry, views: readonly ViewEntry[] = []): void {
+    const { blobs, catalog, live, log, store } = this.#environment;
+    catalog.dropTable(table.tableId, store.issueSeq(), views);
+    store.dropTable(table.tableId);
+    live().tableChanged(table.tableId);
+    try {
+      blobs.removeTable(table.tableId);
+    } catch (error) {
+      // Safe: nobody can name its files any more, and they are looked for again every hour.
+      if (!(error instanceof DiskError)) throw error;
+      log.warn("cannot remove the files of a dropped table", { error: error.message });
+    }
+  }
+}
+
+function shown(name: QName, namespace: string): string {
+  return `${name.schema ?? namespace}.${name.name}`;
+}
+
+/** The kind word of ALTER and DROP must match. @throws {DatabaseError} INVALID_OPERATION */
+function requireKind(kind: string | undefined, table: TableEntry, node: Statement): void {
+  if (kind === undefined || kind === table.kind) return;
+  throw new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot use ${table.namespace}.${table.name} as a ${kind.toUpperCase()} table: it is ${table.kind.toUpperCase()}`,
+    { position: node._location.start },
+  );
+}

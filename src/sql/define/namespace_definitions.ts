@@ -1,0 +1,180 @@
+/**
+ * CREATE, ALTER and DROP NAMESPACE; what a namespace holds is dropped by `definitions.ts`.
+ */
+import { type Principal, requireRun } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import {
+  checkObjectName,
+  isReservedNamespace,
+  type NamespaceEntry,
+  refuseTwice,
+  type TableEntry,
+} from "../../catalog/mod.ts";
+import type { SqlEnvironment } from "../environment.ts";
+import { findNamespace } from "../names.ts";
+import type {
+  AlterNamespaceStatement,
+  CreateNamespaceStatement,
+  DropNamespaceStatement,
+  OptionEntry,
+  UserName,
+} from "../parse/ast.ts";
+import { optionSettings } from "./table_elements.ts";
+import { dependentsOf } from "./views.ts";
+
+/**
+ * A definition that is bound against the catalog: what is left to do, in the same turn. Returns what
+ * happened.
+ */
+export type BoundDefinition = () => string | Promise<string>;
+
+/** Before anything of the request runs. @throws {DatabaseError} PERMISSION_DENIED */
+export function authorizeNamespace(
+  node: AlterNamespaceStatement | CreateNamespaceStatement | DropNamespaceStatement,
+  principal: Principal,
+  { catalog }: SqlEnvironment,
+): void {
+  const details = {
+    action: `run ${node.type.toUpperCase()} on ${node.name.name}`,
+    position: node._location.start,
+  };
+  if (node.type !== "alter namespace" || node.options === undefined) {
+    requireRun(principal, "namespace", details);
+    return;
+  }
+  const namespace = catalog.namespace(node.name.name);
+  requireRun(principal, "removeTable", {
+    ...details,
+    ...(namespace === undefined ? {} : { namespace }),
+  });
+}
+
+/** @throws {DatabaseError} */
+export function createNamespace(
+  node: CreateNamespaceStatement,
+  principal: Principal,
+  environment: SqlEnvironment,
+): BoundDefinition {
+  const { catalog, clock, store } = environment;
+  const { name } = node.name;
+  checkObjectName("namespace", name, { position: node.name._location.start });
+  if (catalog.namespace(name) !== undefined) {
+    if (node.ifNotExists === true) return () => `Namespace ${name} already exists`;
+    throw new DatabaseError(
+      "ALREADY_EXISTS",
+      `Cannot create namespace ${name}: it already exists`,
+      { position: node.name._location.start },
+    );
+  }
+  if (node.authorization !== undefined) requireUser(node.authorization, environment);
+  const owner = node.authorization?.name ?? principal.userId;
+  return () => {
+    store.requireRoom();
+    catalog.createNamespace({ name, owner, options: {}, createdAtMs: clock.nowMs() });
+    return `Namespace ${name} created`;
+  };
+}
+
+/** @throws {DatabaseError} */
+export function alterNamespace(
+  node: AlterNamespaceStatement,
+  environment: SqlEnvironment,
+): BoundDefinition {
+  const { catalog, store } = environment;
+  const { name } = node.name;
+  requireUnreserved(node, "alter");
+  const before = findNamespace(catalog, name, node.name);
+  const { owner } = node;
+  if (owner !== undefined) {
+    requireUser(owner, environment);
+    return () => changeOwner({ ...before, owner: owner.name }, environment);
+  }
+  const options = { ...before.options, ...namespaceOptions(node.options ?? []) };
+  return () => {
+    store.requireRoom();
+    catalog.changeNamespace({ ...before, options });
+    return `Namespace ${name} altered`;
+  };
+}
+
+function changeOwner(entry: NamespaceEntry, { catalog, live }: SqlEnvironment): string {
+  catalog.changeNamespace(entry);
+  // Who owned it may follow tables that only the owner reads.
+  for (const { kind, namespace, tableId } of catalog.tables()) {
+    if (namespace === entry.name && kind === "shared") live().tableChanged(tableId);
+  }
+  return `Namespace ${entry.name} belongs to ${entry.owner}`;
+}
+
+/**
+ * @param dropTable Drops one of its tables, on which no view depends any more.
+ * @throws {DatabaseError}
+ */
+export function dropNamespace(
+  node: DropNamespaceStatement,
+  { catalog }: SqlEnvironment,
+  dropTable: (table: TableEntry) => void,
+): BoundDefinition {
+  const { name } = node.name;
+  requireUnreserved(node, "drop");
+  if (catalog.namespace(name) === undefined && node.ifExists === true) {
+    return () => `Namespace ${name} does not exist`;
+  }
+  findNamespace(catalog, name, node.name);
+  const tables = catalog.tables().filter((table) => table.namespace === name);
+  const views = catalog.views().filter((view) => view.namespace === name);
+  if (tables.length + views.length > 0 && node.cascade !== "cascade") {
+    throw new DatabaseError(
+      "DEPENDENT_OBJECTS",
+      `Cannot drop namespace ${name}: it holds ${tables.length} table(s) and ${views.length} view(s)`,
+      { position: node.name._location.start, hint: "drop them, or add CASCADE" },
+    );
+  }
+  const dependents = dependentsOf(catalog, {
+    tableIds: new Set(tables.map(({ tableId }) => tableId)),
+    viewIds: new Set(views.map(({ viewId }) => viewId)),
+  });
+  return () => {
+    catalog.dropViews([...views, ...dependents]);
+    for (const table of tables) dropTable(table);
+    catalog.dropNamespace(name);
+    return `Namespace ${name} dropped`;
+  };
+}
+
+/** Options of any name: a number is kept as such where a double holds it. */
+function namespaceOptions(entries: readonly OptionEntry[]): NamespaceEntry["options"] {
+  const settings = optionSettings(entries);
+  refuseTwice(settings);
+  for (const { name, value, ...at } of settings) {
+    if (typeof value !== "number") continue;
+    if (Number.isFinite(value) && Math.abs(value) <= Number.MAX_SAFE_INTEGER) continue;
+    throw new DatabaseError(
+      "INVALID_OPTION",
+      `Cannot set option ${name}: a number is at most ${Number.MAX_SAFE_INTEGER}, longer ones go in quotes`,
+      at,
+    );
+  }
+  return Object.fromEntries(settings.map(({ name, value }) => [name, value]));
+}
+
+/** @throws {DatabaseError} RESERVED_NAME */
+function requireUnreserved(
+  { name }: AlterNamespaceStatement | DropNamespaceStatement,
+  action: "alter" | "drop",
+): void {
+  if (!isReservedNamespace(name.name)) return;
+  throw new DatabaseError(
+    "RESERVED_NAME",
+    `Cannot ${action} namespace ${name.name}: it is reserved`,
+    { position: name._location.start },
+  );
+}
+
+/** @throws {DatabaseError} USER_NOT_FOUND */
+function requireUser({ _location, name }: UserName, { catalog }: SqlEnvironment): void {
+  if (catalog.user(name) !== undefined) return;
+  throw new DatabaseError("USER_NOT_FOUND", `Cannot find user "${name}"`, {
+    position: _location.start,
+  });
+}

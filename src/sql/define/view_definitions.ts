@@ -1,0 +1,278 @@
+/**
+ * CREATE VIEW and DROP VIEW.
+ */
+import { type Principal, requireRun } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import {
+  checkColumnName,
+  checkObjectName,
+  type TableEntry,
+  type ViewEntry,
+  type ViewTable,
+} from "../../catalog/mod.ts";
+import { sameType } from "../../types/mod.ts";
+import { StatementBinding } from "../bind/binding.ts";
+import type { BoundSelect } from "../bind/bound.ts";
+import { readLiterals } from "../bind/expression/untyped_literals.ts";
+import { columnsUsedBy } from "../bind/query/columns_used.ts";
+import { bindQuery } from "../bind/query/select_binder.ts";
+import type { RelationSource } from "../bind/query/select_world.ts";
+import type { SqlEnvironment } from "../environment.ts";
+import { findNamespace, requireHolder } from "../names.ts";
+import type { CreateViewStatement, DropViewStatement, QName } from "../parse/ast.ts";
+import { authorize, boundFor } from "../prepared.ts";
+import { dmlWorldOf } from "../relation_source.ts";
+import { refuseSystemView, systemViewFinder } from "../system/system_views.ts";
+import type { BoundDefinition } from "./namespace_definitions.ts";
+import { dependentsOf, refuseDependents, shapeOf, type ViewWorld, worldOf } from "./views.ts";
+
+export interface ViewCall {
+  readonly principal: Principal;
+  /** Of unqualified names. */
+  readonly namespace: string;
+}
+
+/** Before anything of the request runs. @throws {DatabaseError} PERMISSION_DENIED */
+export function authorizeView(
+  node: CreateViewStatement | DropViewStatement,
+  { namespace, principal }: ViewCall,
+  { catalog }: SqlEnvironment,
+): void {
+  const names: readonly QName[] = node.type === "create view" ? [node.name] : node.names;
+  for (const name of names) {
+    const holder = catalog.namespace(name.schema ?? namespace);
+    requireRun(principal, "removeTable", {
+      action: `run ${node.type.toUpperCase()} on ${name.schema ?? namespace}.${name.name}`,
+      position: name._location.start,
+      ...(holder === undefined ? {} : { namespace: holder }),
+    });
+  }
+}
+
+/** @throws {DatabaseError} */
+export function createView(
+  node: CreateViewStatement,
+  call: ViewCall,
+  environment: SqlEnvironment,
+): BoundDefinition {
+  const { catalog } = environment;
+  const namespace = node.name.schema ?? call.namespace;
+  const { name, _location } = node.name;
+  const position = _location.start;
+  requireHolder(catalog, namespace, node.name);
+  checkObjectName("view", name, { position });
+  const shown = `${namespace}.${name}`;
+  const before = catalog.view(namespace, name);
+  const isTaken = before !== undefined && node.orReplace !== true;
+  if (isTaken || catalog.table(namespace, name) !== undefined) {
+    throw new DatabaseError(
+      "ALREADY_EXISTS",
+      `Cannot create view ${shown}: ${isTaken ? "it" : "a table of that name"} already exists`,
+      { position },
+    );
+  }
+  const content = contentOf(node, call, environment);
+  const entryOf = (viewId: number): ViewEntry => {
+    const nowMs = environment.clock.nowMs();
+    return {
+      ...content,
+      viewId,
+      namespace,
+      name,
+      sql: node.source,
+      searchNamespace: call.namespace,
+      createdBy: call.principal.userId,
+      createdAtMs: before?.createdAtMs ?? nowMs,
+      updatedAtMs: nowMs,
+    };
+  };
+  if (before === undefined) {
+    return () => {
+      environment.store.requireRoom();
+      catalog.createView(entryOf(catalog.nextTableId()));
+      return `View ${shown} created`;
+    };
+  }
+  const entry = entryOf(before.viewId);
+  requireReplaceable(before, entry, environment, position);
+  return () => {
+    catalog.changeView(entry);
+    return `View ${shown} replaced`;
+  };
+}
+
+/** What a view is made of, found by binding its query once. */
+function contentOf(
+  node: CreateViewStatement,
+  { namespace, principal }: ViewCall,
+  environment: SqlEnvironment,
+): Pick<ViewEntry, "columnNames" | "tables" | "views"> {
+  const tables = new Map<number, TableEntry>();
+  const views = new Map<number, ViewEntry>();
+  const statement = new StatementBinding([]);
+  const world = dmlWorldOf(environment, { namespace, principal, statement });
+  const source: RelationSource = {
+    ...world.source,
+    table: (name, at) => {
+      const table = world.source.table(name, at);
+      tables.set(table.tableId, table);
+      return table;
+    },
+    view: (name) => {
+      const entry = environment.catalog.view(name.schema ?? namespace, name.name);
+      if (entry !== undefined) views.set(entry.viewId, entry);
+      return world.source.view(name);
+    },
+  };
+  const { catalog } = environment;
+  const query = boundFor({ catalog, principal, statement }, () =>
+    bindQuery(node.query, { ...world, source, isOutermost: false }),
+  );
+  authorize(statement.requirements, principal, catalog);
+  readLiterals(statement.literals);
+  const used = columnsUsedBy(query);
+  return {
+    columnNames: columnNamesOf(node, query, namespace),
+    tables: [...tables.values()].map(
+      ({ columns, tableId }): ViewTable => ({
+        tableId,
+        columns: columns.map((column) => ({ columnId: column.columnId, name: column.name })),
+        used: [...(used.get(tableId) ?? [])],
+      }),
+    ),
+    views: [...views.values()].map(({ columnNames, viewId }) => ({ viewId, columnNames })),
+  };
+}
+
+function columnNamesOf(
+  { columnNames, name }: CreateViewStatement,
+  query: BoundSelect,
+  namespace: string,
+): string[] {
+  const shown = `${name.schema ?? namespace}.${name.name}`;
+  const position = name._location.start;
+  if (columnNames !== undefined && columnNames.length > query.outputs.length) {
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot name ${columnNames.length} columns of view ${shown}: its query has ${query.outputs.length}`,
+      { position },
+    );
+  }
+  for (const each of columnNames ?? []) {
+    checkColumnName(each.name, { isQuoted: true, position: each._location.start });
+  }
+  const names = query.outputs.map((output, i) => columnNames?.[i]?.name ?? output.name);
+  const twice = names.find((each, i) => names.indexOf(each) !== i);
+  if (twice === undefined) return names;
+  throw new DatabaseError(
+    "INVALID_DEFINITION",
+    `Cannot create view ${shown}: it has two columns "${twice}"`,
+    { position, hint: "give one of them an alias" },
+  );
+}
+
+/** @throws {DatabaseError} INVALID_DEFINITION, DEPENDENT_OBJECTS */
+function requireReplaceable(
+  before: ViewEntry,
+  entry: ViewEntry,
+  environment: SqlEnvironment,
+  position: number,
+): void {
+  const { catalog } = environment;
+  const shown = `${entry.namespace}.${entry.name}`;
+  const dependents = dependentsOf(catalog, { viewIds: new Set([before.viewId]) });
+  const reads = new Set(entry.views.map(({ viewId }) => viewId));
+  if (reads.has(entry.viewId) || dependents.some(({ viewId }) => reads.has(viewId))) {
+    throw new DatabaseError("INVALID_DEFINITION", `Cannot replace view ${shown}: it reads itself`, {
+      position,
+    });
+  }
+  const today = worldOf(catalog, systemViewFinder(environment));
+  const after: ViewWorld = {
+    ...today,
+    view: (namespace, name) =>
+      namespace === entry.namespace && name === entry.name ? entry : today.view(namespace, name),
+  };
+  const broken = dependents.filter((dependent) => !keepsShape(dependent, today, after));
+  if (broken.length === 0) return;
+  const names = broken.map((each) => `${each.namespace}.${each.name}`).join(", ");
+  throw new DatabaseError(
+    "DEPENDENT_OBJECTS",
+    `Cannot replace view ${shown}: ${broken.length} view(s) need it as it is: ${names}`,
+    { position, hint: "drop them first" },
+  );
+}
+
+/** Whether a view has the same columns in both worlds. */
+function keepsShape(entry: ViewEntry, before: ViewWorld, after: ViewWorld): boolean {
+  const old = shapeOf(entry, before).columns;
+  try {
+    const next = shapeOf(entry, after).columns;
+    return (
+      next.length === old.length &&
+      next.every((column, i) => sameType(column.type, old[i]?.type ?? column.type))
+    );
+  } catch (error) {
+    // It does not bind any more: that is the answer.
+    if (error instanceof DatabaseError) return false;
+    throw error;
+  }
+}
+
+/** @throws {DatabaseError} TABLE_NOT_FOUND, DEPENDENT_OBJECTS, … */
+export function dropViews(
+  node: DropViewStatement,
+  { namespace, principal }: ViewCall,
+  environment: SqlEnvironment,
+): BoundDefinition {
+  const { catalog } = environment;
+  const { ifExists } = node;
+  const entries = new Map<number, ViewEntry>();
+  const missing: string[] = [];
+  for (const name of node.names) {
+    refuseSystemView(environment, name, { namespace, principal, action: "drop", ifExists });
+    const inNamespace = name.schema ?? namespace;
+    const entry = catalog.view(inNamespace, name.name);
+    if (entry !== undefined) {
+      entries.set(entry.viewId, entry);
+      continue;
+    }
+    const position = name._location.start;
+    if (catalog.table(inNamespace, name.name) !== undefined) {
+      throw new DatabaseError(
+        "INVALID_OPERATION",
+        `Cannot drop view ${inNamespace}.${name.name}: it is a table`,
+        { position, hint: "DROP TABLE" },
+      );
+    }
+    if (ifExists === true) {
+      missing.push(`${inNamespace}.${name.name}`);
+      continue;
+    }
+    findNamespace(catalog, inNamespace, name);
+    throw new DatabaseError("TABLE_NOT_FOUND", `view ${inNamespace}.${name.name} not found`, {
+      position,
+    });
+  }
+  const dropped = [...entries.values()].map((each) => `${each.namespace}.${each.name}`);
+  const dependents = dependentsOf(catalog, { viewIds: new Set(entries.keys()) });
+  if (node.cascade !== "cascade") {
+    refuseDependents(`drop view ${dropped.join(", ")}`, dependents, node._location.start);
+  }
+  return () => {
+    catalog.dropViews([...entries.values(), ...dependents]);
+    return droppedMessage("view", { dropped, missing });
+  };
+}
+
+/** What DROP answers. @param missing What IF EXISTS passed over. */
+export function droppedMessage(
+  kind: "table" | "view",
+  { dropped, missing }: { dropped: readonly string[]; missing: readonly string[] },
+): string {
+  const parts: string[] = [];
+  if (dropped.length > 0) parts.push(`${kind} ${dropped.join(", ")} dropped`);
+  for (const name of missing) parts.push(`${kind} ${name} does not exist`);
+  const message = parts.join("; ");
+  return `${message.slice(0, 1).toUpperCase()}${message.slice(1)}`;
+}

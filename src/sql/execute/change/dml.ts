@@ -1,0 +1,371 @@
+/**
+ * Compiles INSERT, UPDATE and DELETE: rows in, checked changes out. `change_writer.ts` writes them.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
+import { type Batch, type Row, type Value, valueAt } from "../../../types/mod.ts";
+import type { BoundConflict } from "../../bind/change/conflict_binder.ts";
+import type { BoundCell } from "../../bind/change/dml_target.ts";
+import type { BoundReturning } from "../../bind/change/returning_binder.ts";
+import { errorInCell } from "../../bind/expression/cell_error.ts";
+import type { DeletePlan, InsertPlan, UpdatePlan } from "../../plan/dml_plan.ts";
+import type { QueryPlan } from "../../plan/outputs.ts";
+import { buildPlan, layoutOf } from "../build.ts";
+import { compileExpression, selectRows } from "../evaluate/expression.ts";
+import { compileScalar } from "../evaluate/scalar.ts";
+import { columnsFromRows, rowsFromBatch } from "../filter.ts";
+import { keyTextOf } from "../keys/key_text.ts";
+import type { Operator } from "../operator.ts";
+import type { Run } from "../run.ts";
+import { type ChangeSource, ChangeWriter, type DmlProgram, writeFrom } from "./change_writer.ts";
+import { literalColumns } from "./literal_rows.ts";
+import { compileReturning } from "./returning.ts";
+import {
+  duplicateKey,
+  insertColumns,
+  insertRows,
+  type RowChange,
+  storedRowWithSeq,
+} from "./row_changes.ts";
+import { runtimeOf, type TableRuntime } from "./table_runtime.ts";
+
+/** Rows that are written at a step: with a look at each key, a millisecond or two. */
+const ROWS_PER_STEP = 512;
+
+/** Rows of columns that are written in one turn: at a microsecond each, a dozen milliseconds. */
+const COLUMN_ROWS_PER_TURN: number = 4 * BATCH_ROWS_MAX;
+
+type CellProgram = (run: Run) => Value;
+
+/** Rows that an INSERT is given. */
+interface InsertSource {
+  /** How many, where that is known before they are made. */
+  readonly rowCount: number | undefined;
+  /** Those from `from` (inclusive) to `to` (exclusive); of a source that knows how many. */
+  rows(run: Run, from: number, to: number): Row[];
+  /** The same by columns, of a source that is read so. */
+  readonly columns?: (run: Run, from: number, to: number) => Batch;
+  open(run: Run, onRows: (rows: Row[]) => void): ChangeSource;
+}
+
+/** Compiles INSERT. */
+export function compileInsert(insert: InsertPlan): DmlProgram {
+  const runtime = runtimeOf(insert.table);
+  const source = compileSource(insert, runtime);
+  const conflict =
+    insert.conflict === undefined ? undefined : compileConflict(insert.conflict, runtime);
+  const returning = compileReturning(insert.returning, runtime);
+  const isPlain = conflict === undefined && returning === undefined;
+  const rowsPerTurn = source.columns === undefined ? BATCH_ROWS_MAX : COLUMN_ROWS_PER_TURN;
+  const program: DmlProgram = (run) => {
+    const writer = new ChangeWriter(runtime, { run, returning, isBlind: conflict === undefined });
+    const touched = new Set<string>();
+    const onRows = (rows: Row[]): void => {
+      runtime.check(rows, run);
+      writer.add(
+        conflict === undefined
+          ? rows.map((row): RowChange => ({ operation: "insert", row, before: undefined }))
+          : conflict(rows, touched, run),
+      );
+    };
+    return writeFrom(source.open(run, onRows), writer);
+  };
+  const { rowCount } = source;
+  if (!isPlain || rowCount === undefined || rowCount > rowsPerTurn) return program;
+  return (run) => {
+    if (run.uploads !== undefined || run.transaction !== undefined) return program(run);
+    if (source.columns !== undefined) {
+      const batch = source.columns(run, 0, rowCount);
+      runtime.checkBatch(batch, run);
+      const applied = insertColumns(runtime, batch, run);
+      return { rowCount, applied, returned: undefined };
+    }
+    const rows = source.rows(run, 0, rowCount);
+    runtime.check(rows, run);
+    const applied = insertRows(runtime, rows, run);
+    return { rowCount: rows.length, applied, returned: undefined };
+  };
+}
+
+/** Makes whole rows of a table: given values, and defaults for the rest. */
+function compileSource(
+  { source, table, targets }: InsertPlan,
+  runtime: TableRuntime,
+): InsertSource {
+  const filled = new Set(targets);
+  const missing = table.columns.flatMap((_, position) => (filled.has(position) ? [] : [position]));
+  // A source that fills every column in order makes whole rows already.
+  const isWhole = missing.length === 0 && targets.every((position, i) => position === i);
+  const rowOf = (cells: Value[], run: Run): Row => {
+    if (isWhole) return cells;
+    const row: Value[] = Array.from({ length: table.columns.length }, () => null);
+    for (let i = 0; i < targets.length; i += 1) row[targets[i] ?? 0] = cells[i] ?? null;
+    for (const position of missing) row[position] = runtime.defaultAt(position, run);
+    return row;
+  };
+  switch (source.kind) {
+    case "rows": {
+      const programs = source.rows.map((row) =>
+        row.map((cell, i) => compileCell(cell, { runtime, position: targets[i] ?? 0 })),
+      );
+      return listed(programs.length, (run, from, to) => {
+        const rows: Row[] = [];
+        let cells: Value[] = [];
+        try {
+          for (let index = from; index < to; index += 1) {
+            cells = [];
+            for (const cell of programs[index] ?? []) cells.push(cell(run));
+            rows.push(rowOf(cells, run));
+          }
+        } catch (error) {
+          const columnIndex = cells.length;
+          const column = table.columns[targets[columnIndex] ?? -1];
+          // Past the last cell it was a default.
+          if (column === undefined) throw error;
+          const rowIndex = from + rows.length;
+          throw errorInCell(error, () => ({
+            column: column.name,
+            source: { rowIndex, columnIndex, rowCount: programs.length },
+          }));
+        }
+        return rows;
+      });
+    }
+    case "literals": {
+      const columns = literalColumns(source.literals, { runtime, targets });
+      const { rowCount } = source.literals;
+      const rows: InsertSource["rows"] = (run, from, to) => rowsFromBatch(columns(run, from, to));
+      return { ...listed(rowCount, rows), columns };
+    }
+    case "query":
+      return queried(source.query, rowOf);
+  }
+}
+
+function listed(rowCount: number, rows: InsertSource["rows"]): InsertSource {
+  const open: InsertSource["open"] = (run, onRows) => {
+    let from = 0;
+    return {
+      next: () => {
+        run.checkTime();
+        if (from >= rowCount) return false;
+        const to = Math.min(from + BATCH_ROWS_MAX, rowCount);
+        onRows(rows(run, from, to));
+        from = to;
+        return true;
+      },
+      close: () => undefined,
+    };
+  };
+  return { rowCount, rows, open };
+}
+
+function compileCell(
+  cell: BoundCell,
+  { position, runtime }: { runtime: TableRuntime; position: number },
+): CellProgram {
+  if (cell === "default") return (run) => runtime.defaultAt(position, run);
+  return compileScalar(cell);
+}
+
+function queried(plan: QueryPlan, rowOf: (cells: Value[], run: Run) => Row): InsertSource {
+  const build = buildPlan(plan.root);
+  const open: InsertSource["open"] = (run, onRows) =>
+    sourceOf(build(run), run, (batch, from, to) => {
+      const rows: Row[] = [];
+      const columns = batch.columns.slice(0, plan.outputCount);
+      for (let row = from; row < to; row += 1) {
+        rows.push(
+          rowOf(
+            columns.map((column) => valueAt(column, row)),
+            run,
+          ),
+        );
+      }
+      onRows(rows);
+    });
+  return { rowCount: undefined, rows: () => [], open };
+}
+
+/** What is held of a row that changes besides its cells: its owner, four seqs, and its key. */
+const CHANGED_ROW_BYTES = 48;
+
+/** The batches of an operator as a source, a part of each at a step. */
+function sourceOf(
+  operator: Operator,
+  run: Run,
+  onRows: (batch: Batch, from: number, to: number) => void,
+): ChangeSource {
+  let batch: Batch | undefined;
+  let from = 0;
+  return {
+    next: () => {
+      run.checkTime();
+      if (batch === undefined || from >= batch.rowCount) {
+        batch = operator.next();
+        from = 0;
+        if (batch === undefined) return false;
+        run.memory.takeBatch(batch);
+        run.memory.take(CHANGED_ROW_BYTES * batch.rowCount);
+      }
+      const to = Math.min(from + ROWS_PER_STEP, batch.rowCount);
+      if (to > from) onRows(batch, from, to);
+      from = to;
+      return true;
+    },
+    close: () => operator.close(),
+  };
+}
+
+/** `touched` has the keys of the rows before. */
+type ConflictProgram = (rows: readonly Row[], touched: Set<string>, run: Run) => RowChange[];
+
+function compileConflict(conflict: BoundConflict, runtime: TableRuntime): ConflictProgram {
+  const layout = layoutOf(conflict.columns);
+  const where =
+    conflict.where === undefined ? undefined : compileExpression(conflict.where, layout);
+  const sets = conflict.sets.map(({ position, value }) => ({
+    position,
+    evaluate: value === "default" ? undefined : compileExpression(value, layout),
+  }));
+  const types = conflict.columns.map(({ type }) => type);
+
+  return (rows, touched, run) => {
+    const changes: RowChange[] = [];
+    for (const row of rows) {
+      const key = runtime.keyOf(row);
+      const keyText = keyTextOf(runtime.keyTypes, key);
+      const isRepeated = touched.has(keyText);
+      const stored = storedRowWithSeq(runtime, key, run);
+      const before = stored?.slice(0, -1);
+      const beforeSeq = stored?.at(-1) ?? null;
+      if (conflict.action === "nothing") {
+        if (isRepeated || before !== undefined) continue;
+      } else if (isRepeated) {
+        throw new DatabaseError(
+          "CARDINALITY_VIOLATION",
+          `${duplicateKey(runtime, key).message} in the same statement`,
+        );
+      }
+      touched.add(keyText);
+      if (before === undefined) {
+        changes.push({ operation: "insert", row, before });
+        continue;
+      }
+      const updated = updatedRow({ before, beforeSeq, proposed: row }, run);
+      if (updated !== undefined) {
+        runtime.check([updated], run);
+        changes.push({ operation: "update", row: updated, before, beforeSeq });
+      }
+    }
+    return changes;
+  };
+
+  function updatedRow(
+    { before, beforeSeq, proposed }: { before: Row; beforeSeq: Value; proposed: Row },
+    run: Run,
+  ): Row | undefined {
+    // Stored values, `_seq` and `_deleted` of the stored row, proposed values.
+    const batch: Batch = {
+      rowCount: 1,
+      columns: columnsFromRows([[...before, beforeSeq, false, ...proposed]], types),
+    };
+    if (where !== undefined && selectRows(where(batch, run), 1).count === 0) return undefined;
+    const row = [...before];
+    for (const { evaluate, position } of sets) {
+      row[position] =
+        evaluate === undefined
+          ? runtime.defaultAt(position, run)
+          : valueAt(evaluate(batch, run), 0);
+    }
+    return row;
+  }
+}
+
+/** Compiles UPDATE. */
+export function compileUpdate(update: UpdatePlan): DmlProgram {
+  const runtime = runtimeOf(update.table);
+  const build = buildPlan(update.rows.root);
+  const returning = compileReturning(update.returning, runtime);
+  const columnCount = update.table.columns.length;
+  return (run) => {
+    const writer = new ChangeWriter(runtime, { run, returning, isBlind: false });
+    const onRows = (batch: Batch, from: number, to: number): void => {
+      const changes: RowChange[] = [];
+      const rows: Row[] = [];
+      for (let row = from; row < to; row += 1) {
+        const before = cellsAt(batch, row, { from: 0, count: columnCount });
+        const after = [...before];
+        const beforeSeq = seqAt(batch, row, columnCount);
+        let computed = columnCount + 1;
+        for (const { isDefault, position } of update.sets) {
+          if (isDefault) {
+            after[position] = runtime.defaultAt(position, run);
+          } else {
+            const column = batch.columns[computed];
+            after[position] = column === undefined ? null : valueAt(column, row);
+            computed += 1;
+          }
+        }
+        rows.push(after);
+        const carried = carriedAt(batch, row, { from: computed, returning: update.returning });
+        changes.push({ operation: "update", row: after, before, beforeSeq, ...carried });
+      }
+      runtime.check(rows, run);
+      writer.add(changes);
+    };
+    return writeFrom(sourceOf(build(run), run, onRows), writer);
+  };
+}
+
+/** Compiles DELETE. */
+export function compileDelete(remove: DeletePlan): DmlProgram {
+  const runtime = runtimeOf(remove.table);
+  const build = buildPlan(remove.rows.root);
+  const returning = compileReturning(remove.returning, runtime);
+  const columnCount = remove.table.columns.length;
+  const isKeyless = remove.table.primaryKey.length === 0;
+  return (run) => {
+    const writer = new ChangeWriter(runtime, { run, returning, isBlind: false });
+    const onRows = (batch: Batch, start: number, to: number): void => {
+      const changes: RowChange[] = [];
+      for (let row = start; row < to; row += 1) {
+        const before = cellsAt(batch, row, { from: 0, count: columnCount });
+        const beforeSeq = isKeyless ? seqAt(batch, row, columnCount) : null;
+        const from = columnCount + (isKeyless ? 1 : 0);
+        const carried = carriedAt(batch, row, { from, returning: remove.returning });
+        changes.push({ operation: "delete", row: before, before, beforeSeq, ...carried });
+      }
+      writer.add(changes);
+    };
+    return writeFrom(sourceOf(build(run), run, onRows), writer);
+  };
+}
+
+function seqAt({ columns }: Batch, row: number, columnCount: number): Value {
+  const column = columns[columnCount];
+  return column === undefined ? null : valueAt(column, row);
+}
+
+function cellsAt(
+  { columns }: Batch,
+  row: number,
+  { count, from }: { from: number; count: number },
+): Row {
+  const values: Value[] = [];
+  for (let position = from; position < from + count; position += 1) {
+    const column = columns[position];
+    values.push(column === undefined ? null : valueAt(column, row));
+  }
+  return values;
+}
+
+/** What RETURNING needs of the rows beside the changed one, if anything. */
+function carriedAt(
+  batch: Batch,
+  row: number,
+  { from, returning }: { from: number; returning: BoundReturning | undefined },
+): Pick<RowChange, "carried"> | undefined {
+  const count = returning?.carried.length ?? 0;
+  return count === 0 ? undefined : { carried: cellsAt(batch, row, { from, count }) };
+}

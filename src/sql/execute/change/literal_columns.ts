@@ -1,0 +1,186 @@
+/**
+ * One column of a VALUES list of literals, from the bytes of the text into a typed array.
+ *
+ * A column whose cells are not all of the form that its type is written in is not read here: it
+ * needs casts, or may be wrong.
+ */
+import type { DataType, Vector } from "../../../types/mod.ts";
+import { LiteralCell, type LiteralValuesStatement } from "../../parse/ast.ts";
+import { literalText } from "../../parse/literal_list.ts";
+
+/** Digits of an integer that fits INT whatever they are. */
+const INT_DIGITS_MAX = 9;
+
+/** Up to here a loop beats the call that copies a range. */
+const SHORT_TEXT_BYTES_MAX = 16;
+
+/** Digits that a double holds exactly whatever they are. */
+const EXACT_DIGITS_MAX = 15;
+
+/** The powers of ten that a double holds exactly. */
+const POWERS_OF_TEN: readonly number[] = Array.from({ length: 23 }, (_, n) => Number(`1e${n}`));
+
+const MINUS = 45;
+const DOT = 46;
+const ZERO = 48;
+
+/** The column at a place of the list, or undefined when a cell of it needs a cast. */
+export function readLiteralColumn(
+  literals: LiteralValuesStatement,
+  column: number,
+  type: DataType,
+): Vector | undefined {
+  const length = literals.rowCount;
+  switch (type.kind) {
+    case "int": {
+      const values = new Int32Array(length);
+      const isRead = readNumbers(literals, column, { values, digitsMax: INT_DIGITS_MAX });
+      return isRead ? { kind: "i32", length, values, nulls: nullsOf(literals, column) } : undefined;
+    }
+    case "bigint": {
+      const values = new Float64Array(length);
+      const isRead = readNumbers(literals, column, { values, digitsMax: EXACT_DIGITS_MAX });
+      return isRead ? { kind: "f64", length, values, nulls: nullsOf(literals, column) } : undefined;
+    }
+    case "double": {
+      const values = new Float64Array(length);
+      const isRead = readDoubles(literals, column, values);
+      return isRead ? { kind: "f64", length, values, nulls: nullsOf(literals, column) } : undefined;
+    }
+    case "boolean":
+      return readBooleans(literals, column);
+    case "text":
+      return type.lengthMax === undefined ? readTexts(literals, column) : undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** One byte a row, 1 at each NULL; undefined when there is none. */
+function nullsOf(
+  { columnCount, kinds, rowCount }: LiteralValuesStatement,
+  column: number,
+): Uint8Array | undefined {
+  let nulls: Uint8Array | undefined;
+  for (let row = 0, cell = column; row < rowCount; row += 1, cell += columnCount) {
+    if (kinds[cell] !== LiteralCell.null) continue;
+    nulls ??= new Uint8Array(rowCount);
+    nulls[row] = 1;
+  }
+  return nulls;
+}
+
+/** Reads integers of few digits. Returns whether every cell is one, or NULL. */
+function readNumbers(
+  { bytes, columnCount, ends, kinds, rowCount, starts }: LiteralValuesStatement,
+  column: number,
+  { digitsMax, values }: { values: Int32Array | Float64Array; digitsMax: number },
+): boolean {
+  for (let row = 0, cell = column; row < rowCount; row += 1, cell += columnCount) {
+    if (kinds[cell] === LiteralCell.null) continue;
+    if (kinds[cell] !== LiteralCell.integer) return false;
+    const start = starts[cell] ?? 0;
+    const end = ends[cell] ?? 0;
+    const isNegative = bytes[start] === MINUS;
+    const first = isNegative ? start + 1 : start;
+    if (end - first > digitsMax) return false;
+    let value = 0;
+    for (let at = first; at < end; at += 1) value = value * 10 + ((bytes[at] ?? 0) - ZERO);
+    // A difference: there is no -0 among whole numbers.
+    values[row] = isNegative ? 0 - value : value;
+  }
+  return true;
+}
+
+function readDoubles(
+  literals: LiteralValuesStatement,
+  column: number,
+  values: Float64Array,
+): boolean {
+  const { columnCount, kinds, rowCount } = literals;
+  for (let row = 0, cell = column; row < rowCount; row += 1, cell += columnCount) {
+    const kind = kinds[cell];
+    if (kind === LiteralCell.null) continue;
+    if (kind !== LiteralCell.integer && kind !== LiteralCell.numeric) return false;
+    const value = shortDecimal(literals, cell) ?? longDecimal(literals, cell);
+    if (value === undefined) return false;
+    values[row] = value + 0;
+  }
+  return true;
+}
+
+/**
+ * A decimal of few digits and no exponent: the quotient of two numbers that a double holds exactly
+ * is rounded once, so it is the nearest double (Clinger, "How to read floating point numbers
+ * accurately", 1990). Undefined for any other.
+ */
+function shortDecimal(
+  { bytes, ends, starts }: LiteralValuesStatement,
+  cell: number,
+): number | undefined {
+  const start = starts[cell] ?? 0;
+  const end = ends[cell] ?? 0;
+  const isNegative = bytes[start] === MINUS;
+  const first = isNegative ? start + 1 : start;
+  // The point is one more.
+  if (end - first > EXACT_DIGITS_MAX + 1) return undefined;
+  let digits = 0;
+  let point = -1;
+  for (let at = first; at < end; at += 1) {
+    const code = bytes[at] ?? 0;
+    if (code === DOT) point = at;
+    else if (code >= ZERO && code < ZERO + 10) digits = digits * 10 + (code - ZERO);
+    else return undefined;
+  }
+  if (point === -1 && end - first > EXACT_DIGITS_MAX) return undefined;
+  const scale = point === -1 ? 0 : end - point - 1;
+  const value = digits / (POWERS_OF_TEN[scale] ?? 1);
+  return isNegative ? -value : value;
+}
+
+/** Any other; undefined where it may be beyond the range, at either end. */
+function longDecimal(literals: LiteralValuesStatement, cell: number): number | undefined {
+  const value = Number(literalText(literals, cell));
+  return Number.isFinite(value) && value !== 0 ? value : undefined;
+}
+
+function readBooleans(literals: LiteralValuesStatement, column: number): Vector | undefined {
+  const { columnCount, kinds, rowCount } = literals;
+  const values = new Uint8Array(rowCount);
+  for (let row = 0, cell = column; row < rowCount; row += 1, cell += columnCount) {
+    const kind = kinds[cell];
+    if (kind === LiteralCell.true) values[row] = 1;
+    else if (kind !== LiteralCell.false && kind !== LiteralCell.null) return undefined;
+  }
+  return { kind: "bool", length: rowCount, values, nulls: nullsOf(literals, column) };
+}
+
+function readTexts(literals: LiteralValuesStatement, column: number): Vector | undefined {
+  const { bytes, columnCount, ends, kinds, rowCount, starts } = literals;
+  let byteCount = 0;
+  for (let row = 0, cell = column; row < rowCount; row += 1, cell += columnCount) {
+    const kind = kinds[cell];
+    // A decoded string is never longer than what it is decoded from.
+    if (kind === LiteralCell.string || kind === LiteralCell.encodedString) {
+      byteCount += (ends[cell] ?? 0) - (starts[cell] ?? 0);
+    } else if (kind !== LiteralCell.null) return undefined;
+  }
+  const texts = Buffer.allocUnsafeSlow(byteCount);
+  const offsets = new Uint32Array(rowCount + 1);
+  let length = 0;
+  for (let row = 0, cell = column; row < rowCount; row += 1, cell += columnCount) {
+    const kind = kinds[cell];
+    if (kind === LiteralCell.string) {
+      const start = (starts[cell] ?? 0) + 1;
+      const count = (ends[cell] ?? 0) - 1 - start;
+      if (count > SHORT_TEXT_BYTES_MAX) bytes.copy(texts, length, start, start + count);
+      else for (let at = 0; at < count; at += 1) texts[length + at] = bytes[start + at] ?? 0;
+      length += count;
+    } else if (kind === LiteralCell.encodedString) {
+      length += texts.write(literalText(literals, cell), length, "utf8");
+    }
+    offsets[row + 1] = length;
+  }
+  const nulls = nullsOf(literals, column);
+  return { kind: "utf8", length: rowCount, bytes: texts, offsets, nulls };
+}

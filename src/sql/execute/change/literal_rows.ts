@@ -1,0 +1,140 @@
+/**
+ * Rows of a long VALUES list of plain literals: read column by column type, without a tree.
+ *
+ * Most of a bulk load passes here, so whole columns of the common cells (integers, doubles, text)
+ * are read from the bytes of the text into typed arrays. All other cells go the way of every cast,
+ * one after the other and row by row, so the first faulty cell is the one that is reported.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import {
+  type Batch,
+  BOOLEAN,
+  castValue,
+  UNKNOWN,
+  type Value,
+  type Vector,
+  valueFromNumberText,
+  vectorFromValues,
+} from "../../../types/mod.ts";
+import { type CellPlace, errorInCell } from "../../bind/expression/cell_error.ts";
+import { LiteralCell, type LiteralValuesStatement } from "../../parse/ast.ts";
+import { literalPosition, literalText } from "../../parse/literal_list.ts";
+import type { Run } from "../run.ts";
+import { readLiteralColumn } from "./literal_columns.ts";
+import type { TableRuntime } from "./table_runtime.ts";
+
+export interface LiteralTarget {
+  readonly runtime: TableRuntime;
+  /** Table position of each column of the list. */
+  readonly targets: readonly number[];
+}
+
+/** A column that is filled cell by cell. */
+interface SlowColumn {
+  /** Of the table. */
+  readonly position: number;
+  /** Of the list; undefined for a column that the list does not fill. */
+  readonly listed: number | undefined;
+  readonly values: Value[];
+}
+
+/**
+ * Reads rows `from` (inclusive) to `end` (exclusive) of the list as whole columns of its table, in
+ * their order, with defaults for the others.
+ *
+ * @throws {DatabaseError} What a cast raises, at the cell; what a default raises.
+ */
+export function literalColumns(
+  list: LiteralValuesStatement,
+  { runtime, targets }: LiteralTarget,
+): (run: Run, from: number, end: number) => Batch {
+  return (run, from, end) => {
+    const literals = partOf(list, from, end);
+    const { rowCount } = literals;
+    const columns: (Vector | undefined)[] = runtime.types.map(() => undefined);
+    const slow: SlowColumn[] = [];
+    for (const [listed, position] of targets.entries()) {
+      const type = runtime.types[position] ?? UNKNOWN;
+      const vector = readLiteralColumn(literals, listed, type);
+      if (vector === undefined) slow.push({ position, listed, values: [] });
+      else columns[position] = vector;
+    }
+    for (const position of runtime.types.keys()) {
+      if (targets.includes(position)) continue;
+      if (runtime.hasDefault(position)) slow.push({ position, listed: undefined, values: [] });
+      else columns[position] = { kind: "const", length: rowCount, value: null };
+    }
+    for (let row = 0; slow.length > 0 && row < rowCount; row += 1) {
+      for (const { listed, position, values } of slow) {
+        values.push(
+          listed === undefined
+            ? runtime.defaultAt(position, run)
+            : cellValue(list, (from + row) * list.columnCount + listed, { runtime, position, run }),
+        );
+      }
+    }
+    for (const { position, values } of slow) {
+      columns[position] = vectorFromValues(runtime.types[position] ?? UNKNOWN, values);
+    }
+    return { rowCount, columns: columns.filter((column) => column !== undefined) };
+  };
+}
+
+/** Some rows of a list, over the same bytes. */
+function partOf(list: LiteralValuesStatement, from: number, end: number): LiteralValuesStatement {
+  const { columnCount, ends, kinds, starts } = list;
+  const first = from * columnCount;
+  const last = end * columnCount;
+  return {
+    ...list,
+    rowCount: end - from,
+    kinds: kinds.subarray(first, last),
+    starts: starts.subarray(first, last),
+    ends: ends.subarray(first, last),
+  };
+}
+
+function cellValue(
+  literals: LiteralValuesStatement,
+  cell: number,
+  { position, run, runtime }: { runtime: TableRuntime; position: number; run: Run },
+): Value {
+  const kind = literals.kinds[cell];
+  if (kind === LiteralCell.null) return null;
+  if (kind === LiteralCell.default) return runtime.defaultAt(position, run);
+  const to = runtime.types[position] ?? UNKNOWN;
+  const { nowMicros } = run.call;
+  try {
+    if (kind === LiteralCell.string || kind === LiteralCell.encodedString) {
+      const text = literalText(literals, cell);
+      return castValue(text, { from: UNKNOWN, to, mode: "assignment", nowMicros });
+    }
+    if (kind === LiteralCell.true || kind === LiteralCell.false) {
+      return castValue(kind === LiteralCell.true, { from: BOOLEAN, to, mode: "assignment" });
+    }
+    const { type, value } = numberOf(literalText(literals, cell));
+    return castValue(value, { from: type, to, mode: "assignment" });
+  } catch (error) {
+    const { columnCount, rowCount } = literals;
+    const columnIndex = cell % columnCount;
+    const rowIndex = Math.floor(cell / columnCount);
+    const column = runtime.table.columns[position]?.name ?? "";
+    const place: CellPlace = { column, source: { rowIndex, columnIndex, rowCount } };
+    throw errorInCell(error, () => place, literalPosition(literals, cell));
+  }
+}
+
+/** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+function numberOf(text: string): NonNullable<ReturnType<typeof valueFromNumberText>> {
+  const isNegative = text.startsWith("-");
+  const typed = valueFromNumberText(isNegative ? text.slice(1) : text);
+  if (typed === undefined) {
+    throw new DatabaseError("VALUE_OUT_OF_RANGE", `Cannot read number ${text}: it is out of range`);
+  }
+  return isNegative ? { ...typed, value: negated(typed.value) } : typed;
+}
+
+function negated(value: Value): Value {
+  if (typeof value === "bigint") return -value;
+  return typeof value === "number" ? 0 - value : value;
+}

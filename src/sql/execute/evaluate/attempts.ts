@@ -1,0 +1,55 @@
+/**
+ * Evaluation over rows that may take long, for who is no operator: of a live query, whose batches
+ * come from snapshots, replays and changes alike.
+ *
+ *     64 rows ──too many──► an eighth ──took little──► twice as many ─ … ─► whole batches
+ *
+ * What an evaluation made counts for itself alone: a live query has one run for as long as it lives.
+ */
+import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
+import type { RowPace } from "../../engine.ts";
+import type { Run } from "../run.ts";
+import { TOO_MANY } from "./pausing.ts";
+import { DIVISOR } from "./slices.ts";
+
+/** Rows of the first attempt: of long texts more are not read in vain. */
+const ROWS_FIRST = 64;
+
+export class Attempts implements RowPace {
+  readonly #run: Pick<Run, "pauses" | "monotonicMs">;
+  #rowsMax = ROWS_FIRST;
+  #tookMs = 0;
+
+  constructor(run: Pick<Run, "pauses" | "monotonicMs">) {
+    this.#run = run;
+  }
+
+  get rowsMax(): number {
+    return this.#rowsMax;
+  }
+
+  get tookMs(): number {
+    return this.#tookMs;
+  }
+
+  attempt<T extends object>(rowCount: number, evaluate: () => T): T | undefined {
+    const { pauses } = this.#run;
+    const startMs = this.#run.monotonicMs();
+    try {
+      return pauses.during(() => {
+        pauses.beginRows(rowCount);
+        const result = evaluate();
+        if (rowCount >= this.#rowsMax && pauses.wereFew) {
+          this.#rowsMax = Math.min(BATCH_ROWS_MAX, 2 * this.#rowsMax);
+        }
+        return result;
+      });
+    } catch (error) {
+      if (error !== TOO_MANY) throw error;
+      this.#rowsMax = Math.max(1, Math.floor(rowCount / DIVISOR));
+      return undefined;
+    } finally {
+      this.#tookMs = this.#run.monotonicMs() - startMs;
+    }
+  }
+}

@@ -1,0 +1,22 @@
+/**
+ * Keys of several values as one text, for maps and sets.
+ */
+import { assert } from "../../../base/assert.ts";
+import { type DataType, groupKeyOf, type Value } from "../../../types/mod.ts";
+
+/** A text that is equal for equal values only; NULL equals NULL. */
+export function keyTextOf(types: readonly DataType[], key: readonly Value[]): string {
+  let text = "";
+  for (let i = 0; i < key.length; i += 1) {
+    const type = types[i];
+    assert(type !== undefined, "a key column has a type");
+    const value = key[i] ?? null;
+    if (value === null) {
+      text += "n";
+      continue;
+    }
+    const part = String(groupKeyOf(type, value));
+    text += `${part.length}:${part}`;
+  }
+  return text;
+}

@@ -1,0 +1,147 @@
+/**
+ * The rows of one entry of WITH in one run.
+ */
+import { defined } from "../../../base/assert.ts";
+import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
+import { type Batch, slice } from "../../../types/mod.ts";
+import type { BoundCte } from "../../bind/bound.ts";
+import type { PlanNode } from "../../plan/plan.ts";
+import { planWhole } from "../../plan/planner.ts";
+import { type BlockRef, piecesOf, type SpillFile } from "../../spill/mod.ts";
+import { buildPlan, type OperatorFactory } from "../build.ts";
+import { HeldRows } from "../held/held_rows.ts";
+import { batchBytes } from "../memory_budget.ts";
+import type { Operator } from "../operator.ts";
+import { type Run, type SharedRows } from "../run.ts";
+import { SpillSite } from "../spilling.ts";
+
+/** Of a block on disk, about. */
+const BLOCK_BYTES = 256 * 1024;
+
+const FACTORIES = new WeakMap<BoundCte, OperatorFactory>();
+const PLANS = new WeakMap<BoundCte, PlanNode>();
+
+/** The plan of an entry, the same at each call. */
+export function planOfCte(cte: BoundCte): PlanNode {
+  const known = PLANS.get(cte) ?? planWhole(cte.query);
+  PLANS.set(cte, known);
+  return known;
+}
+
+function factoryOf(cte: BoundCte): OperatorFactory {
+  const known = FACTORIES.get(cte);
+  if (known !== undefined) return known;
+  const factory = buildPlan(planOfCte(cte));
+  FACTORIES.set(cte, factory);
+  return factory;
+}
+
+/** Rows on disk, and the number of the first row of each block. */
+interface SpilledRows {
+  readonly file: SpillFile;
+  readonly blocks: BlockRef[];
+  readonly starts: number[];
+}
+
+/** Held in memory up to what there is of it, then on disk; the file goes with the statement. */
+export class CteRows implements SharedRows {
+  readerCount = 0;
+  readonly #onUnused: () => void;
+  readonly #input: Operator;
+  readonly #site: SpillSite;
+  readonly #rows: HeldRows;
+  readonly #columnCount: number;
+  #rowCount = 0;
+  /** Rows that are being written are still read from memory. */
+  #spilling: Iterator<undefined, void> | undefined;
+  #spilled: SpilledRows | undefined;
+  #isOver = false;
+
+  /** @param onUnused Called when the last reader left before all rows were there. */
+  constructor(cte: BoundCte, { onUnused, run }: { run: Run; onUnused: () => void }) {
+    const types = cte.query.outputs.map(({ expression }) => expression.type);
+    this.#site = new SpillSite({ run, node: planOfCte(cte) });
+    this.#rows = new HeldRows(types, this.#site.memory);
+    this.#columnCount = types.length;
+    this.#input = factoryOf(cte)(run);
+    this.#onUnused = onUnused;
+  }
+
+  read(position: number): Batch | undefined {
+    if (position >= this.#rowCount) return undefined;
+    if (this.#spilled === undefined) return this.#rows.batchFrom(position);
+    const { blocks, file, starts } = this.#spilled;
+    const index = lastAtMost(starts, position);
+    const batch = file.read(defined(blocks[index], "a row is in a block"));
+    const skipped = position - (starts[index] ?? 0);
+    if (skipped === 0) return batch;
+    const columns = batch.columns.map((column) => slice(column, skipped, batch.rowCount));
+    return { rowCount: batch.rowCount - skipped, columns };
+  }
+
+  advance(): boolean {
+    if (this.#isOver) return false;
+    if (this.#spilling !== undefined) {
+      if (this.#spilling.next().done === true) this.#spilling = undefined;
+      return true;
+    }
+    const batch = this.#input.next();
+    if (batch === undefined) {
+      this.#isOver = true;
+      this.#input.close();
+      return true;
+    }
+    if (batch.rowCount === 0) return true;
+    if (this.#spilled !== undefined) {
+      const columns = batch.columns.slice(0, this.#columnCount);
+      append(this.#spilled, this.#rowCount, { rowCount: batch.rowCount, columns });
+      this.#rowCount += batch.rowCount;
+      return true;
+    }
+    this.#rows.append(batch.columns, batch.rowCount);
+    this.#rowCount = this.#rows.rowCount;
+    if (this.#site.isDue) this.#spilling = this.#spill();
+    return true;
+  }
+
+  giveBack(): void {
+    this.readerCount -= 1;
+    if (this.readerCount > 0 || this.#isOver) return;
+    this.#input.close();
+    this.#spilled?.file.close();
+    this.#site.close();
+    this.#onUnused();
+  }
+
+  *#spill(): Generator<undefined, void> {
+    const spilled = { file: this.#site.file(this.#columnCount), blocks: [], starts: [] };
+    for (let start = 0; start < this.#rowCount; start += BATCH_ROWS_MAX) {
+      append(spilled, start, this.#rows.batchFrom(start));
+      yield undefined;
+    }
+    this.#spilled = spilled;
+    this.#rows.clear();
+  }
+}
+
+/** @param start The number of the first row. */
+function append({ blocks, file, starts }: SpilledRows, start: number, batch: Batch): void {
+  let row = start;
+  for (const piece of piecesOf(batch, { bytes: batchBytes(batch), bytesMax: BLOCK_BYTES })) {
+    starts.push(row);
+    blocks.push(file.append(piece));
+    row += piece.rowCount;
+  }
+}
+
+/** The last of ascending numbers that is not above a number; the first is not. */
+function lastAtMost(numbers: readonly number[], number: number): number {
+  let low = 0;
+  let high = numbers.length;
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if ((numbers[middle] ?? 0) <= number) low = middle;
+    else high = middle;
+  }
+  return low;
+}

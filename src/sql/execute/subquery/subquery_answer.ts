@@ -1,0 +1,192 @@
+/**
+ * The rows of a subquery for one set of captures, and what its expression makes of them.
+ */
+import { defined } from "../../../base/assert.ts";
+import { DatabaseError } from "../../../base/errors.ts";
+import {
+  type Batch,
+  type DataType,
+  groupKeyOf,
+  type Row,
+  type Value,
+  valueAt,
+} from "../../../types/mod.ts";
+import type { BoundSubquery, SubqueryForm } from "../../bind/bound_expressions.ts";
+import type { CallWorld } from "../../functions/function.ts";
+import { keyTextOf } from "../keys/key_text.ts";
+import { bytesOf, type MemoryBudget } from "../memory_budget.ts";
+
+type Quantified = Extract<SubqueryForm, { kind: "any" | "all" }>;
+
+/** What an answer costs beside its values. */
+const ANSWER_BYTES = 96;
+
+/** Rows that decide a form; more need not be read. */
+function rowsWanted({ kind }: SubqueryForm): number {
+  switch (kind) {
+    case "exists":
+      return 1;
+    case "scalar":
+      // The second one is the fault to report.
+      return 2;
+    default:
+      return Number.POSITIVE_INFINITY;
+  }
+}
+
+export class Answer {
+  readonly #form: SubqueryForm;
+  readonly #rows: Row[] = [];
+  #rowCount = 0;
+  #members: Members | undefined;
+
+  constructor(form: SubqueryForm, memory: MemoryBudget) {
+    this.#form = form;
+    memory.take(ANSWER_BYTES);
+  }
+
+  get isDecided(): boolean {
+    return this.#rowCount >= rowsWanted(this.#form);
+  }
+
+  /** @throws {DatabaseError} MEMORY_EXCEEDED */
+  add(row: Row, memory: MemoryBudget): void {
+    this.#rowCount += 1;
+    if (this.#form.kind === "exists") return;
+    let bytes = 16;
+    for (const value of row) bytes += bytesOf(value);
+    memory.take(bytes);
+    this.#rows.push(row);
+  }
+
+  /** @throws {DatabaseError} CARDINALITY_VIOLATION, and what a comparison raises. */
+  valueFor(operands: readonly Value[], { position }: BoundSubquery, call: CallWorld): Value {
+    const form = this.#form;
+    switch (form.kind) {
+      case "exists":
+        return this.#rowCount > 0;
+      case "array":
+        return this.#rows.map(([value = null]) => value);
+      case "scalar":
+        if (this.#rowCount <= 1) return this.#rows[0]?.[0] ?? null;
+        throw new DatabaseError(
+          "CARDINALITY_VIOLATION",
+          "Cannot use a subquery as a value: it yields more than one row",
+          { position, hint: "add LIMIT 1, or an aggregate" },
+        );
+      default:
+        return this.#quantified(form, operands, call);
+    }
+  }
+
+  #quantified(form: Quantified, operands: readonly Value[], call: CallWorld): Value {
+    const { kind, operator } = form;
+    if (kind === "any" && operator === "=") return this.#isMember(form, operands);
+    if (kind === "all" && operator === "<>") {
+      const isMember = this.#isMember(form, operands);
+      return isMember === null ? null : !isMember;
+    }
+    const settles = kind === "any";
+    let hasUnknown = false;
+    for (const row of this.#rows) {
+      const answer = compared(form, { operands, row, call });
+      if (answer === settles) return settles;
+      if (answer === null) hasUnknown = true;
+    }
+    return hasUnknown ? null : !settles;
+  }
+
+  #isMember({ types }: Quantified, operands: readonly Value[]): boolean | null {
+    if (this.#rows.length === 0) return false;
+    this.#members ??= membersOf(this.#rows, types);
+    const { keys, withNull } = this.#members;
+    const hasNull = operands.includes(null);
+    if (!hasNull && keys.has(keyOf(operands, types))) return true;
+    if (operands.length === 1) return hasNull || withNull.length > 0 ? null : false;
+    // A row may be equal if every pair without a NULL is.
+    const candidates = hasNull ? this.#rows : withNull;
+    return candidates.some((row) => mayEqual(row, operands, types)) ? null : false;
+  }
+}
+
+interface Pairs {
+  readonly operands: readonly Value[];
+  readonly row: Row;
+  readonly call: CallWorld;
+}
+
+/** The first pair that is not equal decides the order of rows; a NULL before it leaves it unknown. */
+function ordered({ evaluates, types }: Quantified, { call, operands, row }: Pairs): Value {
+  let last: Value = null;
+  for (const [i, type] of types.entries()) {
+    const left = operands[i] ?? null;
+    const right = row[i] ?? null;
+    if (left === null || right === null) return null;
+    last = evaluates[i]?.([left, right], call) ?? null;
+    if (groupKeyOf(type, left) !== groupKeyOf(type, right)) return last;
+  }
+  return last;
+}
+
+/** One comparison: of the order of rows, else as AND or OR over their pairs. */
+function compared(form: Quantified, pairs: Pairs): Value {
+  const { evaluates, operator } = form;
+  const { call, operands, row } = pairs;
+  const isOrdered = operator !== "=" && operator !== "<>";
+  if (isOrdered && operands.length > 1) return ordered(form, pairs);
+  const settles = operator === "<>";
+  let hasUnknown = false;
+  for (const [i, operand] of operands.entries()) {
+    const value = row[i] ?? null;
+    const answer =
+      operand === null || value === null ? null : evaluates[i]?.([operand, value], call);
+    if (answer === settles) return settles;
+    if (answer === null) hasUnknown = true;
+  }
+  return hasUnknown ? null : !settles;
+}
+
+interface Members {
+  /** Of rows without a NULL. */
+  readonly keys: ReadonlySet<string | number | bigint | boolean>;
+  readonly withNull: readonly Row[];
+}
+
+function membersOf(rows: readonly Row[], types: readonly DataType[]): Members {
+  const keys = new Set<string | number | bigint | boolean>();
+  const withNull: Row[] = [];
+  for (const row of rows) {
+    if (row.includes(null)) withNull.push(row);
+    else keys.add(keyOf(row, types));
+  }
+  return { keys, withNull };
+}
+
+/** Of values without a NULL. */
+function keyOf(
+  values: readonly Value[],
+  types: readonly DataType[],
+): string | number | bigint | boolean {
+  const [first = null] = values;
+  const [type] = types;
+  if (types.length === 1 && type !== undefined && first !== null) return groupKeyOf(type, first);
+  return keyTextOf(types, values);
+}
+
+function mayEqual(row: Row, operands: readonly Value[], types: readonly DataType[]): boolean {
+  return types.every((type, i) => {
+    const left = operands[i] ?? null;
+    const right = row[i] ?? null;
+    if (left === null || right === null) return true;
+    return groupKeyOf(type, left) === groupKeyOf(type, right);
+  });
+}
+
+/** The first columns of a row of a batch: those that the query yields. */
+export function rowOf({ columns }: Batch, row: number, columnCount: number): Row {
+  const values: Value[] = [];
+  for (let i = 0; i < columnCount; i += 1) {
+    values.push(valueAt(defined(columns[i], "a query yields its columns"), row));
+  }
+  return values;
+}

@@ -1,0 +1,288 @@
+/**
+ * Aggregates over the frames of a window.
+ *
+ * Frames of neighbouring rows share most of their rows, so an aggregate is carried from frame to
+ * frame as far as its form allows:
+ *
+ *     the start stays                rows are added as the end moves
+ *     a row can be taken back        rows that leave are removed, excluded ones for a moment
+ *     min and max                    a queue of the rows that may still be the extreme
+ *     to the end of the partition    all ends at once, from the last row backwards
+ *     else                           the frame is read again
+ */
+import { assert, defined } from "../../../base/assert.ts";
+import { compareValues, type DataType, type Value } from "../../../types/mod.ts";
+import type { AggregateForm, AggregateState } from "../../functions/aggregate/aggregates.ts";
+import { bytesOf, type MemoryBudget } from "../memory_budget.ts";
+import {
+  type Frame,
+  type FrameFinder,
+  type Partition,
+  type RowPlace,
+  rangesOf,
+  type WindowRows,
+} from "./window_frame.ts";
+import type { WindowColumn } from "./window_values.ts";
+
+export interface FrameAggregateOptions {
+  readonly form: AggregateForm;
+  readonly rows: WindowRows;
+  /** Columns of the arguments. */
+  readonly args: readonly number[];
+  readonly argumentTypes: readonly DataType[];
+  /** Column that says which rows count; undefined: all do. */
+  readonly filter: number | undefined;
+  readonly frames: FrameFinder;
+  /** Every frame reaches to the end of its partition. */
+  readonly isOpen: boolean;
+  readonly memory: MemoryBudget;
+}
+
+/** Memory for rows that a state keeps is counted in parts of this size. */
+const TAKEN_BYTES = 16_384;
+
+const NOTHING: Frame = {
+  start: -1,
+  end: -1,
+  holeStart: -1,
+  holeEnd: -1,
+  kept: -1,
+};
+
+export class FrameAggregate implements WindowColumn {
+  readonly #options: FrameAggregateOptions;
+  /** Given back when a partition ends. */
+  readonly #memory: MemoryBudget;
+  readonly #extreme: ExtremeQueue | undefined;
+  #partition: Partition = { start: 0, end: 0, groupStarts: [0] };
+  /** Holds the rows from `#start` to `#end`. */
+  #state: AggregateState;
+  #start = 0;
+  #end = 0;
+  #last = NOTHING;
+  #lastValue: Value = null;
+  /** The value of each row's own end of the partition, once it was asked for. */
+  #suffixes: Value[] | undefined;
+  #work = 0;
+
+  constructor(options: FrameAggregateOptions) {
+    this.#options = options;
+    this.#memory = options.memory.nested();
+    this.#state = options.form.create();
+    this.#extreme = isExtreme(options.form) ? new ExtremeQueue(options) : undefined;
+  }
+
+  get work(): number {
+    return this.#work;
+  }
+
+  begin(partition: Partition): void {
+    this.#options.frames.begin(partition);
+    this.#partition = partition;
+    this.#last = NOTHING;
+    this.#suffixes = undefined;
+    this.#restart(partition.start);
+    this.#extreme?.begin();
+  }
+
+  valueAt(place: RowPlace): Value {
+    const frame = this.#options.frames.frameOf(place);
+    if (isSame(frame, this.#last)) return this.#lastValue;
+    this.#last = frame;
+    this.#lastValue = this.#valueOf(frame);
+    return this.#lastValue;
+  }
+
+  #valueOf(frame: Frame): Value {
+    // What keeps its rows makes a value of all of them.
+    if (this.#state.keepsRows === true) this.#work += frame.end - frame.start;
+    const ranges = rangesOf(frame);
+    const [range, ...others] = ranges;
+    const isWhole = others.length === 0 && range?.[0] === frame.start && range[1] === frame.end;
+    if (frame.start >= frame.end) return this.#options.form.create().finish(0);
+    if (!isWhole) return this.#valueAround(frame, ranges);
+    if (this.#extreme !== undefined) {
+      this.#work += 1;
+      return this.#extreme.valueOf(frame);
+    }
+    if (this.#canMoveTo(frame)) {
+      this.#moveTo(frame);
+      return this.#state.finish(0);
+    }
+    if (this.#options.isOpen && this.#state.keepsRows !== true)
+      return this.#suffixFrom(frame.start);
+    return this.#readAgain(ranges);
+  }
+
+  /** Whether the rows held can become those of the frame without reading all of them again. */
+  #canMoveTo({ end, start }: Frame): boolean {
+    if (end < this.#end || start < this.#start) return false;
+    return start === this.#start || this.#end === this.#start || this.#state.remove !== undefined;
+  }
+
+  #moveTo({ end, start }: Frame): void {
+    if (start >= this.#end || this.#end === this.#start) {
+      if (start !== this.#start || this.#end > this.#start) this.#restart(start);
+    }
+    this.#apply(this.#start, Math.min(start, this.#end), "remove");
+    this.#apply(Math.max(this.#end, start), end, "add");
+    this.#start = start;
+    this.#end = end;
+  }
+
+  #restart(start: number): void {
+    this.#memory.close();
+    this.#state = this.#options.form.create();
+    this.#start = start;
+    this.#end = start;
+  }
+
+  /** Of a frame with a hole in it. */
+  #valueAround(frame: Frame, ranges: readonly (readonly [number, number])[]): Value {
+    const rest = ranges.reduce((sum, [from, to]) => sum + to - from, 0);
+    const hole = frame.end - frame.start - rest;
+    const canRemove = this.#state.remove !== undefined && this.#canMoveTo(frame);
+    if (!canRemove || rest < hole) return this.#readAgain(ranges);
+    this.#moveTo(frame);
+    const from = Math.max(frame.start, frame.holeStart);
+    const to = Math.min(frame.end, frame.holeEnd);
+    this.#applyHole({ from, to, kept: frame.kept }, "remove");
+    const value = this.#state.finish(0);
+    this.#applyHole({ from, to, kept: frame.kept }, "add");
+    return value;
+  }
+
+  #applyHole(
+    { from, kept, to }: { from: number; to: number; kept: number },
+    action: "add" | "remove",
+  ): void {
+    if (kept < from || kept >= to) {
+      this.#apply(from, to, action);
+      return;
+    }
+    this.#apply(from, kept, action);
+    this.#apply(kept + 1, to, action);
+  }
+
+  #readAgain(ranges: readonly (readonly [number, number])[]): Value {
+    const held = this.#state;
+    const memory = this.#memory.nested();
+    this.#state = this.#options.form.create();
+    for (const [from, to] of ranges) this.#apply(from, to, "add", memory);
+    const value = this.#state.finish(0);
+    memory.close();
+    this.#state = held;
+    return value;
+  }
+
+  #suffixFrom(start: number): Value {
+    const { end, start: first } = this.#partition;
+    if (this.#suffixes === undefined) {
+      const values: Value[] = [];
+      const held = this.#state;
+      this.#state = this.#options.form.create();
+      for (let row = end - 1; row >= start; row -= 1) {
+        this.#apply(row, row + 1, "add");
+        const value = this.#state.finish(0);
+        this.#memory.take(bytesOf(value));
+        values[row - first] = value;
+      }
+      this.#state = held;
+      this.#suffixes = values;
+    }
+    return this.#suffixes[start - first] ?? null;
+  }
+
+  #apply(from: number, to: number, action: "add" | "remove", memory = this.#memory): void {
+    const { args, filter, rows } = this.#options;
+    const state = this.#state;
+    const values: Value[] = [];
+    let bytes = 0;
+    if (to > from) this.#work += to - from;
+    for (let row = from; row < to; row += 1) {
+      if (filter !== undefined && rows.valueAt(filter, row) !== true) continue;
+      for (const [index, column] of args.entries()) values[index] = rows.valueAt(column, row);
+      if (action === "remove") {
+        assert(state.remove !== undefined, "rows leave where that is exact");
+        state.remove(0, ...values);
+        continue;
+      }
+      if (state.keepsRows === true) {
+        for (const value of values) bytes += bytesOf(value);
+        bytes += 16;
+        if (bytes >= TAKEN_BYTES) {
+          memory.take(bytes);
+          bytes = 0;
+        }
+      }
+      state.add(0, ...values);
+    }
+    memory.take(bytes);
+  }
+}
+
+function isSame(left: Frame, right: Frame): boolean {
+  return (
+    left.start === right.start &&
+    left.end === right.end &&
+    left.holeStart === right.holeStart &&
+    left.holeEnd === right.holeEnd &&
+    left.kept === right.kept
+  );
+}
+
+function isExtreme({ name }: AggregateForm): boolean {
+  return name === "min" || name === "max";
+}
+
+/**
+ * The extreme of a range whose bounds only ascend: of two rows, the earlier one is worth keeping
+ * only while it is the better one. Every row comes and goes once.
+ */
+class ExtremeQueue {
+  readonly #rows: WindowRows;
+  readonly #column: number;
+  readonly #filter: number | undefined;
+  readonly #type: DataType;
+  readonly #sign: number;
+  /** Rows by number, ascending; their values descend towards the worse. */
+  #queue: number[] = [];
+  #first = 0;
+  #end = -1;
+
+  constructor({ args, argumentTypes, filter, form, rows }: FrameAggregateOptions) {
+    this.#rows = rows;
+    this.#column = defined(args[0], "an extreme is of something");
+    this.#type = defined(argumentTypes[0], "an argument has a type");
+    this.#filter = filter;
+    this.#sign = form.name === "min" ? 1 : -1;
+  }
+
+  begin(): void {
+    this.#queue = [];
+    this.#first = 0;
+    this.#end = -1;
+  }
+
+  valueOf({ end, start }: Frame): Value {
+    for (let row = Math.max(this.#end, start); row < end; row += 1) this.#offer(row);
+    this.#end = Math.max(this.#end, end);
+    while (this.#first < this.#queue.length && (this.#queue[this.#first] ?? 0) < start) {
+      this.#first += 1;
+    }
+    const row = this.#queue[this.#first];
+    return row === undefined ? null : this.#rows.valueAt(this.#column, row);
+  }
+
+  #offer(row: number): void {
+    if (this.#filter !== undefined && this.#rows.valueAt(this.#filter, row) !== true) return;
+    const value = this.#rows.valueAt(this.#column, row);
+    if (value === null) return;
+    while (this.#queue.length > this.#first) {
+      const last = this.#rows.valueAt(this.#column, this.#queue.at(-1) ?? 0);
+      if (this.#sign * compareValues(this.#type, last, value) <= 0) break;
+      this.#queue.pop();
+    }
+    this.#queue.push(row);
+  }
+}

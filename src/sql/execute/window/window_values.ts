@@ -1,0 +1,137 @@
+/**
+ * Window functions that are no aggregates: numbers of rows, and values of other rows.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import type { Value } from "../../../types/mod.ts";
+import type { WindowName } from "../../functions/window_functions.ts";
+import {
+  type FrameFinder,
+  groupStartOf,
+  type Partition,
+  type RowPlace,
+  rangesOf,
+  type WindowRows,
+} from "./window_frame.ts";
+
+/** Computes one column of a window, row by row in the order of the window. */
+export interface WindowColumn {
+  /** The rows that follow are of this partition. */
+  begin(partition: Partition): void;
+  valueAt(place: RowPlace): Value;
+  /** Rows that were looked at so far, beside those that were asked for. */
+  readonly work: number;
+}
+
+export interface WindowValueOptions {
+  readonly name: WindowName;
+  readonly rows: WindowRows;
+  /** Columns of the arguments. */
+  readonly args: readonly number[];
+  readonly frames: FrameFinder;
+}
+
+export class WindowValue implements WindowColumn {
+  readonly work = 0;
+  readonly #options: WindowValueOptions;
+  #partition: Partition = { start: 0, end: 0, groupStarts: [0] };
+  /** Of ntile: one number for the partition, from the first row that has it. */
+  #tileCount: number | undefined;
+  #tileStart = 0;
+
+  constructor(options: WindowValueOptions) {
+    this.#options = options;
+  }
+
+  begin(partition: Partition): void {
+    this.#partition = partition;
+    this.#options.frames.begin(partition);
+    this.#tileCount = undefined;
+  }
+
+  valueAt(place: RowPlace): Value {
+    const { end, start } = this.#partition;
+    const { group, row } = place;
+    const count = end - start;
+    const rank = groupStartOf(this.#partition, group) - start + 1;
+    switch (this.#options.name) {
+      case "row_number":
+        return row - start + 1;
+      case "rank":
+        return rank;
+      case "dense_rank":
+        return group + 1;
+      case "percent_rank":
+        return count === 1 ? 0 : (rank - 1) / (count - 1);
+      case "cume_dist":
+        return (groupStartOf(this.#partition, group + 1) - start) / count;
+      case "ntile":
+        return this.#tileOf(row, count);
+      case "lag":
+        return this.#shifted(row, -1);
+      case "lead":
+        return this.#shifted(row, 1);
+      case "first_value":
+      case "last_value":
+      case "nth_value":
+        return this.#framed(place);
+    }
+  }
+
+  #argument(position: number, row: number): Value {
+    const column = this.#options.args[position];
+    return column === undefined ? null : this.#options.rows.valueAt(column, row);
+  }
+
+  /** Tiles of equal size; the first ones take what is left over. */
+  #tileOf(row: number, count: number): Value {
+    if (this.#tileCount === undefined) {
+      const tileCount = this.#argument(0, row);
+      if (tileCount === null) return null;
+      this.#tileCount = requirePositive("ntile", Number(tileCount));
+      this.#tileStart = row;
+    }
+    const position = row - this.#tileStart;
+    const size = Math.floor(count / this.#tileCount);
+    const largerCount = count % this.#tileCount;
+    const inLarger = largerCount * (size + 1);
+    if (position < inLarger) return Math.floor(position / (size + 1)) + 1;
+    return largerCount + Math.floor((position - inLarger) / Math.max(size, 1)) + 1;
+  }
+
+  /** The value some rows away, else the third argument. */
+  #shifted(row: number, direction: 1 | -1): Value {
+    const distance = this.#options.args.length < 2 ? 1 : this.#argument(1, row);
+    if (distance === null) return null;
+    const wanted = row + direction * Number(distance);
+    const { end, start } = this.#partition;
+    return wanted >= start && wanted < end ? this.#argument(0, wanted) : this.#argument(2, row);
+  }
+
+  #framed(place: RowPlace): Value {
+    const ranges = rangesOf(this.#options.frames.frameOf(place));
+    if (this.#options.name === "last_value") {
+      const last = ranges.at(-1);
+      return last === undefined ? null : this.#argument(0, last[1] - 1);
+    }
+    let toSkip = 0;
+    if (this.#options.name === "nth_value") {
+      const count = this.#argument(1, place.row);
+      if (count === null) return null;
+      toSkip = requirePositive("nth_value", Number(count)) - 1;
+    }
+    for (const [from, to] of ranges) {
+      if (toSkip < to - from) return this.#argument(0, from + toSkip);
+      toSkip -= to - from;
+    }
+    return null;
+  }
+}
+
+/** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+function requirePositive(name: string, value: number): number {
+  if (value > 0) return value;
+  throw new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    `Cannot compute ${name} with ${value}: it must be 1 or more`,
+  );
+}

@@ -1,0 +1,152 @@
+/**
+ * Aggregates that keep one value a group: min, max, any_value, and the logical and bitwise ones.
+ */
+import {
+  type Comparator,
+  comparatorFor,
+  type DataType,
+  isNumeric,
+  type Value,
+  type Vector,
+  type Whole,
+  wholeFromBigint,
+} from "../../../types/mod.ts";
+import { type AggregateState, type BatchGroups, grown } from "./aggregate_state.ts";
+
+/** Keeps a value a group, and folds each further value into it. */
+export class FoldState implements AggregateState {
+  readonly #kept: (Value | undefined)[] = [];
+  readonly #fold: (kept: Value, value: Value) => Value;
+
+  constructor(fold: (kept: Value, value: Value) => Value) {
+    this.#fold = fold;
+  }
+
+  add(group: number, ...values: readonly Value[]): void {
+    const [value = null] = values;
+    if (value === null) return;
+    const kept = this.#kept[group];
+    this.#kept[group] = kept === undefined ? value : this.#fold(kept, value);
+  }
+
+  finish(group: number): Value {
+    return this.#kept[group] ?? null;
+  }
+}
+
+/** Types whose order is that of their numbers. */
+function isOrderedNumber(type: DataType): boolean {
+  return (
+    isNumeric(type) ||
+    type.kind === "date" ||
+    type.kind === "time" ||
+    type.kind === "timestamp" ||
+    type.kind === "datetime"
+  );
+}
+
+export function extremeState(type: DataType, wanted: "min" | "max"): AggregateState {
+  if (isOrderedNumber(type)) return new NumberExtremeState(wanted);
+  const compare: Comparator = comparatorFor(type);
+  return wanted === "min"
+    ? new FoldState((kept, value) => (compare(value, kept) < 0 ? value : kept))
+    : new FoldState((kept, value) => (compare(value, kept) > 0 ? value : kept));
+}
+
+/**
+ * The kept numbers lie in an array of doubles, which a collection of garbage need not walk through.
+ * No value is infinite, so that stands for none.
+ */
+class NumberExtremeState implements AggregateState {
+  #kept = new Float64Array(0);
+  /** Groups that have a place in there. */
+  #groupCount = 0;
+  /** Of groups that have numbers beyond 2^53, the extreme one of those. */
+  readonly #large = new Map<number, bigint>();
+  readonly #isMin: boolean;
+  readonly #none: number;
+
+  constructor(wanted: "min" | "max") {
+    this.#isMin = wanted === "min";
+    this.#none = this.#isMin ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY;
+  }
+
+  add(group: number, ...values: readonly Value[]): void {
+    const [value = null] = values;
+    if (value === null) return;
+    if (typeof value === "bigint") return this.#offerLarge(group, value);
+    this.#grow(group);
+    this.#offer(group, value as number);
+  }
+
+  addVector(groups: BatchGroups | undefined, vector: Vector | undefined, count: number): boolean {
+    if (vector?.kind !== "i32" && vector?.kind !== "f64") return false;
+    const { values, nulls } = vector;
+    this.#grow((groups?.groupCount ?? 1) - 1);
+    if (groups === undefined) {
+      const extreme = this.#extremeOf(values, nulls, count);
+      if (extreme !== undefined) this.#offer(0, extreme);
+      return true;
+    }
+    const { numbers } = groups;
+    for (let row = 0; row < count; row += 1) {
+      if (nulls === undefined || nulls[row] !== 1) this.#offer(numbers[row] ?? 0, values[row] ?? 0);
+    }
+    return true;
+  }
+
+  #extremeOf(
+    values: Int32Array | Float64Array,
+    nulls: Uint8Array | undefined,
+    count: number,
+  ): number | undefined {
+    let extreme: number | undefined;
+    const isMin = this.#isMin;
+    for (let row = 0; row < count; row += 1) {
+      if (nulls !== undefined && nulls[row] === 1) continue;
+      const value = values[row] ?? 0;
+      if (extreme === undefined || (isMin ? value < extreme : value > extreme)) extreme = value;
+    }
+    return extreme;
+  }
+
+  #grow(group: number): void {
+    if (group < this.#groupCount) return;
+    this.#kept = grown(this.#kept, group);
+    this.#kept.fill(this.#none, this.#groupCount, group + 1);
+    this.#groupCount = group + 1;
+  }
+
+  #offer(group: number, value: number): void {
+    const kept = this.#kept[group] ?? this.#none;
+    if (this.#isMin ? value < kept : value > kept) this.#kept[group] = value;
+  }
+
+  #offerLarge(group: number, value: bigint): void {
+    const kept = this.#large.get(group);
+    if (kept === undefined || (this.#isMin ? value < kept : value > kept)) {
+      this.#large.set(group, value);
+    }
+  }
+
+  finish(group: number): Value {
+    const kept = group < this.#groupCount ? (this.#kept[group] ?? this.#none) : this.#none;
+    const large = this.#large.get(group);
+    if (large !== undefined && (this.#isMin ? large < kept : large > kept)) return large;
+    return kept === this.#none ? null : kept;
+  }
+}
+
+type BitFold = (left: bigint, right: bigint) => bigint;
+
+export const BIT_FOLDS: ReadonlyMap<string, BitFold> = new Map<string, BitFold>([
+  ["bit_and", (left, right) => left & right],
+  ["bit_or", (left, right) => left | right],
+  ["bit_xor", (left, right) => left ^ right],
+]);
+
+export function bitState(fold: BitFold): AggregateState {
+  return new FoldState((kept, value) =>
+    wholeFromBigint(fold(BigInt(kept as Whole), BigInt(value as Whole))),
+  );
+}

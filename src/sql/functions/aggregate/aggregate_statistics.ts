@@ -1,0 +1,195 @@
+/**
+ * Variance and its kin, covariance and linear regression.
+ *
+ * Exact numbers are summed exactly, with their squares, and divided once. Doubles are updated as
+ * Youngs and Cramer (1971) do, which does not lose the small difference of two large sums.
+ */
+import {
+  addWhole,
+  type DataType,
+  doubleFromDecimal,
+  finiteDouble,
+  multiplyWhole,
+  subtractWhole,
+  type Value,
+  type Whole,
+} from "../../../types/mod.ts";
+import type { AggregateState } from "./aggregate_state.ts";
+
+export interface VarianceOptions {
+  /** Of the whole population rather than of a sample of it. */
+  readonly isPopulation: boolean;
+  /** The square root of the variance. */
+  readonly isDeviation: boolean;
+}
+
+export const VARIANCES: ReadonlyMap<string, VarianceOptions> = new Map([
+  ["stddev", { isPopulation: false, isDeviation: true }],
+  ["stddev_samp", { isPopulation: false, isDeviation: true }],
+  ["stddev_pop", { isPopulation: true, isDeviation: true }],
+  ["variance", { isPopulation: false, isDeviation: false }],
+  ["var_samp", { isPopulation: false, isDeviation: false }],
+  ["var_pop", { isPopulation: true, isDeviation: false }],
+]);
+
+export function varianceState(type: DataType, options: VarianceOptions): AggregateState {
+  return type.kind === "float" || type.kind === "double"
+    ? new DoubleVariance(options)
+    : new ExactVariance(type.kind === "decimal" ? type.scale : 0, options);
+}
+
+function finishVariance(
+  squares: number,
+  count: number,
+  { isPopulation, isDeviation }: VarianceOptions,
+): Value {
+  const divisor = isPopulation ? count : count - 1;
+  if (divisor <= 0) return null;
+  const variance = Math.max(0, squares / divisor);
+  return finiteDouble(isDeviation ? Math.sqrt(variance) : variance);
+}
+
+class ExactVariance implements AggregateState {
+  readonly #scale: number;
+  readonly #options: VarianceOptions;
+  readonly #counts: number[] = [];
+  readonly #sums: Whole[] = [];
+  readonly #squares: Whole[] = [];
+
+  constructor(scale: number, options: VarianceOptions) {
+    this.#scale = scale;
+    this.#options = options;
+  }
+
+  add(group: number, ...values: readonly Value[]): void {
+    const [value = null] = values;
+    if (value === null) return;
+    const whole = value as Whole;
+    this.#counts[group] = (this.#counts[group] ?? 0) + 1;
+    this.#sums[group] = addWhole(this.#sums[group] ?? 0, whole);
+    this.#squares[group] = addWhole(this.#squares[group] ?? 0, multiplyWhole(whole, whole));
+  }
+
+  finish(group: number): Value {
+    const count = this.#counts[group] ?? 0;
+    if (count === 0) return null;
+    const sum = this.#sums[group] ?? 0;
+    // count² times the variance of the population, exactly.
+    const scaled = subtractWhole(
+      multiplyWhole(this.#squares[group] ?? 0, count),
+      multiplyWhole(sum, sum),
+    );
+    const deviations = doubleFromDecimal(scaled, 2 * this.#scale) / count;
+    return finishVariance(deviations, count, this.#options);
+  }
+}
+
+class DoubleVariance implements AggregateState {
+  readonly #options: VarianceOptions;
+  readonly #counts: number[] = [];
+  readonly #sums: number[] = [];
+  readonly #deviations: number[] = [];
+
+  constructor(options: VarianceOptions) {
+    this.#options = options;
+  }
+
+  add(group: number, ...values: readonly Value[]): void {
+    const [value = null] = values;
+    if (value === null) return;
+    const number = value as number;
+    const count = (this.#counts[group] ?? 0) + 1;
+    const sum = (this.#sums[group] ?? 0) + number;
+    this.#counts[group] = count;
+    this.#sums[group] = sum;
+    if (count > 1) {
+      const step = number * count - sum;
+      const before = this.#deviations[group] ?? 0;
+      this.#deviations[group] = before + (step * step) / (count * (count - 1));
+    }
+  }
+
+  finish(group: number): Value {
+    const count = this.#counts[group] ?? 0;
+    return finishVariance(this.#deviations[group] ?? 0, count, this.#options);
+  }
+}
+
+/** Sums over pairs (y, x); `sxx` and so on are sums of products of deviations from the means. */
+interface PairSums {
+  count: number;
+  sumX: number;
+  sumY: number;
+  sxx: number;
+  syy: number;
+  sxy: number;
+}
+
+type PairFinish = (sums: Readonly<PairSums>) => number | null;
+
+function orNull(isDefined: boolean, compute: () => number): number | null {
+  return isDefined ? compute() : null;
+}
+
+export const PAIR_FUNCTIONS: ReadonlyMap<string, PairFinish> = new Map<string, PairFinish>([
+  ["regr_count", ({ count }) => count],
+  ["regr_sxx", ({ sxx }) => sxx],
+  ["regr_syy", ({ syy }) => syy],
+  ["regr_sxy", ({ sxy }) => sxy],
+  ["regr_avgx", ({ sumX, count }) => sumX / count],
+  ["regr_avgy", ({ sumY, count }) => sumY / count],
+  ["covar_pop", ({ sxy, count }) => sxy / count],
+  ["covar_samp", ({ sxy, count }) => orNull(count > 1, () => sxy / (count - 1))],
+  ["corr", ({ sxx, syy, sxy }) => orNull(sxx > 0 && syy > 0, () => sxy / Math.sqrt(sxx * syy))],
+  ["regr_slope", ({ sxx, sxy }) => orNull(sxx > 0, () => sxy / sxx)],
+  [
+    "regr_intercept",
+    ({ sxx, sxy, sumX, sumY, count }) => orNull(sxx > 0, () => (sumY - (sumX * sxy) / sxx) / count),
+  ],
+  [
+    "regr_r2",
+    ({ sxx, syy, sxy }) => orNull(sxx > 0, () => (syy === 0 ? 1 : (sxy * sxy) / (sxx * syy))),
+  ],
+]);
+
+export class PairState implements AggregateState {
+  readonly #sums: PairSums[] = [];
+  readonly #finish: PairFinish;
+  readonly #isCount: boolean;
+
+  constructor(name: string, finish: PairFinish) {
+    this.#finish = finish;
+    this.#isCount = name === "regr_count";
+  }
+
+  add(group: number, ...values: readonly Value[]): void {
+    const [y = null, x = null] = values;
+    if (y === null || x === null) return;
+    let sums = this.#sums[group];
+    if (sums === undefined) {
+      sums = { count: 0, sumX: 0, sumY: 0, sxx: 0, syy: 0, sxy: 0 };
+      this.#sums[group] = sums;
+    }
+    addPair(sums, x as number, y as number);
+  }
+
+  finish(group: number): Value {
+    const sums = this.#sums[group];
+    if (sums === undefined) return this.#isCount ? 0 : null;
+    const result = this.#finish(sums);
+    return result === null ? null : finiteDouble(result);
+  }
+}
+
+function addPair(sums: PairSums, x: number, y: number): void {
+  sums.count += 1;
+  sums.sumX += x;
+  sums.sumY += y;
+  if (sums.count === 1) return;
+  const stepX = x * sums.count - sums.sumX;
+  const stepY = y * sums.count - sums.sumY;
+  const scale = 1 / (sums.count * (sums.count - 1));
+  sums.sxx += stepX * stepX * scale;
+  sums.syy += stepY * stepY * scale;
+  sums.sxy += stepX * stepY * scale;
+}

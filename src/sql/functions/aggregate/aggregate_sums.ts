@@ -1,0 +1,373 @@
+/**
+ * count, sum and avg.
+ *
+ * Whole numbers are summed in doubles while that is exact; when a sum would leave ±(2^53−1), it
+ * moves to a bigint beside it and the double begins anew. So every sum is exact, and only groups
+ * with huge sums meet bigint.
+ */
+import {
+  addIntervals,
+  type DataType,
+  divideInterval,
+  doubleFromDecimal,
+  finiteDouble,
+  finiteFloat,
+  fitDecimal,
+  fitInteger,
+  type Interval,
+  negateWhole,
+  rescale,
+  roundedQuotient,
+  type Value,
+  type Vector,
+  type Whole,
+  wholeFromBigint,
+} from "../../../types/mod.ts";
+import {
+  type AggregateState,
+  addCounts,
+  type BatchGroups,
+  grown,
+  presentCount,
+} from "./aggregate_state.ts";
+import { magnitudeOf, sumMarked, sumRows } from "./sum_loops.ts";
+
+const SAFE_MAX = Number.MAX_SAFE_INTEGER;
+
+/** count(*) and count(x). */
+export class CountState implements AggregateState {
+  #counts = new Float64Array(16);
+
+  add(group: number, ...values: readonly Value[]): void {
+    if (values[0] === null) return;
+    this.#counts = grown(this.#counts, group);
+    this.#counts[group] = (this.#counts[group] ?? 0) + 1;
+  }
+
+  remove(group: number, ...values: readonly Value[]): void {
+    if (values[0] !== null) this.#counts[group] = (this.#counts[group] ?? 0) - 1;
+  }
+
+  addVector(groups: BatchGroups | undefined, vector: Vector | undefined, count: number): boolean {
+    const nulls = nullsOf(vector);
+    if (nulls === "unknown") return false;
+    if (nulls === "all") return true;
+    this.#counts = grown(this.#counts, (groups?.groupCount ?? 1) - 1);
+    if (groups !== undefined) addCounts(this.#counts, { groups, nulls });
+    else this.#counts[0] = (this.#counts[0] ?? 0) + presentCount(nulls, count);
+    return true;
+  }
+
+  finish(group: number): Value {
+    return this.#counts[group] ?? 0;
+  }
+
+  finishRange(start: number, end: number): Vector {
+    const length = end - start;
+    const values = new Float64Array(length);
+    values.set(this.#counts.subarray(start, end));
+    return { kind: "f64", length, values, nulls: undefined };
+  }
+}
+
+function nullsOf(vector: Vector | undefined): Uint8Array | undefined | "all" | "unknown" {
+  if (vector === undefined) return undefined;
+  if (vector.kind === "any") return "unknown";
+  if (vector.kind === "const") return vector.value === null ? "all" : undefined;
+  return vector.nulls;
+}
+
+/** Exact sums of whole numbers, with the number of values, for each group. */
+class WholeSums {
+  #sums = new Float64Array(16);
+  #counts = new Float64Array(16);
+  readonly #carried = new Map<number, bigint>();
+  /** No sum is further from 0 than this. */
+  #magnitude = 0;
+
+  add(group: number, value: Whole): void {
+    this.#grow(group);
+    this.#counts[group] = (this.#counts[group] ?? 0) + 1;
+    if (typeof value === "bigint") this.#carry(group, value);
+    else this.#addNumber(group, value);
+  }
+
+  remove(group: number, value: Whole): void {
+    this.add(group, negateWhole(value));
+    this.#counts[group] = (this.#counts[group] ?? 0) - 2;
+  }
+
+  addNumbers(
+    groups: BatchGroups | undefined,
+    values: Int32Array | Float64Array,
+    { nulls, count }: { nulls: Uint8Array | undefined; count: number },
+  ): void {
+    this.#grow((groups?.groupCount ?? 1) - 1);
+    if (groups !== undefined) addCounts(this.#counts, { groups, nulls });
+    else this.#counts[0] = (this.#counts[0] ?? 0) + presentCount(nulls, count);
+    const magnitude = count * (values instanceof Int32Array ? 2 ** 31 : magnitudeOf(values));
+    if (this.#haveRoomFor(magnitude)) {
+      sumRows(this.#sums, { numbers: groups?.numbers, values, nulls, count });
+      return;
+    }
+    for (let row = 0; row < count; row += 1) {
+      if (nulls?.[row] !== 1) this.#addNumber(groups?.numbers[row] ?? 0, values[row] ?? 0);
+    }
+    this.#magnitude = SAFE_MAX;
+  }
+
+  /** Whether no sum leaves the safe range when numbers of this total size are added. */
+  #haveRoomFor(magnitude: number): boolean {
+    if (this.#magnitude + magnitude > SAFE_MAX) this.#magnitude = magnitudeOf(this.#sums);
+    this.#magnitude += magnitude;
+    return this.#magnitude <= SAFE_MAX;
+  }
+
+  count(group: number): number {
+    return this.#counts[group] ?? 0;
+  }
+
+  sum(group: number): Whole {
+    const sum = this.#sums[group] ?? 0;
+    const carried = this.#carried.get(group);
+    return carried === undefined ? sum + 0 : wholeFromBigint(carried + BigInt(sum));
+  }
+
+  /** Of groups that follow each other; undefined once a sum is none that a double holds. */
+  range(start: number, end: number, resultOf: NumberFinish): Vector | undefined {
+    if (this.#carried.size > 0) return undefined;
+    const length = end - start;
+    const values = new Float64Array(length);
+    let nulls: Uint8Array | undefined;
+    for (let i = 0; i < length; i += 1) {
+      const count = this.#counts[start + i] ?? 0;
+      if (count === 0) {
+        nulls ??= new Uint8Array(length);
+        nulls[i] = 1;
+      } else {
+        values[i] = resultOf((this.#sums[start + i] ?? 0) + 0, count);
+      }
+    }
+    return { kind: "f64", length, values, nulls };
+  }
+
+  #addNumber(group: number, value: number): void {
+    const sum = this.#sums[group] ?? 0;
+    const next = sum + value;
+    this.#magnitude = SAFE_MAX;
+    if (next <= SAFE_MAX && next >= -SAFE_MAX) {
+      this.#sums[group] = next;
+    } else {
+      this.#carry(group, BigInt(sum));
+      this.#sums[group] = value;
+    }
+  }
+
+  #carry(group: number, value: bigint): void {
+    this.#carried.set(group, (this.#carried.get(group) ?? 0n) + value);
+  }
+
+  #grow(group: number): void {
+    this.#sums = grown(this.#sums, group);
+    this.#counts = grown(this.#counts, group);
+  }
+}
+
+/** Turns a group's sum and count, at least 1, into the result. */
+type WholeFinish = (sum: Whole, count: number) => Value;
+
+/** The same for a sum of at most ±(2^53−1), where it cannot fail and is held as a double. */
+type NumberFinish = (sum: number, count: number) => number;
+
+class WholeState implements AggregateState {
+  readonly #sums = new WholeSums();
+  readonly #finish: WholeFinish;
+  readonly #finishNumber: NumberFinish | undefined;
+
+  constructor(finish: WholeFinish, finishNumber?: NumberFinish) {
+    this.#finish = finish;
+    this.#finishNumber = finishNumber;
+  }
+
+  add(group: number, ...values: readonly Value[]): void {
+    const [value = null] = values;
+    if (value !== null) this.#sums.add(group, value as Whole);
+  }
+
+  remove(group: number, ...values: readonly Value[]): void {
+    const [value = null] = values;
+    if (value !== null) this.#sums.remove(group, value as Whole);
+  }
+
+  addVector(groups: BatchGroups | undefined, vector: Vector | undefined, count: number): boolean {
+    if (vector?.kind !== "i32" && vector?.kind !== "f64") return false;
+    this.#sums.addNumbers(groups, vector.values, {
+      nulls: vector.nulls,
+      count,
+    });
+    return true;
+  }
+
+  finish(group: number): Value {
+    const count = this.#sums.count(group);
+    return count === 0 ? null : this.#finish(this.#sums.sum(group), count);
+  }
+
+  finishRange(start: number, end: number): Vector | undefined {
+    if (this.#finishNumber === undefined) return undefined;
+    return this.#sums.range(start, end, this.#finishNumber);
+  }
+}
+
+class DoubleState implements AggregateState {
+  #sums = new Float64Array(16);
+  #counts = new Float64Array(16);
+  readonly #finish: (sum: number, count: number) => number;
+
+  constructor(finish: (sum: number, count: number) => number) {
+    this.#finish = finish;
+  }
+
+  add(group: number, ...values: readonly Value[]): void {
+    const [value = null] = values;
+    if (value === null) return;
+    this.#grow(group);
+    this.#sums[group] = (this.#sums[group] ?? 0) + (value as number);
+    this.#counts[group] = (this.#counts[group] ?? 0) + 1;
+  }
+
+  addVector(groups: BatchGroups | undefined, vector: Vector | undefined, count: number): boolean {
+    if (vector?.kind !== "f64") return false;
+    const { nulls, values } = vector;
+    this.#grow((groups?.groupCount ?? 1) - 1);
+    if (groups !== undefined) addCounts(this.#counts, { groups, nulls });
+    else this.#counts[0] = (this.#counts[0] ?? 0) + presentCount(nulls, count);
+    sumRows(this.#sums, { numbers: groups?.numbers, values, nulls, count });
+    return true;
+  }
+
+  finish(group: number): Value {
+    const count = this.#counts[group] ?? 0;
+    return count === 0 ? null : this.#finish(this.#sums[group] ?? 0, count);
+  }
+
+  #grow(group: number): void {
+    this.#sums = grown(this.#sums, group);
+    this.#counts = grown(this.#counts, group);
+  }
+}
+
+/** The sum alone: of each group it is enough to know whether it has a value. */
+class DoubleSumState implements AggregateState {
+  #sums = new Float64Array(16);
+  /** 1 for a group that has a value. */
+  #isMet = new Uint8Array(16);
+  readonly #finish: (sum: number) => number;
+
+  constructor(finish: (sum: number) => number) {
+    this.#finish = finish;
+  }
+
+  add(group: number, ...values: readonly Value[]): void {
+    const [value = null] = values;
+    if (value === null) return;
+    this.#grow(group);
+    this.#sums[group] = (this.#sums[group] ?? 0) + (value as number);
+    this.#isMet[group] = 1;
+  }
+
+  addVector(groups: BatchGroups | undefined, vector: Vector | undefined, count: number): boolean {
+    if (vector?.kind !== "f64") return false;
+    const { nulls, values } = vector;
+    this.#grow((groups?.groupCount ?? 1) - 1);
+    if (groups !== undefined && nulls === undefined && groups.isCounted !== true) {
+      sumMarked(this.#sums, this.#isMet, { numbers: groups.numbers, values });
+      return true;
+    }
+    if (groups === undefined) {
+      if (presentCount(nulls, count) > 0) this.#isMet[0] = 1;
+    } else if (nulls === undefined && groups.rowCounts !== undefined) {
+      const { rowCounts } = groups;
+      for (let group = 0; group < rowCounts.length; group += 1) {
+        if (rowCounts[group] !== 0) this.#isMet[group] = 1;
+      }
+    } else {
+      for (let row = 0; row < count; row += 1) {
+        if (nulls?.[row] !== 1) this.#isMet[groups.numbers[row] ?? 0] = 1;
+      }
+    }
+    sumRows(this.#sums, { numbers: groups?.numbers, values, nulls, count });
+    return true;
+  }
+
+  finish(group: number): Value {
+    return this.#isMet[group] === 1 ? this.#finish(this.#sums[group] ?? 0) : null;
+  }
+
+  #grow(group: number): void {
+    this.#sums = grown(this.#sums, group);
+    if (this.#sums.length === this.#isMet.length) return;
+    const larger = new Uint8Array(this.#sums.length);
+    larger.set(this.#isMet);
+    this.#isMet = larger;
+  }
+}
+
+class IntervalState implements AggregateState {
+  readonly #sums: Interval[] = [];
+  readonly #counts: number[] = [];
+  readonly #isAverage: boolean;
+
+  constructor({ isAverage }: { isAverage: boolean }) {
+    this.#isAverage = isAverage;
+  }
+
+  add(group: number, ...values: readonly Value[]): void {
+    const [value = null] = values;
+    if (value === null) return;
+    const sum = this.#sums[group];
+    const added = value as Interval;
+    this.#sums[group] = sum === undefined ? added : addIntervals(sum, added);
+    this.#counts[group] = (this.#counts[group] ?? 0) + 1;
+  }
+
+  finish(group: number): Value {
+    const sum = this.#sums[group];
+    if (sum === undefined) return null;
+    return this.#isAverage ? divideInterval(sum, this.#counts[group] ?? 1) : sum;
+  }
+}
+
+/** The state of sum(x), whose result has the given type. */
+export function sumState(argument: DataType, result: DataType): AggregateState {
+  if (argument.kind === "interval") return new IntervalState({ isAverage: false });
+  if (result.kind === "double") return new DoubleSumState(finiteDouble);
+  if (result.kind === "float") return new DoubleSumState(finiteFloat);
+  if (result.kind === "decimal") {
+    const { precision, scale } = result;
+    return new WholeState((sum) => fitDecimal(sum, precision, scale));
+  }
+  return new WholeState(
+    (sum) => fitInteger("bigint", sum),
+    (sum) => sum,
+  );
+}
+
+/** The state of avg(x), whose result has the given type. */
+export function averageState(argument: DataType, result: DataType): AggregateState {
+  if (argument.kind === "interval") return new IntervalState({ isAverage: true });
+  if (argument.kind === "float" || argument.kind === "double") {
+    return new DoubleState((sum, count) => finiteDouble(sum / count));
+  }
+  if (argument.kind === "decimal" && result.kind === "decimal") {
+    const { precision, scale } = result;
+    const from = argument.scale;
+    return new WholeState((sum, count) =>
+      fitDecimal(roundedQuotient(rescale(sum, from, scale), count), precision, scale),
+    );
+  }
+  return new WholeState(
+    (sum, count) => doubleFromDecimal(sum, 0) / count,
+    (sum, count) => sum / count,
+  );
+}

@@ -1,0 +1,94 @@
+/**
+ * to_char, to_number, to_date and to_timestamp: values as text by a pattern, and back.
+ */
+import {
+  DATE,
+  DATETIME,
+  type DataType,
+  DOUBLE,
+  decimalFromText,
+  decimalOf,
+  decimalType,
+  INTERVAL,
+  type Interval,
+  isInteger,
+  joinTimestamp,
+  TEXT,
+  TIMESTAMP,
+  textFromDecimal,
+  type Value,
+  type Whole,
+} from "../../../types/mod.ts";
+import { functionsNamed, overload } from "../define.ts";
+import type { Overload, ScalarFunction } from "../function.ts";
+import { TO_TIMESTAMP_OF_EPOCH } from "../time/datetime_make.ts";
+import { formatMoment } from "./format_datetime.ts";
+import { type Moment, momentOfInterval, momentOfTimestamp } from "./format_moment.ts";
+import { formatDouble, formatNumber, numberFromFormat, numberScale } from "./format_number.ts";
+import { momentFromFormat } from "./format_parse.ts";
+
+function ofMoment(type: DataType, read: (value: Value) => Moment): Overload {
+  return overload([type, TEXT], TEXT, ([value = null, pattern = null]) =>
+    // Nothing is asked for, as PostgreSQL reads an empty pattern.
+    pattern === "" ? null : formatMoment(read(value), pattern as string),
+  );
+}
+
+/** Exact numbers by their digits, doubles by those that are sure. */
+const OF_NUMBER: Overload = overload(["numeric", TEXT], TEXT, (values, _, types) => {
+  const [value = null, pattern = null] = values;
+  const type = types[0] ?? DOUBLE;
+  const isExact = isInteger(type) || type.kind === "decimal";
+  if (!isExact) {
+    const digitsMax = type.kind === "float" ? FLOAT_DIGITS : DOUBLE_DIGITS;
+    return formatDouble(value as number, { pattern: pattern as string, digitsMax });
+  }
+  const { scale } = decimalOf(type);
+  const text = textFromDecimal(value as Whole, type.kind === "decimal" ? scale : 0);
+  return formatNumber(text, pattern as string);
+});
+
+/** Decimal digits that every number of a type keeps. */
+const FLOAT_DIGITS = 6;
+const DOUBLE_DIGITS = 15;
+
+/** A constant pattern fixes the scale of the result. */
+const TO_NUMBER: Overload = {
+  ...overload([TEXT, TEXT], decimalType(38, 10), () => null),
+  specialise: (_, constants) => {
+    const pattern = constants[1];
+    const scale = typeof pattern === "string" ? numberScale(pattern) : 10;
+    return {
+      result: decimalType(38, scale),
+      evaluate: ([text = null, format = null]) => {
+        const digits = numberFromFormat(text as string, format as string);
+        return decimalFromText(digits, 38, scale) ?? 0;
+      },
+    };
+  },
+};
+
+export const FORMAT_FUNCTIONS: readonly ScalarFunction[] = [
+  ...functionsNamed(
+    ["to_char"],
+    ofMoment(DATETIME, (value) => momentOfTimestamp(value as Whole, { hasZone: true })),
+    ofMoment(TIMESTAMP, (value) => momentOfTimestamp(value as Whole, { hasZone: false })),
+    ofMoment(INTERVAL, (value) => momentOfInterval(value as Interval)),
+    OF_NUMBER,
+  ),
+  ...functionsNamed(["to_number"], TO_NUMBER),
+  ...functionsNamed(
+    ["to_date"],
+    overload([TEXT, TEXT], DATE, ([text = null, pattern = null]) => {
+      return momentFromFormat(text as string, pattern as string).days;
+    }),
+  ),
+  ...functionsNamed(
+    ["to_timestamp"],
+    TO_TIMESTAMP_OF_EPOCH,
+    overload([TEXT, TEXT], DATETIME, ([text = null, pattern = null]) => {
+      const { days, micros } = momentFromFormat(text as string, pattern as string);
+      return joinTimestamp(days, micros);
+    }),
+  ),
+];

@@ -1,0 +1,187 @@
+/**
+ * to_char for timestamps and intervals.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import { dayOfWeek, daysFromCivil } from "../../../types/mod.ts";
+import { dayOfYear, isoWeek, isoWeekStart } from "../time/time_math.ts";
+import type { Moment } from "./format_moment.ts";
+import {
+  type DatePiece,
+  FRACTION_DIGITS,
+  JULIAN_OFFSET,
+  MONTHS,
+  ordinalSuffix,
+  piecesOf,
+  romanFromNumber,
+  WEEKDAYS,
+} from "./format_pattern.ts";
+
+/** Names are padded to that of September and Wednesday. */
+const NAME_WIDTH = 9;
+
+export function formatMoment(moment: Moment, pattern: string): string {
+  let text = "";
+  for (const piece of piecesOf(pattern)) {
+    text += piece.kind === "text" ? piece.text : formatField(moment, piece);
+  }
+  return text;
+}
+
+type Field = DatePiece & { kind: "field" };
+
+function formatField(moment: Moment, piece: Field): string {
+  const text =
+    clockText(moment, piece) ?? calendarText(moment, piece) ?? calendarOnly(moment, piece);
+  if (piece.ordinal === undefined) return text;
+  const suffix = ordinalSuffix(text);
+  return text + (piece.ordinal === "TH" ? suffix.toUpperCase() : suffix);
+}
+
+/** A number padded with zeros to a width, unless the field is tight. */
+function padded(value: number, width: number, { isTight }: Field): string {
+  if (isTight) return value.toString();
+  const digits = Math.abs(value).toString().padStart(width, "0");
+  return value < 0 ? `-${digits}` : digits;
+}
+
+function clockText({ hour, minute, second, micros }: Moment, piece: Field): string | undefined {
+  switch (piece.field) {
+    case "HH":
+    case "HH12":
+      return padded(hour % 12 === 0 ? 12 : hour % 12, 2, piece);
+    case "HH24":
+      return padded(hour, 2, piece);
+    case "MI":
+      return padded(minute, 2, piece);
+    case "SS":
+      return padded(second, 2, piece);
+    case "SSSS":
+    case "SSSSS":
+      return (hour * 3600 + minute * 60 + second).toString();
+    case "AM":
+    case "PM":
+      return inCase(hour % 24 >= 12 ? "PM" : "AM", piece.written);
+    case "A.M.":
+    case "P.M.":
+      return inCase(hour % 24 >= 12 ? "P.M." : "A.M.", piece.written);
+    default: {
+      const digits = FRACTION_DIGITS.get(piece.field);
+      return digits === undefined ? undefined : fraction(micros, digits);
+    }
+  }
+}
+
+function fraction(micros: number, digits: number): string {
+  return Math.abs(micros).toString().padStart(6, "0").slice(0, digits);
+}
+
+/** `MONTH`, `Month` and `month` ask for large, capital and small letters. */
+function inCase(name: string, written: string): string {
+  if (written === written.toUpperCase()) return name.toUpperCase();
+  if (written === written.toLowerCase()) return name.toLowerCase();
+  return name.slice(0, 1).toUpperCase() + name.slice(1).toLowerCase();
+}
+
+/** Fields that intervals have too. */
+function calendarText(moment: Moment, piece: Field): string | undefined {
+  const { year, month, day } = moment;
+  switch (piece.field) {
+    case "YYYY":
+      return padded(year, 4, piece);
+    case "Y,YYY":
+      return `${Math.floor(year / 1000)},${(year % 1000).toString().padStart(3, "0")}`;
+    case "YYY":
+    case "YY":
+    case "Y":
+      return lastDigits(year, piece);
+    case "CC":
+      return padded(Math.ceil(year / 100), 2, piece);
+    case "MM":
+      return padded(month, 2, piece);
+    case "DD":
+      return padded(day, 2, piece);
+    case "Q":
+      return month === 0 ? "" : Math.ceil(month / 3).toString();
+    case "RM": {
+      const roman = month === 0 ? "" : romanFromNumber(month);
+      return inCase(piece.isTight ? roman : roman.padEnd(4), piece.written);
+    }
+    case "BC":
+    case "AD":
+      return inCase("AD", piece.written);
+    case "B.C.":
+    case "A.D.":
+      return inCase("A.D.", piece.written);
+    default:
+      return undefined;
+  }
+}
+
+function lastDigits(year: number, piece: Field): string {
+  const width = piece.field.length;
+  return padded(year % 10 ** width, width, piece);
+}
+
+/** Fields that need a day of the calendar. */
+function calendarOnly(moment: Moment, piece: Field): string {
+  const { days, month, day } = moment;
+  if (days === undefined) {
+    throw new DatabaseError(
+      "INVALID_VALUE",
+      `Cannot format an interval with ${piece.field}: it is not tied to a calendar date`,
+    );
+  }
+  switch (piece.field) {
+    case "MONTH":
+      return named(MONTHS[month - 1] ?? "", piece);
+    case "MON":
+      return inCase((MONTHS[month - 1] ?? "").slice(0, 3), piece.written);
+    case "DAY":
+      return named(WEEKDAYS[dayOfWeek(days)] ?? "", piece);
+    case "DY":
+      return inCase((WEEKDAYS[dayOfWeek(days)] ?? "").slice(0, 3), piece.written);
+    case "D":
+      return (dayOfWeek(days) + 1).toString();
+    case "ID":
+      return (((dayOfWeek(days) + 6) % 7) + 1).toString();
+    case "DDD":
+      return padded(dayOfYear(days), 3, piece);
+    case "W":
+      return Math.ceil(day / 7).toString();
+    case "WW":
+      return padded(Math.ceil(dayOfYear(days) / 7), 2, piece);
+    case "J":
+      return (days + JULIAN_OFFSET).toString();
+    default:
+      return isoText(days, piece) ?? zoneText(moment, piece);
+  }
+}
+
+function named(name: string, piece: Field): string {
+  const text = inCase(name, piece.written);
+  return piece.isTight ? text : text.padEnd(NAME_WIDTH);
+}
+
+function isoText(days: number, piece: Field): string | undefined {
+  const { year, week } = isoWeek(days);
+  switch (piece.field) {
+    case "IYYY":
+      return padded(year, 4, piece);
+    case "IYY":
+    case "IY":
+    case "I":
+      return lastDigits(year, piece);
+    case "IW":
+      return padded(week, 2, piece);
+    case "IDDD":
+      return padded(days - isoWeekStart(daysFromCivil(year, 1, 4)) + 1, 3, piece);
+    default:
+      return undefined;
+  }
+}
+
+/** The session zone is UTC; a timestamp without zone has no name of one. */
+function zoneText({ hasZone }: Moment, piece: Field): string {
+  if (piece.field === "TZ") return hasZone ? inCase("UTC", piece.written) : "";
+  return piece.field === "TZM" ? "00" : "+00";
+}

@@ -1,0 +1,55 @@
+/**
+ * The fields of a timestamp or interval, as patterns name them.
+ */
+import {
+  civilFromDays,
+  type Interval,
+  MICROS_PER_DAY,
+  splitTimestamp,
+  type Whole,
+} from "../../../types/mod.ts";
+
+export interface Moment {
+  readonly year: number;
+  readonly month: number;
+  readonly day: number;
+  /** Days since 1970-01-01; undefined for an interval, which has no place in the calendar. */
+  readonly days: number | undefined;
+  /** May exceed 23 for an interval. */
+  readonly hour: number;
+  readonly minute: number;
+  readonly second: number;
+  readonly micros: number;
+  readonly hasZone: boolean;
+}
+
+export function momentOfTimestamp(value: Whole, { hasZone }: { hasZone: boolean }): Moment {
+  const { days, micros } = splitTimestamp(value);
+  return { ...civilFromDays(days), days, ...clockOf(micros % MICROS_PER_DAY), hasZone };
+}
+
+export function momentOfInterval({ months, days, micros }: Interval): Moment {
+  return {
+    year: Math.trunc(months / 12),
+    month: months % 12,
+    day: days,
+    days: undefined,
+    ...clockOf(micros),
+    hasZone: false,
+  };
+}
+
+function clockOf(micros: number): {
+  hour: number;
+  minute: number;
+  second: number;
+  micros: number;
+} {
+  const seconds = Math.trunc(micros / 1_000_000);
+  return {
+    hour: Math.trunc(seconds / 3600),
+    minute: Math.trunc(seconds / 60) % 60,
+    second: seconds % 60,
+    micros: micros % 1_000_000,
+  };
+}

@@ -1,0 +1,175 @@
+/**
+ * Patterns of to_char, to_date and to_timestamp, split into fields and the text between them.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import { remembering } from "../operator/operator_text.ts";
+
+/** A pattern that is read takes a hundred times its length, and is remembered. */
+const PATTERN_LENGTH_MAX = 10_000;
+
+/** @throws {DatabaseError} LIMIT_EXCEEDED */
+export function checkPatternLength(pattern: string): void {
+  if (pattern.length <= PATTERN_LENGTH_MAX) return;
+  throw new DatabaseError(
+    "LIMIT_EXCEEDED",
+    `Cannot format by a pattern of ${pattern.length} characters: at most ${PATTERN_LENGTH_MAX} are allowed`,
+  );
+}
+
+export type DatePiece =
+  | { readonly kind: "text"; readonly text: string }
+  | {
+      readonly kind: "field";
+      /** Upper case, for example `HH24`. */
+      readonly field: string;
+      /** As written: its case decides that of names. */
+      readonly written: string;
+      /** FM, or TM before a name: without padding. */
+      readonly isTight: boolean;
+      /** `TH` or `th` after the field. */
+      readonly ordinal: string | undefined;
+    };
+
+/** Longer fields stand before their beginnings. */
+const FIELDS: readonly string[] = (
+  "SSSSS SSSS Y,YYY A.M. P.M. B.C. A.D. HH24 HH12 YYYY IYYY IDDD MONTH DAY MON YYY IYY DDD " +
+  "TZH TZM FF1 FF2 FF3 FF4 FF5 FF6 HH MI MM MS SS US AM PM BC AD YY IY DD ID DY WW IW CC RM " +
+  "TZ OF Y I D W J Q"
+).split(" ");
+
+/** Fields of parts of a second, and how many digits they have. */
+export const FRACTION_DIGITS: ReadonlyMap<string, number> = new Map([
+  ["MS", 3],
+  ["US", 6],
+  ["FF1", 1],
+  ["FF2", 2],
+  ["FF3", 3],
+  ["FF4", 4],
+  ["FF5", 5],
+  ["FF6", 6],
+]);
+
+/** Days from the Julian epoch to 1970-01-01. */
+export const JULIAN_OFFSET = 2_440_588;
+
+const NAME_FIELDS: ReadonlySet<string> = new Set(["MONTH", "MON", "DAY", "DY"]);
+
+export const piecesOf: (pattern: string) => readonly DatePiece[] = remembering(split);
+
+function split(pattern: string): DatePiece[] {
+  checkPatternLength(pattern);
+  const pieces: DatePiece[] = [];
+  let isTight = false;
+  let isTranslated = false;
+  let at = 0;
+  while (at < pattern.length) {
+    const prefix = pattern.slice(at, at + 2).toUpperCase();
+    if (prefix === "FM" || prefix === "FX" || prefix === "TM") {
+      isTight ||= prefix === "FM";
+      isTranslated ||= prefix === "TM";
+      at += 2;
+      continue;
+    }
+    const field = fieldAt(pattern, at);
+    if (field === undefined) {
+      at = addText(pieces, pattern, at);
+      continue;
+    }
+    const written = pattern.slice(at, at + field.length);
+    at += field.length;
+    const after = pattern.slice(at, at + 2);
+    const ordinal = after === "TH" || after === "th" ? after : undefined;
+    if (ordinal !== undefined) at += 2;
+    // TM asks for names of the locale, which have no common width; those known are English.
+    isTight ||= isTranslated && NAME_FIELDS.has(field);
+    pieces.push({ kind: "field", field, written, isTight, ordinal });
+    isTight = false;
+    isTranslated = false;
+  }
+  return pieces;
+}
+
+function fieldAt(pattern: string, at: number): string | undefined {
+  return FIELDS.find((field) => pattern.slice(at, at + field.length).toUpperCase() === field);
+}
+
+/** Adds quoted text or one character, and returns where the pattern goes on. */
+function addText(pieces: DatePiece[], pattern: string, at: number): number {
+  if (pattern[at] !== '"') {
+    const isEscaped = pattern[at] === "\\" && pattern[at + 1] === '"';
+    const start = isEscaped ? at + 1 : at;
+    const text = String.fromCodePoint(pattern.codePointAt(start) ?? 0);
+    pieces.push({ kind: "text", text });
+    return start + text.length;
+  }
+  let text = "";
+  let index = at + 1;
+  while (index < pattern.length && pattern[index] !== '"') {
+    if (pattern[index] === "\\" && index + 1 < pattern.length) index += 1;
+    text += pattern[index] ?? "";
+    index += 1;
+  }
+  pieces.push({ kind: "text", text });
+  return index + 1;
+}
+
+const ROMAN: readonly (readonly [number, string])[] = [
+  [1000, "M"],
+  [900, "CM"],
+  [500, "D"],
+  [400, "CD"],
+  [100, "C"],
+  [90, "XC"],
+  [50, "L"],
+  [40, "XL"],
+  [10, "X"],
+  [9, "IX"],
+  [5, "V"],
+  [4, "IV"],
+  [1, "I"],
+];
+
+/** 1 to 3999 in upper-case Roman digits. */
+export function romanFromNumber(value: number): string {
+  let rest = value;
+  let text = "";
+  for (const [worth, letters] of ROMAN) {
+    while (rest >= worth) {
+      text += letters;
+      rest -= worth;
+    }
+  }
+  return text;
+}
+
+/** `st`, `nd`, `rd` or `th` for a whole number. */
+export function ordinalSuffix(digits: string): string {
+  const last = digits.at(-1);
+  if (digits.at(-2) === "1") return "th";
+  return last === "1" ? "st" : last === "2" ? "nd" : last === "3" ? "rd" : "th";
+}
+
+export const MONTHS: readonly string[] = [
+  "January",
+  "February",
+  "March",
+  "April",
+  "May",
+  "June",
+  "July",
+  "August",
+  "September",
+  "October",
+  "November",
+  "December",
+];
+
+export const WEEKDAYS: readonly string[] = [
+  "Sunday",
+  "Monday",
+  "Tuesday",
+  "Wednesday",
+  "Thursday",
+  "Friday",
+  "Saturday",
+];

@@ -1,0 +1,204 @@
+/**
+ * Functions that read JSON: paths, lengths, kinds, and the short forms `json_get…`.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import {
+  BIGINT,
+  BOOLEAN,
+  type DataType,
+  DOUBLE,
+  digitsFromText,
+  fitsInteger,
+  INT,
+  JSON_TEXT,
+  JSONB,
+  type JsonSlice,
+  jsonElement,
+  jsonElements,
+  jsonKindAt,
+  jsonMember,
+  jsonMembers,
+  jsonPath,
+  jsonRoot,
+  jsonScalarText,
+  jsonTree,
+  rescale,
+  TEXT,
+  type Value,
+  wholeFromBigint,
+} from "../../../types/mod.ts";
+import { firstType, functionsNamed, overload } from "../define.ts";
+import type { Overload, ScalarFunction } from "../function.ts";
+import { jsonContainsAtTop, jsonHasKey } from "./json_math.ts";
+
+function typeOf([json = null]: readonly Value[]): string {
+  const text = json as string;
+  return jsonKindAt(text, jsonRoot(text).start);
+}
+
+function arrayLength([json = null]: readonly Value[]): number {
+  const text = json as string;
+  const root = jsonRoot(text);
+  const kind = jsonKindAt(text, root.start);
+  if (kind === "array") return jsonElements(text, root).length;
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    `Cannot count the elements of the JSON value: it is of kind ${kind}, and should be an array`,
+  );
+}
+
+/** Texts of a variadic path; a NULL step leads nowhere. */
+function pathOf(values: readonly Value[]): string[] | undefined {
+  return values.includes(null) ? undefined : (values as string[]);
+}
+
+function extractPath([json = null, ...steps]: readonly Value[], asText: boolean): Value {
+  const text = json as string;
+  const path = pathOf(steps);
+  const slice = path === undefined ? undefined : jsonPath(text, path);
+  if (slice === undefined) return null;
+  return asText ? (jsonScalarText(text, slice) ?? null) : text.slice(slice.start, slice.end);
+}
+
+function ownType(types: readonly DataType[]): DataType {
+  return firstType(types).kind === "json" ? firstType(types) : JSON_TEXT;
+}
+
+const EXTRACT_PATH: Overload = overload(["json"], ownType, (values) => extractPath(values, false), {
+  variadic: TEXT,
+});
+
+const EXTRACT_PATH_TEXT: Overload = overload(
+  ["json"],
+  TEXT,
+  (values) => extractPath(values, true),
+  { variadic: TEXT },
+);
+
+/** Follows keys (text) and indexes (integers) from the root. */
+function follow(text: string, steps: readonly Value[]): JsonSlice | undefined {
+  let slice: JsonSlice | undefined = jsonRoot(text);
+  for (const step of steps) {
+    if (slice === undefined || step === null) return undefined;
+    slice =
+      typeof step === "string"
+        ? jsonMember(text, slice, step)
+        : jsonElement(text, slice, Number(step));
+  }
+  return slice;
+}
+
+type Read = (text: string, slice: JsonSlice) => Value;
+
+/** `json_get…(j, key…)`: keys are texts or integers; a value of another kind is NULL. */
+function getter(result: DataType | undefined, read: Read): Overload {
+  return {
+    ...overload(["json"], result ?? ownType, () => null, { variadic: "any" }),
+    specialise: (types) => {
+      const areSteps = types.slice(1).every((type) => type.kind === "text" || fitsStep(type));
+      if (!areSteps) return undefined;
+      return {
+        result: result ?? ownType(types),
+        evaluate: ([json = null, ...steps]) => {
+          const text = json as string;
+          const slice = follow(text, steps);
+          return slice === undefined ? null : read(text, slice);
+        },
+      };
+    },
+  };
+}
+
+function fitsStep({ kind }: DataType): boolean {
+  return kind === "smallint" || kind === "int" || kind === "bigint";
+}
+
+function sliceText(text: string, { start, end }: JsonSlice): string {
+  return text.slice(start, end);
+}
+
+function readString(text: string, slice: JsonSlice): Value {
+  if (jsonKindAt(text, slice.start) !== "string") return null;
+  return jsonScalarText(text, slice) ?? null;
+}
+
+function readInteger(text: string, slice: JsonSlice): Value {
+  if (jsonKindAt(text, slice.start) !== "number") return null;
+  const digits = digitsFromText(sliceText(text, slice));
+  if (digits === undefined) return null;
+  const whole = wholeFromBigint(digits.unscaled);
+  const rounded = rescale(whole, digits.scale, 0);
+  const isWhole = rescale(rounded, 0, digits.scale) === whole;
+  return isWhole && fitsInteger("bigint", rounded) ? rounded : null;
+}
+
+function readDouble(text: string, slice: JsonSlice): Value {
+  if (jsonKindAt(text, slice.start) !== "number") return null;
+  const value = Number(sliceText(text, slice));
+  return Number.isFinite(value) ? value + 0 : null;
+}
+
+function readBoolean(text: string, slice: JsonSlice): Value {
+  const kind = jsonKindAt(text, slice.start);
+  return kind === "boolean" ? text.startsWith("true", slice.start) : null;
+}
+
+function readArray(text: string, slice: JsonSlice): Value {
+  if (jsonKindAt(text, slice.start) !== "array") return null;
+  return jsonElements(text, slice).map((element) => sliceText(text, element));
+}
+
+function readLength(text: string, slice: JsonSlice): Value {
+  const kind = jsonKindAt(text, slice.start);
+  if (kind === "array") return jsonElements(text, slice).length;
+  return kind === "object" ? jsonMembers(text, slice).length : null;
+}
+
+/** Whether the path leads anywhere. */
+const CONTAINS: Overload = {
+  ...overload(["json"], BOOLEAN, () => null, { variadic: "any" }),
+  specialise: (types) => {
+    const [, second] = types;
+    if (types.length === 2 && second?.kind === "json") {
+      return {
+        result: BOOLEAN,
+        evaluate: ([outer = null, inner = null]) =>
+          jsonContainsAtTop(outer as string, jsonTree(inner as string)),
+      };
+    }
+    const areSteps = types.slice(1).every((type) => type.kind === "text" || fitsStep(type));
+    if (!areSteps || types.length < 2) return undefined;
+    return {
+      result: BOOLEAN,
+      evaluate: ([json = null, ...steps]) => follow(json as string, steps) !== undefined,
+    };
+  },
+};
+
+export const JSON_FUNCTIONS: readonly ScalarFunction[] = [
+  ...functionsNamed(["json_typeof", "jsonb_typeof"], overload(["json"], TEXT, typeOf)),
+  ...functionsNamed(
+    ["json_array_length", "jsonb_array_length"],
+    overload(["json"], INT, arrayLength),
+  ),
+  ...functionsNamed(["json_extract_path", "jsonb_extract_path"], EXTRACT_PATH),
+  ...functionsNamed(["json_extract_path_text", "jsonb_extract_path_text"], EXTRACT_PATH_TEXT),
+  ...functionsNamed(
+    ["jsonb_exists"],
+    overload([JSONB, TEXT], BOOLEAN, ([json = null, key = null]) =>
+      jsonHasKey(jsonTree(json as string), key as string),
+    ),
+  ),
+  ...functionsNamed(["json_get", "json_get_json"], getter(undefined, sliceText)),
+  ...functionsNamed(["json_get_str"], getter(TEXT, readString)),
+  ...functionsNamed(["json_get_int"], getter(BIGINT, readInteger)),
+  ...functionsNamed(["json_get_float"], getter(DOUBLE, readDouble)),
+  ...functionsNamed(["json_get_bool"], getter(BOOLEAN, readBoolean)),
+  ...functionsNamed(["json_get_array"], getter({ kind: "array", element: JSON_TEXT }, readArray)),
+  ...functionsNamed(
+    ["json_as_text"],
+    getter(TEXT, (text, slice) => jsonScalarText(text, slice) ?? null),
+  ),
+  ...functionsNamed(["json_contains"], CONTAINS),
+  ...functionsNamed(["json_length"], getter(BIGINT, readLength)),
+];

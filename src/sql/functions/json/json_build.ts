@@ -1,0 +1,57 @@
+/**
+ * SQL values as JSON text, and the spacing that PostgreSQL gives to documents it builds.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import {
+  canonicalJson,
+  type DataType,
+  isNumeric,
+  shortestFloat,
+  textFromValue,
+  type Value,
+} from "../../../types/mod.ts";
+
+/** The JSON text of a value; NULL is `null`. */
+export function jsonTextOf(type: DataType, value: Value): string {
+  if (value === null) return "null";
+  switch (type.kind) {
+    case "boolean":
+      return value === true ? "true" : "false";
+    case "json":
+    case "file":
+      return value as string;
+    case "array": {
+      const { element } = type;
+      return `[${(value as readonly Value[]).map((item) => jsonTextOf(element, item)).join(",")}]`;
+    }
+    case "embedding":
+      return `[${Array.from(value as Float32Array, shortestFloat).join(",")}]`;
+    case "timestamp":
+      return JSON.stringify(textFromValue(type, value).replace(" ", "T"));
+    case "datetime":
+      return JSON.stringify(`${textFromValue(type, value).replace(" ", "T")}:00`);
+    default:
+      return isNumeric(type)
+        ? textFromValue(type, value)
+        : JSON.stringify(textFromValue(type, value));
+  }
+}
+
+/** An object's key. @throws {DatabaseError} INVALID_VALUE if it is NULL or no scalar. */
+export function jsonKeyOf(type: DataType, value: Value): string {
+  if (value === null) {
+    throw new DatabaseError("INVALID_VALUE", "Cannot build a JSON object: a key must not be NULL");
+  }
+  if (type.kind === "array" || type.kind === "json" || type.kind === "embedding") {
+    throw new DatabaseError(
+      "INVALID_VALUE",
+      "Cannot build a JSON object: a key must be a scalar, not an array or JSON",
+    );
+  }
+  return JSON.stringify(textFromValue(type, value));
+}
+
+/** JSON keeps the text; JSONB makes it canonical. */
+export function finishedJson(text: string, binary: boolean): string {
+  return binary ? canonicalJson(text) : text;
+}

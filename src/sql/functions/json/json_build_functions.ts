@@ -1,0 +1,106 @@
+/**
+ * Functions that build JSON.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import { type DataType, JSON_TEXT, JSONB, TEXT, type Value } from "../../../types/mod.ts";
+import { firstType, functionsNamed, overload } from "../define.ts";
+import type { Overload, ScalarFunction } from "../function.ts";
+import { finishedJson, jsonKeyOf, jsonTextOf } from "./json_build.ts";
+
+const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
+
+type Build = (values: readonly Value[], types: readonly DataType[]) => string;
+
+/** The JSON and the JSONB function of one builder. */
+function both(
+  names: { json: readonly string[]; jsonb: readonly string[] },
+  make: (binary: boolean) => readonly Overload[],
+): ScalarFunction[] {
+  return [
+    ...functionsNamed(names.json, ...make(false)),
+    ...functionsNamed(names.jsonb, ...make(true)),
+  ];
+}
+
+function building(
+  parameters: Overload["parameters"],
+  build: Build,
+  options: { binary: boolean; isVariadic?: boolean; seesNull?: boolean },
+): Overload {
+  const { binary, isVariadic = false, seesNull = false } = options;
+  return overload(
+    parameters,
+    binary ? JSONB : JSON_TEXT,
+    (values, _, types) => finishedJson(build(values, types), binary),
+    isVariadic ? { variadic: "any", seesNull: true } : { seesNull },
+  );
+}
+
+function buildArray(values: readonly Value[], types: readonly DataType[]): string {
+  return `[${values.map((value, index) => jsonTextOf(types[index] ?? TEXT, value)).join(", ")}]`;
+}
+
+function buildObject(values: readonly Value[], types: readonly DataType[]): string {
+  if (values.length % 2 !== 0) {
+    throw new DatabaseError(
+      "INVALID_VALUE",
+      "Cannot build a JSON object: expected an even number of arguments, keys before values",
+    );
+  }
+  const members: string[] = [];
+  for (let at = 0; at < values.length; at += 2) {
+    const key = jsonKeyOf(types[at] ?? TEXT, values[at] ?? null);
+    members.push(`${key} : ${jsonTextOf(types[at + 1] ?? TEXT, values[at + 1] ?? null)}`);
+  }
+  return `{${members.join(", ")}}`;
+}
+
+function objectOfPairs(keys: readonly Value[], values: readonly Value[]): string {
+  const members = keys.map(
+    (key, index) => `${jsonKeyOf(TEXT, key)} : ${jsonTextOf(TEXT, values[index] ?? null)}`,
+  );
+  return `{${members.join(", ")}}`;
+}
+
+/** Keys and values in turn. */
+function objectOfArray([array = null]: readonly Value[]): string {
+  const items = array as readonly Value[];
+  if (items.length % 2 !== 0) {
+    throw new DatabaseError("INVALID_VALUE", "Cannot build a JSON object: a key has no value");
+  }
+  return objectOfPairs(
+    items.filter((_, index) => index % 2 === 0),
+    items.filter((_, index) => index % 2 === 1),
+  );
+}
+
+function objectOfArrays([keys = null, values = null]: readonly Value[]): string {
+  const names = keys as readonly Value[];
+  const held = values as readonly Value[];
+  if (names.length === held.length) return objectOfPairs(names, held);
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    `Cannot build a JSON object: there are ${names.length} keys and ${held.length} values`,
+  );
+}
+
+function toJson([value = null]: readonly Value[], types: readonly DataType[]): string {
+  return jsonTextOf(firstType(types), value);
+}
+
+export const JSON_BUILD_FUNCTIONS: readonly ScalarFunction[] = [
+  ...both({ json: ["to_json", "json_from_scalar"], jsonb: ["to_jsonb"] }, (binary) => [
+    building(["any"], toJson, { binary }),
+  ]),
+  ...functionsNamed(["array_to_json"], building(["array"], toJson, { binary: false })),
+  ...both({ json: ["json_build_array"], jsonb: ["jsonb_build_array"] }, (binary) => [
+    building([], buildArray, { binary, isVariadic: true }),
+  ]),
+  ...both({ json: ["json_build_object"], jsonb: ["jsonb_build_object"] }, (binary) => [
+    building([], buildObject, { binary, isVariadic: true }),
+  ]),
+  ...both({ json: ["json_object"], jsonb: ["jsonb_object"] }, (binary) => [
+    building([TEXT_ARRAY], objectOfArray, { binary }),
+    building([TEXT_ARRAY, TEXT_ARRAY], objectOfArrays, { binary }),
+  ]),
+];

@@ -1,0 +1,133 @@
+/**
+ * Functions that change JSONB documents.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import {
+  BOOLEAN,
+  type DataType,
+  isJsonArray,
+  isJsonObject,
+  JSONB,
+  type JsonNode,
+  jsonObject,
+  jsonTree,
+  TEXT,
+  textFromJson,
+  type Value,
+} from "../../../types/mod.ts";
+import { functionsNamed, overload } from "../define.ts";
+import type { ScalarFunction } from "../function.ts";
+import { textsOf } from "../operator/operator_json.ts";
+import { jsonEdit } from "./json_math.ts";
+
+const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
+
+function checkedDocument(json: Value): JsonNode {
+  const node = jsonTree(json as string);
+  if (isJsonArray(node) || isJsonObject(node)) return node;
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    "Cannot set a path in a scalar: expected an array or object",
+  );
+}
+
+function set([json = null, path = null, value = null, creates = true]: readonly Value[]): string {
+  const made = jsonTree(value as string);
+  return textFromJson(
+    jsonEdit(checkedDocument(json), {
+      path: textsOf(path),
+      creates: creates === true,
+      replace: () => made,
+    }),
+  );
+}
+
+/** As jsonb_set, but says what a NULL value does. */
+function setLax(values: readonly Value[]): Value {
+  const [json = null, path = null, value = null, creates = true, treatment = "use_json_null"] =
+    values;
+  if (json === null || path === null || creates === null) return null;
+  if (value !== null) return set([json, path, value, creates]);
+  switch (treatment) {
+    case "use_json_null":
+      return set([json, path, "null", creates]);
+    case "return_target":
+      return json;
+    case "delete_key":
+      return textFromJson(
+        jsonEdit(checkedDocument(json), {
+          path: textsOf(path),
+          creates: false,
+          replace: () => undefined,
+        }),
+      );
+    case "raise_exception":
+      throw new DatabaseError("INVALID_VALUE", "Cannot set the JSON path: the value is NULL");
+    default:
+      throw new DatabaseError(
+        "INVALID_VALUE",
+        "Cannot set the JSON path: expected raise_exception, use_json_null, delete_key or return_target",
+      );
+  }
+}
+
+function insert([json = null, path = null, value = null, after = false]: readonly Value[]): string {
+  const made = jsonTree(value as string);
+  return textFromJson(
+    jsonEdit(checkedDocument(json), {
+      path: textsOf(path),
+      creates: true,
+      replace: () => made,
+      insert: after === true ? "after" : "before",
+    }),
+  );
+}
+
+function stripNulls(node: JsonNode): JsonNode {
+  if (isJsonArray(node)) return node.map(stripNulls);
+  if (!isJsonObject(node)) return node;
+  const kept = [...node].filter(([, value]) => value !== null);
+  return jsonObject(kept.map(([key, value]) => [key, stripNulls(value)]));
+}
+
+const INDENT = "    ";
+
+function pretty(node: JsonNode, margin: string): string {
+  const inner = margin + INDENT;
+  if (isJsonArray(node)) {
+    if (node.length === 0) return `[\n${margin}]`;
+    return `[\n${node.map((item) => inner + pretty(item, inner)).join(",\n")}\n${margin}]`;
+  }
+  if (!isJsonObject(node)) return textFromJson(node);
+  if (node.size === 0) return `{\n${margin}}`;
+  const members = [...node].map(
+    ([key, value]) => `${inner}${JSON.stringify(key)}: ${pretty(value, inner)}`,
+  );
+  return `{\n${members.join(",\n")}\n${margin}}`;
+}
+
+export const JSON_EDIT_FUNCTIONS: readonly ScalarFunction[] = [
+  ...functionsNamed(
+    ["jsonb_set"],
+    overload([JSONB, TEXT_ARRAY, JSONB, BOOLEAN], JSONB, set, { optionalCount: 1 }),
+  ),
+  ...functionsNamed(
+    ["jsonb_set_lax"],
+    overload([JSONB, TEXT_ARRAY, JSONB, BOOLEAN, TEXT], JSONB, setLax, {
+      optionalCount: 2,
+      seesNull: true,
+    }),
+  ),
+  ...functionsNamed(
+    ["jsonb_insert"],
+    overload([JSONB, TEXT_ARRAY, JSONB, BOOLEAN], JSONB, insert, { optionalCount: 1 }),
+  ),
+  ...functionsNamed(
+    ["jsonb_strip_nulls"],
+    overload([JSONB], JSONB, ([json = null]) => textFromJson(stripNulls(jsonTree(json as string)))),
+  ),
+  ...functionsNamed(
+    ["jsonb_pretty"],
+    overload([JSONB], TEXT, ([json = null]) => pretty(jsonTree(json as string), "")),
+  ),
+];

@@ -1,0 +1,202 @@
+/**
+ * What JSON operators and functions do with documents as trees.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import {
+  compareJson,
+  isJsonArray,
+  isJsonObject,
+  isJsonString,
+  type JsonNode,
+  type JsonSlice,
+  jsonElements,
+  jsonKindAt,
+  jsonMember,
+  jsonObject,
+  jsonRoot,
+  jsonTree,
+} from "../../../types/mod.ts";
+
+/** Whether `outer` holds all of `inner`, as `@>` means it. */
+function jsonContains(outer: JsonNode, inner: JsonNode): boolean {
+  if (isJsonObject(inner)) {
+    if (!isJsonObject(outer)) return false;
+    for (const [key, value] of inner) {
+      const held = outer.get(key);
+      if (held === undefined || !jsonContains(held, value)) return false;
+    }
+    return true;
+  }
+  if (isJsonArray(inner)) {
+    if (!isJsonArray(outer)) return false;
+    return inner.every((item) => outer.some((held) => jsonContains(held, item)));
+  }
+  return !isJsonArray(outer) && !isJsonObject(outer) && compareJson(outer, inner) === 0;
+}
+
+/** Parts of a document that are worth a search in the text of the other one, each by itself. */
+const SOUGHT_PARTS_MAX = 16;
+
+/**
+ * `outer @> inner`: also lets an array contain a scalar, at the top only. Of `outer` no tree is made
+ * where little is asked for.
+ */
+export function jsonContainsAtTop(outer: string, inner: JsonNode): boolean {
+  if (partsOf(inner, SOUGHT_PARTS_MAX) < 0) return jsonContains(jsonTree(outer), inner);
+  const isScalar = !isJsonArray(inner) && !isJsonObject(inner);
+  const root = jsonRoot(outer);
+  if (isScalar && jsonKindAt(outer, root.start) === "array") {
+    return jsonElements(outer, root).some((item) => textContains(outer, item, inner));
+  }
+  return textContains(outer, root, inner);
+}
+
+/** How many parts are left of so many; negative if a document has more. */
+function partsOf(node: JsonNode, most: number): number {
+  let left = most - 1;
+  if (!isJsonArray(node) && !isJsonObject(node)) return left;
+  for (const part of node.values()) {
+    left = partsOf(part, left);
+    if (left < 0) break;
+  }
+  return left;
+}
+
+function textContains(text: string, slice: JsonSlice, inner: JsonNode): boolean {
+  const kind = jsonKindAt(text, slice.start);
+  if (isJsonObject(inner)) {
+    for (const [key, value] of inner) {
+      const held = jsonMember(text, slice, key);
+      if (held === undefined || !textContains(text, held, value)) return false;
+    }
+    return kind === "object";
+  }
+  if (isJsonArray(inner)) {
+    if (kind !== "array") return false;
+    const held = jsonElements(text, slice);
+    return inner.every((item) => held.some((each) => textContains(text, each, item)));
+  }
+  if (typeof inner === "string") return kind === "string" && isJsonString(text, slice, inner);
+  if (kind === "array" || kind === "object") return false;
+  return compareJson(jsonTree(text.slice(slice.start, slice.end)), inner) === 0;
+}
+
+/** Makes the tree of a text; of the same text again, as a constant is for each row, the same one. */
+export function rememberedTree(): (text: string) => JsonNode {
+  let last: { readonly text: string; readonly tree: JsonNode } | undefined;
+  return (text) => {
+    if (last?.text !== text) last = { text, tree: jsonTree(text) };
+    return last.tree;
+  };
+}
+
+/** Whether a text is a key, an element that is this string, or the string itself. */
+export function jsonHasKey(node: JsonNode, key: string): boolean {
+  if (isJsonObject(node)) return node.has(key);
+  if (isJsonArray(node)) return node.includes(key);
+  return node === key;
+}
+
+/** `||`: objects merge, anything else is joined as arrays. */
+export function jsonConcat(left: JsonNode, right: JsonNode): JsonNode {
+  if (isJsonObject(left) && isJsonObject(right)) return jsonObject([...left, ...right]);
+  const a = isJsonArray(left) ? left : [left];
+  const b = isJsonArray(right) ? right : [right];
+  return [...a, ...b];
+}
+
+/** `- text`: without a key, or without the elements that are this string. */
+export function jsonWithoutKeys(node: JsonNode, keys: readonly string[]): JsonNode {
+  if (isJsonObject(node)) {
+    return jsonObject([...node].filter(([key]) => !keys.includes(key)));
+  }
+  if (isJsonArray(node)) {
+    return node.filter((item) => typeof item !== "string" || !keys.includes(item));
+  }
+  throw cannotDelete("a scalar");
+}
+
+/** `- integer`: without the element at an index, from the end if negative. */
+export function jsonWithoutIndex(node: JsonNode, index: number): JsonNode {
+  if (!isJsonArray(node))
+    throw cannotDelete(isJsonObject(node) ? "an object by index" : "a scalar");
+  const at = index < 0 ? node.length + index : index;
+  return node.filter((_, position) => position !== at);
+}
+
+/** `#- path`: without what a path leads to. */
+export function jsonWithoutPath(node: JsonNode, path: readonly string[]): JsonNode {
+  if (!isJsonArray(node) && !isJsonObject(node)) throw cannotDelete("a scalar");
+  return jsonEdit(node, { path, creates: false, replace: () => undefined });
+}
+
+function cannotDelete(what: string): DatabaseError {
+  return new DatabaseError(
+    "INVALID_VALUE",
+    `Cannot delete from ${what}: expected an array or object`,
+  );
+}
+
+export interface PathEdit {
+  readonly path: readonly string[];
+  /** Whether a last step that leads nowhere makes a new member or element. */
+  readonly creates: boolean;
+  /** The new node for the one that is there, undefined where there is none; undefined removes it. */
+  readonly replace: (node: JsonNode | undefined) => JsonNode | undefined;
+  /** In an array: put the new node before or after the one that is there. */
+  readonly insert?: "before" | "after";
+}
+
+/** Changes what a path leads to; a path that leads nowhere changes nothing. */
+export function jsonEdit(node: JsonNode, edit: PathEdit, depth = 0): JsonNode {
+  const step = edit.path[depth];
+  if (step === undefined) return node;
+  if (isJsonObject(node)) return editMember(node, edit, depth);
+  return isJsonArray(node) ? editElement(node, edit, depth) : node;
+}
+
+function editMember(node: ReadonlyMap<string, JsonNode>, edit: PathEdit, depth: number): JsonNode {
+  const key = edit.path[depth] ?? "";
+  const held = node.get(key);
+  const isLast = depth === edit.path.length - 1;
+  if (!isLast) {
+    if (held === undefined) return node;
+    return jsonObject([...node, [key, jsonEdit(held, edit, depth + 1)]]);
+  }
+  if (held === undefined && !edit.creates) return node;
+  if (held !== undefined && edit.insert !== undefined) {
+    throw new DatabaseError(
+      "INVALID_VALUE",
+      `Cannot insert the key "${key}": it is there already, use jsonb_set to replace it`,
+    );
+  }
+  const made = edit.replace(held);
+  if (made !== undefined) return jsonObject([...node, [key, made]]);
+  return jsonObject([...node].filter(([other]) => other !== key));
+}
+
+function editElement(node: readonly JsonNode[], edit: PathEdit, depth: number): JsonNode {
+  const step = edit.path[depth] ?? "";
+  const index = Number(step);
+  if (!/^[+-]?\d+$/.test(step) || !Number.isSafeInteger(index)) {
+    throw new DatabaseError(
+      "INVALID_VALUE",
+      `Cannot follow the JSON path: "${step}" at position ${depth + 1} must be an integer`,
+    );
+  }
+  const at = index < 0 ? node.length + index : index;
+  const held = node[at];
+  if (depth < edit.path.length - 1) {
+    return held === undefined ? node : node.with(at, jsonEdit(held, edit, depth + 1));
+  }
+  if (held === undefined) {
+    const made = edit.creates ? edit.replace(undefined) : undefined;
+    if (made === undefined) return node;
+    return at < 0 ? [made, ...node] : [...node, made];
+  }
+  const made = edit.replace(held);
+  if (edit.insert !== undefined && made !== undefined) {
+    return node.toSpliced(edit.insert === "before" ? at : at + 1, 0, made);
+  }
+  return made === undefined ? node.toSpliced(at, 1) : node.with(at, made);
+}

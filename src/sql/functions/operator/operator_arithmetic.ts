@@ -1,0 +1,302 @@
+/**
+ * Arithmetic on numbers: exact on integers and decimals, checked for range; DECIMAL with FLOAT or
+ * DOUBLE computes in DOUBLE.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import {
+  addWhole,
+  type DataType,
+  DECIMAL_PRECISION_MAX,
+  DOUBLE,
+  decimalOf,
+  decimalType,
+  divideDecimal,
+  divideWhole,
+  FLOAT,
+  finiteDouble,
+  finiteFloat,
+  fitDecimal,
+  fitInteger,
+  INT,
+  type IntegerKind,
+  isInteger,
+  isNumeric,
+  multiplyWhole,
+  negateWhole,
+  remainderWhole,
+  rescale,
+  subtractWhole,
+  type Value,
+  type Whole,
+  wholeFromBigint,
+} from "../../../types/mod.ts";
+import type { OperatorForm } from "../function.ts";
+import { binaryForm, divisionByZero, knownType, prefixForm } from "./operator_form.ts";
+
+/** Smallest scale of a quotient. */
+const QUOTIENT_SCALE_MIN = 16;
+
+type WholeOperation = (left: Whole, right: Whole) => Whole;
+
+const WHOLE_OPERATIONS: ReadonlyMap<string, WholeOperation> = new Map([
+  ["+", addWhole],
+  ["-", subtractWhole],
+  ["*", multiplyWhole],
+  [
+    "/",
+    (left: Whole, right: Whole) => {
+      if (right === 0) throw divisionByZero();
+      return divideWhole(left, right);
+    },
+  ],
+  [
+    "%",
+    (left: Whole, right: Whole) => {
+      if (right === 0) throw divisionByZero();
+      return remainderWhole(left, right);
+    },
+  ],
+]);
+
+export function resolveArithmetic(
+  op: string,
+  leftType: DataType,
+  rightType: DataType,
+): OperatorForm | undefined {
+  const left = knownType(leftType, rightType);
+  const right = knownType(rightType, leftType);
+  if (!isNumeric(left) || !isNumeric(right)) return undefined;
+  if (op === "^") return binaryForm([DOUBLE, DOUBLE], DOUBLE, power);
+  if (isInteger(left) && isInteger(right)) {
+    return integerArithmetic(op, left, right) ?? bitwise(op, left, right);
+  }
+  if (isBinaryNumber(left) || isBinaryNumber(right)) {
+    const isFloat = left.kind === "float" && right.kind === "float";
+    return floatArithmetic(op, isFloat ? FLOAT : DOUBLE);
+  }
+  return decimalArithmetic(op, left, right);
+}
+
+function isBinaryNumber(type: DataType): boolean {
+  return type.kind === "float" || type.kind === "double";
+}
+
+function widerInteger(left: DataType, right: DataType): DataType & { kind: IntegerKind } {
+  if (left.kind === "bigint" || right.kind === "bigint") return { kind: "bigint" };
+  return left.kind === "int" || right.kind === "int" ? { kind: "int" } : { kind: "smallint" };
+}
+
+function integerArithmetic(op: string, left: DataType, right: DataType): OperatorForm | undefined {
+  const compute = WHOLE_OPERATIONS.get(op);
+  if (compute === undefined) return undefined;
+  const type = widerInteger(left, right);
+  const { kind } = type;
+  return binaryForm([type, type], type, (l, r) =>
+    fitInteger(kind, compute(l as Whole, r as Whole)),
+  );
+}
+
+function bitwise(op: string, left: DataType, right: DataType): OperatorForm | undefined {
+  const isShift = op === "<<" || op === ">>";
+  const type = isShift ? widerInteger(left, left) : widerInteger(left, right);
+  const compute = BIT_OPERATIONS.get(op);
+  if (compute === undefined) return undefined;
+  const bits = type.kind === "bigint" ? 64 : type.kind === "int" ? 32 : 16;
+  return binaryForm([type, isShift ? INT : type], type, (l, r) =>
+    wholeFromBigint(BigInt.asIntN(bits, compute(BigInt(l as Whole), BigInt(r as Whole), bits))),
+  );
+}
+
+type BitOperation = (left: bigint, right: bigint, bits: number) => bigint;
+
+const BIT_OPERATIONS: ReadonlyMap<string, BitOperation> = new Map<string, BitOperation>([
+  ["&", (left, right) => left & right],
+  ["|", (left, right) => left | right],
+  ["#", (left, right) => left ^ right],
+  ["<<", (left, right, bits) => left << shiftCount(right, bits)],
+  [">>", (left, right, bits) => left >> shiftCount(right, bits)],
+]);
+
+/** Counts wrap at the width, 32 at least, as the processor's shifts do. */
+function shiftCount(count: bigint, bits: number): bigint {
+  return BigInt.asUintN(bits === 64 ? 6 : 5, count);
+}
+
+function floatArithmetic(op: string, type: DataType): OperatorForm | undefined {
+  const compute = FLOAT_OPERATIONS.get(op);
+  if (compute === undefined) return undefined;
+  const fit = type.kind === "float" ? finiteFloat : finiteDouble;
+  return binaryForm([type, type], type, (l, r) => fit(compute(l as number, r as number)));
+}
+
+const FLOAT_OPERATIONS: ReadonlyMap<string, (left: number, right: number) => number> = new Map([
+  ["+", (left: number, right: number) => left + right],
+  ["-", (left: number, right: number) => left - right],
+  [
+    "*",
+    (left: number, right: number) => {
+      const product = left * right;
+      if (product === 0 && left !== 0 && right !== 0) throw underflow();
+      return product;
+    },
+  ],
+  [
+    "/",
+    (left: number, right: number) => {
+      if (right === 0) throw divisionByZero();
+      const quotient = left / right;
+      if (quotient === 0 && left !== 0) throw underflow();
+      return quotient;
+    },
+  ],
+]);
+
+function underflow(): DatabaseError {
+  return new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    "Cannot hold the result as double precision: it is not 0 but too small",
+  );
+}
+
+function decimalArithmetic(
+  op: string,
+  leftType: DataType,
+  rightType: DataType,
+): OperatorForm | undefined {
+  const left = decimalOf(leftType);
+  const right = decimalOf(rightType);
+  const wholeDigits = Math.max(left.precision - left.scale, right.precision - right.scale);
+  const scale = Math.max(left.scale, right.scale);
+  const operands: [DataType, DataType] = [left, right];
+  switch (op) {
+    case "+":
+    case "-": {
+      const precision = Math.min(DECIMAL_PRECISION_MAX, wholeDigits + scale + 1);
+      const compute = op === "+" ? addWhole : subtractWhole;
+      return binaryForm(operands, decimalType(precision, scale), (l, r) => {
+        const a = rescale(l as Whole, left.scale, scale);
+        const b = rescale(r as Whole, right.scale, scale);
+        return fitDecimal(compute(a, b), precision, scale);
+      });
+    }
+    case "*": {
+      const exact = left.scale + right.scale;
+      const held = Math.min(DECIMAL_PRECISION_MAX, exact);
+      const precision = Math.min(DECIMAL_PRECISION_MAX, left.precision + right.precision);
+      return binaryForm(operands, decimalType(precision, held), (l, r) => {
+        const product = multiplyWhole(l as Whole, r as Whole);
+        return fitDecimal(rescale(product, exact, held), precision, held);
+      });
+    }
+    case "/":
+      return decimalDivision(left, right);
+    case "%": {
+      const precision = Math.min(DECIMAL_PRECISION_MAX, Math.max(wholeDigits + scale, 1));
+      return binaryForm(operands, decimalType(precision, scale), (l, r) => {
+        if (r === 0) throw divisionByZero();
+        const a = rescale(l as Whole, left.scale, scale);
+        const b = rescale(r as Whole, right.scale, scale);
+        return fitDecimal(remainderWhole(a, b), precision, scale);
+      });
+    }
+    default:
+      return undefined;
+  }
+}
+
+function decimalDivision(
+  left: { kind: "decimal"; precision: number; scale: number },
+  right: { kind: "decimal"; precision: number; scale: number },
+): OperatorForm {
+  const scale = Math.max(left.scale, right.scale, QUOTIENT_SCALE_MIN);
+  const wholeDigits = left.precision - left.scale + right.scale;
+  const precision = Math.min(DECIMAL_PRECISION_MAX, Math.max(wholeDigits + scale, 1));
+  return binaryForm([left, right], decimalType(precision, scale), (l, r) => {
+    if (r === 0) throw divisionByZero();
+    const quotient = divideDecimal(
+      { value: l as Whole, scale: left.scale },
+      { value: r as Whole, scale: right.scale },
+      scale,
+    );
+    return fitDecimal(quotient, precision, scale);
+  });
+}
+
+/** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+export function power(base: Value, exponent: Value): number {
+  const x = base as number;
+  const y = exponent as number;
+  if (x === 0 && y < 0) {
+    throw new DatabaseError("VALUE_OUT_OF_RANGE", "Cannot raise 0 to a negative power");
+  }
+  if (x < 0 && !Number.isInteger(y)) {
+    throw new DatabaseError(
+      "VALUE_OUT_OF_RANGE",
+      "Cannot raise a negative number to a fraction: the result would be complex",
+    );
+  }
+  const result = x ** y;
+  if (result === 0 && x !== 0) throw underflow();
+  return finiteDouble(result);
+}
+
+/** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+export function squareRoot(value: number): number {
+  if (value < 0) {
+    throw new DatabaseError(
+      "VALUE_OUT_OF_RANGE",
+      "Cannot take the square root of a negative number",
+    );
+  }
+  return Math.sqrt(value);
+}
+
+export function resolveNumericPrefix(op: string, type: DataType): OperatorForm | undefined {
+  const operand = type.kind === "unknown" ? DOUBLE : type;
+  if (!isNumeric(operand)) return undefined;
+  switch (op) {
+    case "+":
+      return prefixForm(operand, operand, (value) => value);
+    case "-":
+      return prefixForm(operand, operand, numericFunction(operand, negateWhole, negateDouble));
+    case "@":
+      return prefixForm(operand, operand, absolute(operand));
+    case "|/":
+      return prefixForm(DOUBLE, DOUBLE, (value) => squareRoot(value as number));
+    case "||/":
+      return prefixForm(DOUBLE, DOUBLE, (value) => Math.cbrt(value as number));
+    case "~":
+      if (!isInteger(operand)) return undefined;
+      return prefixForm(operand, operand, (value) => wholeFromBigint(~BigInt(value as Whole)));
+    default:
+      return undefined;
+  }
+}
+
+function negateDouble(value: number): number {
+  return 0 - value;
+}
+
+/** The absolute value of any numeric type, checked for range: -32768 has none in SMALLINT. */
+export function absolute(type: DataType): (value: Value) => Value {
+  return numericFunction(type, (value) => (value < 0 ? negateWhole(value) : value), Math.abs);
+}
+
+function numericFunction(
+  type: DataType,
+  onWhole: (value: Whole) => Whole,
+  onDouble: (value: number) => number,
+): (value: Value) => Value {
+  switch (type.kind) {
+    case "smallint":
+    case "int":
+    case "bigint": {
+      const { kind } = type;
+      return (value) => fitInteger(kind, onWhole(value as Whole));
+    }
+    case "decimal":
+      return (value) => onWhole(value as Whole);
+    default:
+      return (value) => onDouble(value as number);
+  }
+}

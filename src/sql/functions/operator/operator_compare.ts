@@ -1,0 +1,127 @@
+/**
+ * Comparison: both operands are cast to their common type, then ordered by it.
+ */
+import {
+  BOOLEAN,
+  type Comparator,
+  commonType,
+  comparatorFor,
+  compareWhole,
+  type DataType,
+  DOUBLE,
+  decimalOf,
+  INTERVAL,
+  isNumeric,
+  JSONB,
+  rescale,
+  TEXT,
+  type Value,
+  type Whole,
+} from "../../../types/mod.ts";
+import type { OperatorForm } from "../function.ts";
+import { isSpan } from "./operator_form.ts";
+
+const TESTS: ReadonlyMap<string, (order: number) => boolean> = new Map([
+  ["=", (order: number) => order === 0],
+  ["<>", (order: number) => order !== 0],
+  ["!=", (order: number) => order !== 0],
+  ["<", (order: number) => order < 0],
+  ["<=", (order: number) => order <= 0],
+  [">", (order: number) => order > 0],
+  [">=", (order: number) => order >= 0],
+]);
+
+export function resolveComparison(
+  op: string,
+  left: DataType,
+  right: DataType,
+): OperatorForm | undefined {
+  const test = TESTS.get(op);
+  if (test !== undefined) {
+    const comparison = comparisonOf(left, right);
+    if (comparison === undefined) return undefined;
+    const { operands, compare } = comparison;
+    return {
+      operands,
+      result: BOOLEAN,
+      evaluate: (values) => test(compare(values[0] ?? null, values[1] ?? null)),
+    };
+  }
+  if (op === "IS DISTINCT FROM" || op === "IS NOT DISTINCT FROM") {
+    return distinctForm(left, right, op === "IS DISTINCT FROM");
+  }
+  return undefined;
+}
+
+function distinctForm(
+  left: DataType,
+  right: DataType,
+  whenDistinct: boolean,
+): OperatorForm | undefined {
+  const comparison = comparisonOf(left, right);
+  if (comparison === undefined) return undefined;
+  const { operands, compare } = comparison;
+  return {
+    operands,
+    result: BOOLEAN,
+    seesNull: true,
+    evaluate: ([l = null, r = null]) => {
+      const isSame = l === null || r === null ? l === r : compare(l, r) === 0;
+      return isSame !== whenDistinct;
+    },
+  };
+}
+
+interface Comparison {
+  readonly operands: readonly [DataType, DataType];
+  readonly compare: Comparator;
+}
+
+/** The types to compare in, or undefined if values of these types cannot be compared. */
+function comparisonOf(left: DataType, right: DataType): Comparison | undefined {
+  const type = comparedType(left, right);
+  if (type === undefined) return undefined;
+  if (type.kind === "decimal" && type.precision - type.scale < wholeDigits(left, right)) {
+    return mixedScales(left, right);
+  }
+  return { operands: [type, type], compare: comparatorFor(type) };
+}
+
+function comparedType(left: DataType, right: DataType): DataType | undefined {
+  const type = commonType([left, right]);
+  if (type === undefined && isSpan(left) && isSpan(right)) return INTERVAL;
+  // JSON text is compared by what it means; so is a file reference.
+  if (type?.kind === "json" || type?.kind === "file") return JSONB;
+  if (type?.kind === "text") return TEXT;
+  // A 32-bit number beside another type is compared in 64 bits, which hold both.
+  if (type?.kind === "float" && left.kind !== right.kind && isBothNumeric(left, right)) {
+    return DOUBLE;
+  }
+  return type;
+}
+
+function isBothNumeric(left: DataType, right: DataType): boolean {
+  return isNumeric(left) && isNumeric(right);
+}
+
+function wholeDigits(left: DataType, right: DataType): number {
+  return Math.max(wholeDigitsOf(left), wholeDigitsOf(right));
+}
+
+function wholeDigitsOf(type: DataType): number {
+  if (type.kind === "unknown") return 0;
+  const { precision, scale } = decimalOf(type);
+  return precision - scale;
+}
+
+/** No decimal type holds both: each keeps its own, and they are compared exactly. */
+function mixedScales(leftType: DataType, rightType: DataType): Comparison {
+  const left = decimalOf(leftType);
+  const right = decimalOf(rightType);
+  const scale = Math.max(left.scale, right.scale);
+  return {
+    operands: [left, right],
+    compare: (l: Value, r: Value) =>
+      compareWhole(rescale(l as Whole, left.scale, scale), rescale(r as Whole, right.scale, scale)),
+  };
+}

@@ -1,0 +1,176 @@
+/**
+ * Operators on JSON and JSONB. A file reference reads as JSON.
+ */
+import { assert } from "../../../base/assert.ts";
+import {
+  BOOLEAN,
+  type DataType,
+  isInteger,
+  JSON_TEXT,
+  JSONB,
+  type JsonSlice,
+  jsonElement,
+  jsonMember,
+  jsonPath,
+  jsonRoot,
+  jsonScalarText,
+  jsonTree,
+  TEXT,
+  textFromJson,
+  type Value,
+} from "../../../types/mod.ts";
+import type { OperatorForm } from "../function.ts";
+import {
+  jsonConcat,
+  jsonContainsAtTop,
+  jsonHasKey,
+  jsonWithoutIndex,
+  jsonWithoutKeys,
+  jsonWithoutPath,
+  rememberedTree,
+} from "../json/json_math.ts";
+import { binaryForm } from "./operator_form.ts";
+
+const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
+
+function isJson(type: DataType): boolean {
+  return type.kind === "json" || type.kind === "file";
+}
+
+function isText(type: DataType): boolean {
+  return type.kind === "text" || type.kind === "unknown";
+}
+
+function isTextArray(type: DataType): boolean {
+  return type.kind === "array" && isText(type.element);
+}
+
+export function resolveJson(op: string, left: DataType, right: DataType): OperatorForm | undefined {
+  switch (op) {
+    case "->":
+    case "->>":
+      return isJson(left) ? resolveMember(left, right, op === "->>") : undefined;
+    case "#>":
+    case "#>>":
+      return isJson(left) ? resolvePath(left, right, op === "#>>") : undefined;
+    case "@>":
+    case "<@":
+    case "||":
+      return resolveTwoDocuments(op, left, right);
+    case "?":
+    case "?|":
+    case "?&":
+      return isJson(left) ? resolveKeys(op, right) : undefined;
+    case "-":
+      return isJson(left) ? resolveRemoval(right) : undefined;
+    case "#-":
+      if (!isJson(left) || !(isTextArray(right) || right.kind === "unknown")) return undefined;
+      return binaryForm([JSONB, TEXT_ARRAY], JSONB, (json, path) =>
+        onTree(json, (node) => jsonWithoutPath(node, textsOf(path))),
+      );
+    default:
+      return undefined;
+  }
+}
+
+type JsonTree = ReturnType<typeof jsonTree>;
+
+function onTree(json: Value, change: (node: JsonTree) => JsonTree): string {
+  return textFromJson(change(jsonTree(json as string)));
+}
+
+/** The texts of an array, without its NULLs. */
+export function textsOf(value: Value): string[] {
+  assert(Array.isArray(value), "a text array is an array");
+  return (value as readonly Value[]).filter((item) => typeof item === "string");
+}
+
+function partType(json: DataType): DataType {
+  return json.kind === "json" ? json : JSON_TEXT;
+}
+
+function part(text: string, slice: JsonSlice | undefined, asText: boolean): Value {
+  if (slice === undefined) return null;
+  return asText ? (jsonScalarText(text, slice) ?? null) : text.slice(slice.start, slice.end);
+}
+
+function resolveMember(json: DataType, key: DataType, asText: boolean): OperatorForm | undefined {
+  const type = partType(json);
+  const result = asText ? TEXT : type;
+  if (isInteger(key)) {
+    return binaryForm([type, key], result, (value, index) => {
+      const text = value as string;
+      return part(text, jsonElement(text, jsonRoot(text), Number(index)), asText);
+    });
+  }
+  if (!isText(key)) return undefined;
+  return binaryForm([type, TEXT], result, (value, member) => {
+    const text = value as string;
+    return part(text, jsonMember(text, jsonRoot(text), member as string), asText);
+  });
+}
+
+function resolvePath(json: DataType, path: DataType, asText: boolean): OperatorForm | undefined {
+  if (!isTextArray(path) && path.kind !== "unknown") return undefined;
+  const type = partType(json);
+  return binaryForm([type, TEXT_ARRAY], asText ? TEXT : type, (value, steps) => {
+    const text = value as string;
+    if ((steps as readonly Value[]).includes(null)) return null;
+    return part(text, jsonPath(text, textsOf(steps)), asText);
+  });
+}
+
+function resolveTwoDocuments(
+  op: string,
+  left: DataType,
+  right: DataType,
+): OperatorForm | undefined {
+  const areDocuments =
+    (isJson(left) && (isJson(right) || right.kind === "unknown")) ||
+    (left.kind === "unknown" && isJson(right));
+  if (!areDocuments) return undefined;
+  if (op === "||") {
+    return binaryForm([JSONB, JSONB], JSONB, (l, r) =>
+      textFromJson(jsonConcat(jsonTree(l as string), jsonTree(r as string))),
+    );
+  }
+  const treeOf = rememberedTree();
+  return binaryForm([JSONB, JSONB], BOOLEAN, (l, r) => {
+    const [outer, inner] = op === "@>" ? [l, r] : [r, l];
+    return jsonContainsAtTop(outer as string, treeOf(inner as string));
+  });
+}
+
+function resolveKeys(op: string, right: DataType): OperatorForm | undefined {
+  if (op === "?") {
+    if (!isText(right)) return undefined;
+    return binaryForm([JSONB, TEXT], BOOLEAN, (json, key) =>
+      jsonHasKey(jsonTree(json as string), key as string),
+    );
+  }
+  if (!isTextArray(right) && right.kind !== "unknown") return undefined;
+  return binaryForm([JSONB, TEXT_ARRAY], BOOLEAN, (json, keys) => {
+    const node = jsonTree(json as string);
+    const texts = textsOf(keys);
+    return op === "?|"
+      ? texts.some((key) => jsonHasKey(node, key))
+      : texts.every((key) => jsonHasKey(node, key));
+  });
+}
+
+function resolveRemoval(right: DataType): OperatorForm | undefined {
+  if (isInteger(right)) {
+    return binaryForm([JSONB, right], JSONB, (json, index) =>
+      onTree(json, (node) => jsonWithoutIndex(node, Number(index))),
+    );
+  }
+  if (isTextArray(right)) {
+    return binaryForm([JSONB, TEXT_ARRAY], JSONB, (json, keys) =>
+      onTree(json, (node) => jsonWithoutKeys(node, textsOf(keys))),
+    );
+  }
+  if (!isText(right)) return undefined;
+  return binaryForm([JSONB, TEXT], JSONB, (json, key) =>
+    onTree(json, (node) => jsonWithoutKeys(node, [key as string])),
+  );
+}

@@ -1,0 +1,145 @@
+/**
+ * Operators on text: concatenation, LIKE and its kin, regular expressions, starts-with.
+ *
+ * Patterns are compiled once and kept while they repeat, because a statement mostly has one.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import { BOOLEAN, BYTES, type DataType, TEXT, textFromValue } from "../../../types/mod.ts";
+import type { OperatorForm } from "../function.ts";
+import { checkMadeLength } from "../made_length.ts";
+import { compileLike } from "../regex/like.ts";
+import { compileRegex } from "../regex/regex.ts";
+import { regexFromSimilar } from "../regex/similar.ts";
+import { binaryForm } from "./operator_form.ts";
+
+/** Compiled patterns kept at a time; a column of patterns falls back to compiling each. */
+const PATTERNS_KEPT = 64;
+
+/** Remembers what `compile` made of the latest texts. */
+export function remembering<T>(compile: (text: string) => T): (text: string) => T {
+  const known = new Map<string, T>();
+  let lastText: string | undefined;
+  let lastMade: T | undefined;
+  return (text) => {
+    if (text === lastText && lastMade !== undefined) return lastMade;
+    let made = known.get(text);
+    if (made === undefined) {
+      made = compile(text);
+      if (known.size >= PATTERNS_KEPT) known.clear();
+      known.set(text, made);
+    }
+    lastText = text;
+    lastMade = made;
+    return made;
+  };
+}
+
+function isTextual(type: DataType): boolean {
+  return type.kind === "text" || type.kind === "unknown";
+}
+
+/** `||` where neither side is an array or JSON: one side is text, or both are bytes. */
+export function resolveConcatenation(left: DataType, right: DataType): OperatorForm | undefined {
+  const kinds = [left.kind, right.kind];
+  if (kinds.includes("bytes") && kinds.every((kind) => kind === "bytes" || kind === "unknown")) {
+    return binaryForm([BYTES, BYTES], BYTES, (l, r) => {
+      return new Uint8Array(Buffer.concat([l as Uint8Array, r as Uint8Array]));
+    });
+  }
+  const isJoinable = kinds.includes("text") || kinds.every((kind) => kind === "unknown");
+  const hasText = isTextual(left) || isTextual(right);
+  // An array beside a text is neither an element nor a character string.
+  if (!hasText || (kinds.includes("array") && isJoinable)) return undefined;
+  const leftType = isTextual(left) ? TEXT : left;
+  const rightType = isTextual(right) ? TEXT : right;
+  if (leftType === TEXT && rightType === TEXT) {
+    return binaryForm([TEXT, TEXT], TEXT, (l, r) => joined(l as string, r as string));
+  }
+  return binaryForm([leftType, rightType], TEXT, (l, r) =>
+    joined(textFromValue(leftType, l), textFromValue(rightType, r)),
+  );
+}
+
+function joined(left: string, right: string): string {
+  checkMadeLength(left.length + right.length);
+  return left + right;
+}
+
+const LIKE_FAMILY: ReadonlySet<string> = new Set(["LIKE", "ILIKE", "SIMILAR TO"]);
+
+/**
+ * `LIKE`, `ILIKE`, `SIMILAR TO` and their negations.
+ *
+ * @param operands Text and pattern, and the escape where the statement has one.
+ */
+export function resolveLike(op: string, operands: readonly DataType[]): OperatorForm | undefined {
+  const isNegated = op.startsWith("NOT ");
+  const family = isNegated ? op.slice("NOT ".length) : op;
+  if (!LIKE_FAMILY.has(family) || !operands.every(isTextual)) return undefined;
+  const matcherFor = likeMatchers(family);
+  return {
+    operands: operands.map(() => TEXT),
+    result: BOOLEAN,
+    evaluate: ([text, pattern, escape = "\\"]) => {
+      const matches = matcherFor(pattern as string, escape as string);
+      return matches(text as string) !== isNegated;
+    },
+  };
+}
+
+type TextTest = (text: string) => boolean;
+
+function likeMatchers(family: string): (pattern: string, escape: string) => TextTest {
+  let lastEscape = "\\";
+  let matcherFor = remembering((pattern) => compilePattern(family, pattern, lastEscape));
+  return (pattern, escape) => {
+    if (escape !== lastEscape) {
+      lastEscape = checkedEscape(escape);
+      matcherFor = remembering((text) => compilePattern(family, text, lastEscape));
+    }
+    return matcherFor(pattern);
+  };
+}
+
+function checkedEscape(escape: string): string {
+  if (Array.from(escape).length <= 1) return escape;
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    "Cannot use the text as ESCAPE: it must be empty or one character",
+  );
+}
+
+function compilePattern(family: string, pattern: string, escape: string): TextTest {
+  if (family !== "SIMILAR TO") {
+    return compileLike(pattern, { escape, ignoreCase: family === "ILIKE" });
+  }
+  const regex = compileRegex(regexFromSimilar(pattern, escape), "");
+  return (text) => regex.test(text);
+}
+
+export function resolveTextOperator(
+  op: string,
+  left: DataType,
+  right: DataType,
+): OperatorForm | undefined {
+  if (!isTextual(left) || !isTextual(right)) return undefined;
+  switch (op) {
+    case "~":
+    case "~*":
+    case "!~":
+    case "!~*": {
+      const flags = op.endsWith("*") ? "i" : "";
+      const isNegated = op.startsWith("!");
+      const regexFor = remembering((pattern) => compileRegex(pattern, flags));
+      return binaryForm([TEXT, TEXT], BOOLEAN, (text, pattern) => {
+        return regexFor(pattern as string).test(text as string) !== isNegated;
+      });
+    }
+    case "^@":
+      return binaryForm([TEXT, TEXT], BOOLEAN, (text, start) =>
+        (text as string).startsWith(start as string),
+      );
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,72 @@
+/**
+ * Operators: which form an operator has for the types of its operands.
+ */
+import { BOOLEAN, type DataType, DOUBLE } from "../../../types/mod.ts";
+import type { OperatorForm } from "../function.ts";
+import {
+  cosineDistance,
+  innerProduct,
+  isVectorLike,
+  l2Distance,
+  vectorOf,
+  vectorOperand,
+} from "../vector_math.ts";
+import { resolveArithmetic, resolveNumericPrefix } from "./operator_arithmetic.ts";
+import { resolveArray } from "./operator_array.ts";
+import { resolveComparison } from "./operator_compare.ts";
+import { binaryForm, prefixForm } from "./operator_form.ts";
+import { resolveJson } from "./operator_json.ts";
+import { resolveConcatenation, resolveLike, resolveTextOperator } from "./operator_text.ts";
+import { resolveTime, resolveTimePrefix } from "./operator_time.ts";
+
+export { resolveLike };
+
+/**
+ * The form of `left op right`. An untyped operand takes the type of the other side.
+ *
+ * @param op As the parser names it: `<>` and `!=` are the same.
+ * @returns undefined if there is no such operator for these types.
+ */
+export function resolveBinary(
+  op: string,
+  left: DataType,
+  right: DataType,
+): OperatorForm | undefined {
+  return (
+    resolveComparison(op, left, right) ??
+    resolveArithmetic(op, left, right) ??
+    resolveTime(op, left, right) ??
+    resolveArray(op, left, right) ??
+    resolveJson(op, left, right) ??
+    (op === "||" ? resolveConcatenation(left, right) : undefined) ??
+    resolveLike(op, [left, right]) ??
+    resolveTextOperator(op, left, right) ??
+    resolveVector(op, left, right)
+  );
+}
+
+/** The form of `op operand`: `+ - ~ @ |/ ||/ NOT`. */
+export function resolvePrefix(op: string, operand: DataType): OperatorForm | undefined {
+  if (op === "NOT") {
+    const isTruth = operand.kind === "boolean" || operand.kind === "unknown";
+    return isTruth ? prefixForm(BOOLEAN, BOOLEAN, (value) => value !== true) : undefined;
+  }
+  return resolveTimePrefix(op, operand) ?? resolveNumericPrefix(op, operand);
+}
+
+const DISTANCES: ReadonlyMap<string, (left: Float32Array, right: Float32Array) => number> = new Map(
+  [
+    ["<=>", cosineDistance],
+    ["<->", l2Distance],
+    ["<#>", (left: Float32Array, right: Float32Array) => 0 - innerProduct(left, right)],
+  ],
+);
+
+function resolveVector(op: string, left: DataType, right: DataType): OperatorForm | undefined {
+  const distance = DISTANCES.get(op);
+  if (distance === undefined || !isVectorLike(left) || !isVectorLike(right)) return undefined;
+  if (left.kind !== "embedding" && right.kind !== "embedding") return undefined;
+  return binaryForm([vectorOperand(left), vectorOperand(right)], DOUBLE, (l, r) =>
+    distance(vectorOf(l), vectorOf(r)),
+  );
+}

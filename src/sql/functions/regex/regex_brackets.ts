@@ -1,0 +1,129 @@
+/**
+ * Bracket expressions (`[^a-z[:digit:]\s]`) and escapes of regular expressions.
+ */
+import type { DatabaseError } from "../../../base/errors.ts";
+import {
+  type CharacterSet,
+  invertedSet,
+  setOfCharacter,
+  setOfClass,
+  setOfRanges,
+  unionOfSets,
+} from "./regex_sets.ts";
+
+type Malformed = (what: string) => DatabaseError;
+
+export interface Bracket {
+  readonly set: CharacterSet;
+  readonly isInverted: boolean;
+  /** Where the pattern goes on. */
+  readonly end: number;
+}
+
+interface Item {
+  /** A single character, which may begin a range; else undefined. */
+  readonly code: number | undefined;
+  readonly set: CharacterSet;
+  readonly end: number;
+}
+
+/** Reads the bracket expression that begins at `open`. */
+export function bracketSet(pattern: string, open: number, malformed: Malformed): Bracket {
+  const isInverted = pattern[open + 1] === "^";
+  const first = isInverted ? open + 2 : open + 1;
+  const sets: CharacterSet[] = [];
+  let at = first;
+  while (pattern[at] !== "]" || at === first) {
+    if (at >= pattern.length) throw malformed("brackets do not match");
+    const item = readItem(pattern, at, malformed);
+    at = item.end;
+    const isRange = pattern[at] === "-" && pattern[at + 1] !== "]" && item.code !== undefined;
+    if (!isRange) {
+      sets.push(item.set);
+      continue;
+    }
+    if (at + 1 >= pattern.length) throw malformed("brackets do not match");
+    const last = readItem(pattern, at + 1, malformed);
+    if (item.code === undefined || last.code === undefined || last.code < item.code) {
+      throw malformed("a range in brackets must ascend");
+    }
+    sets.push(setOfRanges([[item.code, last.code]]));
+    at = last.end;
+  }
+  return { set: unionOfSets(sets), isInverted, end: at + 1 };
+}
+
+function readItem(pattern: string, at: number, malformed: Malformed): Item {
+  const opening = pattern.slice(at, at + 2);
+  if (opening === "[:" || opening === "[." || opening === "[=") {
+    return readNamed(pattern, at, malformed);
+  }
+  if (pattern[at] === "\\") {
+    const letter = pattern[at + 1] ?? "";
+    const set = classOfEscape(letter);
+    if (set !== undefined) return { code: undefined, set, end: at + 2 };
+    const { code, end } = readCharacterEscape(pattern, at, malformed);
+    return { code, set: setOfCharacter(code), end };
+  }
+  const code = pattern.codePointAt(at) ?? 0;
+  return { code, set: setOfCharacter(code), end: at + String.fromCodePoint(code).length };
+}
+
+/** `[:alpha:]`, `[.a.]`, `[=a=]`. */
+function readNamed(pattern: string, at: number, malformed: Malformed): Item {
+  const mark = pattern[at + 1] ?? "";
+  const close = pattern.indexOf(`${mark}]`, at + 2);
+  if (close === -1) throw malformed("brackets do not match");
+  const name = pattern.slice(at + 2, close);
+  if (mark === ":") {
+    const set = setOfClass(name);
+    if (set === undefined || name === "") throw malformed(`there is no class [:${name}:]`);
+    return { code: undefined, set, end: close + 2 };
+  }
+  const code = name.codePointAt(0);
+  if (code === undefined || String.fromCodePoint(code) !== name) {
+    throw malformed("a collating element must be one character");
+  }
+  return { code, set: setOfCharacter(code), end: close + 2 };
+}
+
+/** The set of `\d`, `\w`, `\s` and their inversions. */
+export function classOfEscape(letter: string): CharacterSet | undefined {
+  const name = { d: "digit", w: "word", s: "space" }[letter.toLowerCase()];
+  const set = name === undefined ? undefined : setOfClass(name);
+  return set === undefined || letter === letter.toLowerCase() ? set : invertedSet(set);
+}
+
+const CONTROLS: ReadonlyMap<string, number> = new Map([
+  ["a", 7],
+  ["e", 27],
+  ["f", 12],
+  ["n", 10],
+  ["r", 13],
+  ["t", 9],
+  ["v", 11],
+  ["0", 0],
+]);
+
+/** Reads the escape of one character, whose backslash is at `at`. */
+export function readCharacterEscape(
+  pattern: string,
+  at: number,
+  malformed: Malformed,
+): { code: number; end: number } {
+  const letter = String.fromCodePoint(pattern.codePointAt(at + 1) ?? 0);
+  const control = CONTROLS.get(letter);
+  if (control !== undefined) return { code: control, end: at + 2 };
+  const length = { u: 4, U: 8, x: 2 }[letter];
+  if (length !== undefined) {
+    const hex = pattern.slice(at + 2, at + 2 + length);
+    const code = Number.parseInt(hex, 16);
+    const isValid = hex.length === length && /^[0-9a-f]+$/i.test(hex) && code <= 0x10ffff;
+    if (!isValid) throw malformed(`\\${letter} needs ${length} hexadecimal digits of a character`);
+    return { code, end: at + 2 + length };
+  }
+  if (letter === "\u0000" || /[0-9A-Za-z]/.test(letter)) {
+    throw malformed(`there is no escape \\${letter}`);
+  }
+  return { code: letter.codePointAt(0) ?? 0, end: at + 1 + letter.length };
+}

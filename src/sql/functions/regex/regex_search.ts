@@ -1,0 +1,320 @@
+/**
+ * Where a match lies, and its groups: the program of a regular expression run in several places at
+ * once (Pike 1987), the preferred ones first. Places, positions of groups and what is still to be
+ * followed lie in arrays of numbers that are made once: nothing is made for a character.
+ */
+import { assert } from "../../../base/assert.ts";
+import type { Effort } from "./regex_effort.ts";
+import {
+  assertionHolds,
+  END_OF_TEXT,
+  type Neighbour,
+  NOTHING,
+  neighbourOf,
+} from "./regex_neighbours.ts";
+import type { RegexProgram } from "./regex_program.ts";
+import { type CharacterSet, hasCharacter } from "./regex_sets.ts";
+import type { Assertion } from "./regex_syntax.ts";
+
+/** Positions of a match: `[start, end, group 1 start, group 1 end, …]`; -1 for unused groups. */
+export type RegexMatch = readonly number[];
+
+const ASCII_COUNT = 128;
+
+/** What an instruction does, as a number. */
+const SET = 0;
+const SPLIT = 1;
+const JUMP = 2;
+const SAVE = 3;
+const ASSERT = 4;
+const MATCH = 5;
+
+/** Steps after which they are accounted for: a count of each character's own costs as much as it. */
+const STEPS_PER_SPENDING = 4096;
+
+/** A step has a number that fits the marks of places. */
+const STEP_MAX = 2 ** 32 - 1;
+
+/** A set that is asked for ASCII characters without a search. */
+interface QuickSet {
+  readonly set: CharacterSet;
+  readonly ascii: Uint8Array;
+}
+
+function quickSetOf(set: CharacterSet): QuickSet {
+  const ascii = Uint8Array.from({ length: ASCII_COUNT }, (_, code) => +hasCharacter(set, code));
+  return { set, ascii };
+}
+
+/** Threads in order of preference: a place, and the positions of its groups. */
+interface Threads {
+  readonly places: Int32Array;
+  slots: Int32Array;
+  count: number;
+}
+
+/** Positions for which there is room at first, and between two searches: most searches need few. */
+const POSITIONS_KEPT = 256;
+const POSITIONS_KEPT_MAX = 16_384;
+
+function newThreads(length: number): Threads {
+  return { places: new Int32Array(length), slots: new Int32Array(POSITIONS_KEPT), count: 0 };
+}
+
+/** One for each program; it is in one search at a time. */
+export class RegexSearch {
+  readonly #operations: Uint8Array;
+  /** Where it goes on: preferred, target or slot; the number of a set or assertion. */
+  readonly #first: Int32Array;
+  readonly #second: Int32Array;
+  readonly #sets: QuickSet[] = [];
+  readonly #assertions: Assertion[] = [];
+  readonly #startSet: QuickSet | undefined;
+  readonly #slotCount: number;
+  /** Marks places visited in the current step; a new step has a new number. */
+  readonly #visited: Uint32Array;
+  #step = 0;
+  #threads: Threads;
+  #next: Threads;
+  /** Positions of the thread that is followed. */
+  readonly #slots: Int32Array;
+  /** Places to follow, and below zero ~slot whose position is to be put back, behind that position. */
+  readonly #stack: Int32Array;
+  /** Positions of the preferred match so far, if there is one. */
+  readonly #best: Int32Array;
+  #hasMatched = false;
+  /** Of the character under way, known where the program asserts something. */
+  #before: Neighbour = NOTHING;
+  #after: Neighbour = NOTHING;
+
+  constructor({ firstSet, groupCount, instructions }: RegexProgram) {
+    const { length } = instructions;
+    this.#operations = new Uint8Array(length);
+    this.#first = new Int32Array(length);
+    this.#second = new Int32Array(length);
+    this.#startSet = firstSet === undefined ? undefined : quickSetOf(firstSet);
+    this.#slotCount = 2 * (groupCount + 1);
+    this.#visited = new Uint32Array(length);
+    this.#slots = new Int32Array(this.#slotCount);
+    this.#best = new Int32Array(this.#slotCount);
+    // Each place is followed once a step, and pushes at most three numbers.
+    this.#stack = new Int32Array(3 * length + 1);
+    this.#threads = newThreads(length);
+    this.#next = newThreads(length);
+    const numbers = new Map<CharacterSet, number>();
+    for (const [place, instruction] of instructions.entries()) {
+      switch (instruction.op) {
+        case "set": {
+          const { set } = instruction;
+          const number = numbers.get(set) ?? this.#sets.push(quickSetOf(set)) - 1;
+          numbers.set(set, number);
+          this.#put(place, SET, number);
+          break;
+        }
+        case "split":
+          this.#put(place, SPLIT, instruction.preferred, instruction.other);
+          break;
+        case "jump":
+          this.#put(place, JUMP, instruction.to);
+          break;
+        case "save":
+          this.#put(place, SAVE, instruction.slot);
+          break;
+        case "assert":
+          this.#put(place, ASSERT, this.#assertions.push(instruction.assertion) - 1);
+          break;
+        case "match":
+          this.#put(place, MATCH, 0);
+      }
+    }
+  }
+
+  /** The first match that begins at or after `start`. @throws {DatabaseError} LIMIT_EXCEEDED */
+  find(text: string, start: number, effort: Effort): RegexMatch | undefined {
+    try {
+      return this.#find(text, start, effort);
+    } finally {
+      this.#shrink(this.#threads);
+      this.#shrink(this.#next);
+    }
+  }
+
+  /** Patterns are kept for long, and one of many groups needs much room. */
+  #shrink(threads: Threads): void {
+    if (threads.slots.length <= POSITIONS_KEPT_MAX) return;
+    threads.slots = new Int32Array(POSITIONS_KEPT);
+  }
+
+  #find(text: string, start: number, effort: Effort): RegexMatch | undefined {
+    this.#hasMatched = false;
+    this.#threads.count = 0;
+    let at = this.#startFrom(text, start);
+    let steps = at - start;
+    for (;;) {
+      const code = text.codePointAt(at) ?? END_OF_TEXT;
+      steps += this.#advance(text, at, code);
+      const threads = this.#next;
+      this.#next = this.#threads;
+      this.#threads = threads;
+      const { count } = threads;
+      if (code === END_OF_TEXT || (this.#hasMatched && count === 0)) break;
+      at += code > 0xffff ? 2 : 1;
+      if (count === 0) {
+        const from = at;
+        at = this.#startFrom(text, at);
+        steps += at - from;
+      }
+      if (steps < STEPS_PER_SPENDING) continue;
+      effort.spend(steps);
+      steps = 0;
+    }
+    effort.spend(steps);
+    return this.#hasMatched ? positionsIn(this.#best) : undefined;
+  }
+
+  #put(place: number, operation: number, first: number, second = 0): void {
+    this.#operations[place] = operation;
+    this.#first[place] = first;
+    this.#second[place] = second;
+  }
+
+  /** The first position at or after `at` where a match can begin; the text's length if none. */
+  #startFrom(text: string, at: number): number {
+    const set = this.#startSet;
+    if (set === undefined) return at;
+    let index = at;
+    while (index < text.length) {
+      const code = text.codePointAt(index) ?? 0;
+      if (isIn(set, code)) return index;
+      index += code > 0xffff ? 2 : 1;
+    }
+    return index;
+  }
+
+  /** Every thread over one character, and a new one as long as none has matched. @returns The steps. */
+  #advance(text: string, at: number, code: number): number {
+    this.#step += 1;
+    if (this.#step > STEP_MAX) {
+      this.#visited.fill(0);
+      this.#step = 1;
+    }
+    if (this.#assertions.length > 0) {
+      this.#before = at === 0 ? NOTHING : neighbourOf(codeBefore(text, at));
+      this.#after = neighbourOf(code);
+    }
+    const threads = this.#threads;
+    const slotCount = this.#slotCount;
+    this.#next.count = 0;
+    const slots = this.#slots;
+    const mayBegin = !this.#hasMatched;
+    let steps = 1;
+    for (let thread = 0; thread < threads.count; thread += 1) {
+      const start = thread * slotCount;
+      for (let slot = 0; slot < slotCount; slot += 1)
+        slots[slot] = threads.slots[start + slot] ?? 0;
+      const taken = this.#follow(threads.places[thread] ?? 0, at, code);
+      steps += Math.abs(taken);
+      // Threads behind one that matches are less preferred.
+      if (taken < 0) return steps;
+    }
+    if (!mayBegin) return steps;
+    for (let slot = 0; slot < slotCount; slot += 1) slots[slot] = -1;
+    return steps + Math.abs(this.#follow(0, at, code));
+  }
+
+  /** One thread over a character. @returns The steps; below zero when it has matched. */
+  #follow(from: number, at: number, code: number): number {
+    const stack = this.#stack;
+    const best = this.#best;
+    const slots = this.#slots;
+    const visited = this.#visited;
+    const step = this.#step;
+    const operations = this.#operations;
+    const firsts = this.#first;
+    const seconds = this.#second;
+    let depth = 1;
+    let steps = 0;
+    stack[0] = from;
+    while (depth > 0) {
+      depth -= 1;
+      const place = stack[depth] ?? 0;
+      if (place < 0) {
+        depth -= 1;
+        slots[~place] = stack[depth] ?? 0;
+        continue;
+      }
+      if (visited[place] === step) continue;
+      visited[place] = step;
+      steps += 1;
+      const first = firsts[place] ?? 0;
+      switch (operations[place]) {
+        case SET: {
+          const set = this.#sets[first];
+          if (set !== undefined && code !== END_OF_TEXT && isIn(set, code)) this.#keep(place + 1);
+          break;
+        }
+        case SPLIT:
+          stack[depth] = seconds[place] ?? 0;
+          stack[depth + 1] = first;
+          depth += 2;
+          break;
+        case JUMP:
+          stack[depth] = first;
+          depth += 1;
+          break;
+        case SAVE:
+          stack[depth] = slots[first] ?? 0;
+          stack[depth + 1] = ~first;
+          stack[depth + 2] = place + 1;
+          depth += 3;
+          slots[first] = at;
+          break;
+        case ASSERT: {
+          const assertion = this.#assertions[first];
+          assert(assertion !== undefined, "an assertion is in the program");
+          if (!assertionHolds(assertion, this.#before, this.#after)) break;
+          stack[depth] = place + 1;
+          depth += 1;
+          break;
+        }
+        default:
+          for (let slot = 0; slot < best.length; slot += 1) best[slot] = slots[slot] ?? 0;
+          this.#hasMatched = true;
+          return -steps;
+      }
+    }
+    return steps;
+  }
+
+  #keep(place: number): void {
+    const next = this.#next;
+    const slotCount = this.#slotCount;
+    const start = next.count * slotCount;
+    if (start + slotCount > next.slots.length) {
+      const slots = new Int32Array(2 * (start + slotCount));
+      slots.set(next.slots);
+      next.slots = slots;
+    }
+    const { slots } = next;
+    for (let slot = 0; slot < slotCount; slot += 1) slots[start + slot] = this.#slots[slot] ?? 0;
+    next.places[next.count] = place;
+    next.count += 1;
+  }
+}
+
+/** A list of JavaScript's own; a spread would ask an iterator for each. */
+function positionsIn(slots: Int32Array): number[] {
+  const positions: number[] = [];
+  for (let slot = 0; slot < slots.length; slot += 1) positions.push(slots[slot] ?? 0);
+  return positions;
+}
+
+function isIn({ ascii, set }: QuickSet, code: number): boolean {
+  return code < ASCII_COUNT ? ascii[code] === 1 : hasCharacter(set, code);
+}
+
+function codeBefore(text: string, at: number): number {
+  const unit = text.charCodeAt(at - 1);
+  const isSecondHalf = unit >= 0xdc00 && unit <= 0xdfff && at >= 2;
+  return isSecondHalf ? (text.codePointAt(at - 2) ?? unit) : unit;
+}

@@ -1,0 +1,284 @@
+/**
+ * The syntax of regular expressions: text to tree, the linear-time part of PostgreSQL's advanced
+ * regular expressions.
+ *
+ *     expression   branch { "|" branch }
+ *     branch       { atom [ quantifier ] }
+ *     atom         character | "." | "[…]" | "^" | "$" | "\" escape | "(" [ "?:" ] expression ")"
+ *     quantifier   ( "*" | "+" | "?" | "{m}" | "{m,}" | "{m,n}" ) [ "?" ]
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import { NESTING_MAX } from "../../../base/limits.ts";
+import { excerpt } from "../../../types/mod.ts";
+import { bracketSet, classOfEscape, readCharacterEscape } from "./regex_brackets.ts";
+import {
+  type CharacterSet,
+  EVERY_CHARACTER,
+  invertedSet,
+  NEWLINE_SET,
+  setOfCharacter,
+  unionOfSets,
+  withBothCases,
+} from "./regex_sets.ts";
+
+export type Assertion =
+  | "start"
+  | "end"
+  | "lineStart"
+  | "lineEnd"
+  | "boundary"
+  | "notBoundary"
+  | "wordStart"
+  | "wordEnd";
+
+export type RegexNode =
+  | { readonly kind: "empty" }
+  | { readonly kind: "set"; readonly set: CharacterSet }
+  | { readonly kind: "assert"; readonly assertion: Assertion }
+  | { readonly kind: "sequence"; readonly items: readonly RegexNode[] }
+  | { readonly kind: "choice"; readonly items: readonly RegexNode[] }
+  | {
+      readonly kind: "repeat";
+      readonly item: RegexNode;
+      readonly min: number;
+      /** Undefined: without bound. */
+      readonly max: number | undefined;
+      readonly isLazy: boolean;
+    }
+  | { readonly kind: "group"; readonly item: RegexNode; readonly index: number };
+
+export interface RegexSyntax {
+  readonly root: RegexNode;
+  /** Capturing groups, without the whole match. */
+  readonly groupCount: number;
+}
+
+/** Largest bound in `{m,n}`, as in PostgreSQL. */
+const REPEAT_MAX = 255;
+
+export interface RegexFlags {
+  readonly ignoreCase: boolean;
+  /** `.` and inverted brackets stop at newlines, `^` and `$` match at lines. */
+  readonly byLine: boolean;
+}
+
+/**
+ * Reads flags: `i` ignores case, `c` does not, `n` and `m` are by line, `s` is not; `g` is for the
+ * caller.
+ *
+ * @throws {DatabaseError} INVALID_VALUE
+ */
+function flagsFromText(text: string, given: RegexFlags): RegexFlags {
+  let { ignoreCase, byLine } = given;
+  for (const flag of text) {
+    if (flag === "i" || flag === "c") ignoreCase = flag === "i";
+    else if (flag === "n" || flag === "m" || flag === "s") byLine = flag !== "s";
+    else if (flag !== "g") {
+      throw new DatabaseError(
+        "INVALID_VALUE",
+        `Cannot use ${excerpt(flag)} as a flag of a regular expression: expected i, c, n, m, s or g`,
+      );
+    }
+  }
+  return { ignoreCase, byLine };
+}
+
+/** @throws {DatabaseError} INVALID_VALUE, UNSUPPORTED_FEATURE */
+export function parseRegex(pattern: string, flags: string): RegexSyntax {
+  return new RegexParser(pattern, flags).parse();
+}
+
+class RegexParser {
+  readonly pattern: string;
+  readonly #flags: RegexFlags;
+  #at = 0;
+  #groupCount = 0;
+  #depth = 0;
+
+  constructor(pattern: string, flags: string) {
+    this.pattern = pattern;
+    let read = flagsFromText(flags, { ignoreCase: false, byLine: false });
+    const embedded = /^\(\?([a-z]+)\)/.exec(pattern);
+    if (embedded !== null) {
+      read = flagsFromText(embedded[1] ?? "", read);
+      this.#at = embedded[0].length;
+    }
+    this.#flags = read;
+  }
+
+  parse(): RegexSyntax {
+    const root = this.#expression();
+    if (this.#at < this.pattern.length) throw this.#malformed("parentheses do not match");
+    return { root, groupCount: this.#groupCount };
+  }
+
+  #expression(): RegexNode {
+    this.#depth += 1;
+    if (this.#depth > NESTING_MAX) throw this.#malformed("groups nest too deep");
+    const items = [this.#branch()];
+    while (this.pattern[this.#at] === "|") {
+      this.#at += 1;
+      items.push(this.#branch());
+    }
+    this.#depth -= 1;
+    const [first] = items;
+    return items.length === 1 && first !== undefined ? first : { kind: "choice", items };
+  }
+
+  #branch(): RegexNode {
+    const items: RegexNode[] = [];
+    for (;;) {
+      const next = this.pattern[this.#at];
+      if (next === undefined || next === "|" || next === ")") break;
+      items.push(this.#quantified(this.#atom()));
+    }
+    if (items.length === 0) return { kind: "empty" };
+    return { kind: "sequence", items };
+  }
+
+  #quantified(item: RegexNode): RegexNode {
+    const bounds = this.#quantifier();
+    if (bounds === undefined) return item;
+    if (item.kind === "assert") throw this.#malformed("a quantifier follows no character");
+    const isLazy = this.pattern[this.#at] === "?";
+    if (isLazy) this.#at += 1;
+    const next = this.pattern[this.#at] ?? "";
+    if (next !== "" && "*+?".includes(next)) throw this.#malformed("a quantifier follows another");
+    return { kind: "repeat", item, min: bounds.min, max: bounds.max, isLazy };
+  }
+
+  #quantifier(): { min: number; max: number | undefined } | undefined {
+    const next = this.pattern[this.#at];
+    if (next === "*" || next === "+" || next === "?") {
+      this.#at += 1;
+      return { min: next === "+" ? 1 : 0, max: next === "?" ? 1 : undefined };
+    }
+    if (next !== "{") return undefined;
+    const match = /^\{(\d+)(?:(,)(\d*))?\}/.exec(this.pattern.slice(this.#at, this.#at + 24));
+    if (match === null) {
+      // Before anything but a digit a brace is a character.
+      if (!/^\{\d/.test(this.pattern.slice(this.#at))) return undefined;
+      throw this.#malformed("a {m,n} is not complete");
+    }
+    this.#at += match[0].length;
+    const min = Number(match[1]);
+    const max = match[2] === undefined ? min : match[3] === "" ? undefined : Number(match[3]);
+    if (min > REPEAT_MAX || (max !== undefined && (max > REPEAT_MAX || max < min))) {
+      throw this.#malformed(`the bounds of {m,n} must ascend and be at most ${REPEAT_MAX}`);
+    }
+    return { min, max };
+  }
+
+  #atom(): RegexNode {
+    const character = String.fromCodePoint(this.pattern.codePointAt(this.#at) ?? 0);
+    const { byLine } = this.#flags;
+    switch (character) {
+      case "(":
+        return this.#group();
+      case "[":
+        return this.#bracket();
+      case "\\":
+        return this.#escape();
+      case "*":
+      case "+":
+      case "?":
+        throw this.#malformed("a quantifier follows no character");
+      case ".":
+        this.#at += 1;
+        return { kind: "set", set: byLine ? invertedSet(NEWLINE_SET) : EVERY_CHARACTER };
+      case "^":
+        this.#at += 1;
+        return { kind: "assert", assertion: byLine ? "lineStart" : "start" };
+      case "$":
+        this.#at += 1;
+        return { kind: "assert", assertion: byLine ? "lineEnd" : "end" };
+      default:
+        this.#at += character.length;
+        return this.#literal(character.codePointAt(0) ?? 0);
+    }
+  }
+
+  #literal(code: number): RegexNode {
+    const set = setOfCharacter(code);
+    return { kind: "set", set: this.#flags.ignoreCase ? withBothCases(set) : set };
+  }
+
+  #group(): RegexNode {
+    this.#at += 1;
+    let index = 0;
+    if (this.pattern[this.#at] === "?") {
+      const rest = this.pattern.slice(this.#at, this.#at + 3);
+      if (/^\?(?:=|!|<=|<!)/.test(rest)) {
+        throw new DatabaseError(
+          "UNSUPPORTED_FEATURE",
+          `Cannot match ${excerpt(this.pattern)}: look-ahead and look-behind are not available, because they have no linear time`,
+        );
+      }
+      if (!rest.startsWith("?:")) throw this.#malformed("a group begins with an unknown (?");
+      this.#at += 2;
+    } else {
+      this.#groupCount += 1;
+      index = this.#groupCount;
+    }
+    const item = this.#expression();
+    if (this.pattern[this.#at] !== ")") throw this.#malformed("parentheses do not match");
+    this.#at += 1;
+    return index === 0 ? item : { kind: "group", item, index };
+  }
+
+  #bracket(): RegexNode {
+    const { set, isInverted, end } = bracketSet(this.pattern, this.#at, (what) =>
+      this.#malformed(what),
+    );
+    this.#at = end;
+    const { ignoreCase, byLine } = this.#flags;
+    const cased = ignoreCase ? withBothCases(set) : set;
+    if (!isInverted) return { kind: "set", set: cased };
+    const excluded = byLine ? unionOfSets([cased, NEWLINE_SET]) : cased;
+    return { kind: "set", set: invertedSet(excluded) };
+  }
+
+  #escape(): RegexNode {
+    const letter = this.pattern[this.#at + 1];
+    if (letter === undefined) throw this.#malformed("it ends with a backslash");
+    const assertion = ASSERTION_ESCAPES.get(letter);
+    if (assertion !== undefined) {
+      this.#at += 2;
+      return { kind: "assert", assertion };
+    }
+    const set = classOfEscape(letter);
+    if (set !== undefined) {
+      this.#at += 2;
+      return { kind: "set", set };
+    }
+    if (/[1-9]/.test(letter)) {
+      throw new DatabaseError(
+        "UNSUPPORTED_FEATURE",
+        `Cannot match ${excerpt(this.pattern)}: back references are not available, because they have no linear time`,
+      );
+    }
+    const { code, end } = readCharacterEscape(this.pattern, this.#at, (what) =>
+      this.#malformed(what),
+    );
+    this.#at = end;
+    return this.#literal(code);
+  }
+
+  #malformed(what: string): DatabaseError {
+    return new DatabaseError(
+      "INVALID_VALUE",
+      `Cannot read ${excerpt(this.pattern)} as a regular expression: ${what}`,
+    );
+  }
+}
+
+const ASSERTION_ESCAPES: ReadonlyMap<string, Assertion> = new Map<string, Assertion>([
+  ["A", "start"],
+  ["Z", "end"],
+  ["b", "boundary"],
+  ["y", "boundary"],
+  ["B", "notBoundary"],
+  ["Y", "notBoundary"],
+  ["m", "wordStart"],
+  ["M", "wordEnd"],
+]);

@@ -1,0 +1,158 @@
+/**
+ * Table functions that take JSON apart.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import {
+  canonicalJson,
+  castValue,
+  type DataType,
+  JSON_TEXT,
+  JSONB,
+  type JsonSlice,
+  jsonElements,
+  jsonKindAt,
+  jsonMember,
+  jsonMembers,
+  jsonRoot,
+  jsonScalarText,
+  type Row,
+  TEXT,
+  textOfJsonString,
+  UNKNOWN,
+  type Value,
+} from "../../../types/mod.ts";
+import type { RowShape, TableForm, TableFunction } from "./table_function.ts";
+
+interface Document {
+  readonly text: string;
+  readonly root: JsonSlice;
+}
+
+/** @throws {DatabaseError} INVALID_VALUE if the document is of another kind. */
+function documentOf(value: Value | undefined, kind: "array" | "object"): Document {
+  const text = value as string;
+  const root = jsonRoot(text);
+  const found = jsonKindAt(text, root.start);
+  if (found === kind) return { text, root };
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    `Cannot read the JSON value as rows: it is of kind ${found}, and should be of kind ${kind}`,
+  );
+}
+
+type Cell = (text: string, slice: JsonSlice) => Value;
+
+function cellText(text: string, slice: JsonSlice): Value {
+  return jsonScalarText(text, slice) ?? null;
+}
+
+function cellJson(text: string, { end, start }: JsonSlice): Value {
+  return text.slice(start, end);
+}
+
+interface Reading {
+  readonly document: DataType;
+  readonly asText: boolean;
+}
+
+function elements({ asText, document }: Reading): TableForm {
+  const cell: Cell = asText ? cellText : cellJson;
+  return {
+    parameters: [document],
+    columns: () => [{ name: "value", type: asText ? TEXT : document }],
+    *rows([json]): Generator<Row> {
+      const { root, text } = documentOf(json, "array");
+      for (const slice of jsonElements(text, root)) yield [cell(text, slice)];
+    },
+  };
+}
+
+function members({ asText, document }: Reading): TableForm {
+  const cell: Cell = asText ? cellText : cellJson;
+  return {
+    parameters: [document],
+    columns: () => [
+      { name: "key", type: TEXT },
+      { name: "value", type: asText ? TEXT : document },
+    ],
+    *rows([json]): Generator<Row> {
+      const { root, text } = documentOf(json, "object");
+      for (const { key, value } of jsonMembers(text, root)) {
+        yield [textOfJsonString(key), cell(text, value)];
+      }
+    },
+  };
+}
+
+const OBJECT_KEYS: Omit<TableForm, "parameters"> = {
+  columns: () => [{ name: undefined, type: TEXT }],
+  *rows([json]): Generator<Row> {
+    const { root, text } = documentOf(json, "object");
+    for (const { key } of jsonMembers(text, root)) yield [textOfJsonString(key)];
+  },
+};
+
+/** The members of an object under the names of the columns, cast to their types. */
+function recordRow(text: string, object: JsonSlice, { columns }: RowShape): Row {
+  return columns.map(({ name, type }) => {
+    const slice = jsonMember(text, object, name);
+    return slice === undefined ? null : valueFromJson(text, slice, type);
+  });
+}
+
+/** @throws {DatabaseError} What the cast raises. */
+function valueFromJson(text: string, slice: JsonSlice, to: DataType): Value {
+  const kind = jsonKindAt(text, slice.start);
+  if (to.kind === "json") {
+    const own = text.slice(slice.start, slice.end);
+    return to.binary ? canonicalJson(own) : own;
+  }
+  if (kind === "null") return null;
+  if (to.kind === "array" && kind === "array") {
+    return jsonElements(text, slice).map((item) => valueFromJson(text, item, to.element));
+  }
+  return castValue(jsonScalarText(text, slice) ?? null, { from: UNKNOWN, to, mode: "assignment" });
+}
+
+const RECORD: Omit<TableForm, "parameters"> = {
+  columns: "defined",
+  *rows([json], shape): Generator<Row> {
+    const { root, text } = documentOf(json, "object");
+    yield recordRow(text, root, shape);
+  },
+};
+
+const RECORD_SET: Omit<TableForm, "parameters"> = {
+  columns: "defined",
+  *rows([json], shape): Generator<Row> {
+    const { root, text } = documentOf(json, "array");
+    for (const slice of jsonElements(text, root)) {
+      const kind = jsonKindAt(text, slice.start);
+      if (kind !== "object") {
+        throw new DatabaseError(
+          "INVALID_VALUE",
+          `Cannot read the JSON value as a row: it is of kind ${kind}, and should be of kind object`,
+        );
+      }
+      yield recordRow(text, slice, shape);
+    }
+  },
+};
+
+function functionsOf(prefix: string, document: DataType): TableFunction[] {
+  const forms: readonly (readonly [name: string, form: TableForm])[] = [
+    ["array_elements", elements({ document, asText: false })],
+    ["array_elements_text", elements({ document, asText: true })],
+    ["each", members({ document, asText: false })],
+    ["each_text", members({ document, asText: true })],
+    ["object_keys", { ...OBJECT_KEYS, parameters: [document] }],
+    ["to_record", { ...RECORD, parameters: [document] }],
+    ["to_recordset", { ...RECORD_SET, parameters: [document] }],
+  ];
+  return forms.map(([name, form]) => ({ name: `${prefix}_${name}`, forms: [form] }));
+}
+
+export const JSON_TABLE_FUNCTIONS: readonly TableFunction[] = [
+  ...functionsOf("json", JSON_TEXT),
+  ...functionsOf("jsonb", JSONB),
+];

@@ -1,0 +1,192 @@
+/**
+ * The table functions: series, elements of arrays, parts of texts and of JSON documents.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import {
+  addWhole,
+  compareValues,
+  compareWhole,
+  DATETIME,
+  type DataType,
+  INT,
+  INTERVAL,
+  type Interval,
+  type Row,
+  rescale,
+  TEXT,
+  TIMESTAMP,
+  type Value,
+  type Whole,
+} from "../../../types/mod.ts";
+import { fromText } from "../array.ts";
+import {
+  groupsOf,
+  matchesOf,
+  regexOf,
+  regexWithoutGlobal,
+  splitByPattern,
+} from "../regex/pattern.ts";
+import { bestFit } from "../registry.ts";
+import { addToTimestamp } from "../time/time_math.ts";
+import { oneColumn, type TableForm, type TableFunction } from "./table_function.ts";
+import { JSON_TABLE_FUNCTIONS } from "./table_function_json.ts";
+
+const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
+
+function stepOfNothing(): DatabaseError {
+  return new DatabaseError("VALUE_OUT_OF_RANGE", "Cannot make a series: its step is 0");
+}
+
+/** What a series of numbers may be made of: integers and decimals, not what rounds. */
+function seriesType(types: readonly DataType[]): DataType | undefined {
+  const [type] = types;
+  switch (type?.kind) {
+    case "smallint":
+      return INT;
+    case "int":
+    case "bigint":
+    case "decimal":
+      return type;
+    default:
+      return undefined;
+  }
+}
+
+const NUMBERS: TableForm = {
+  parameters: ["same", "same", "same"],
+  optionalCount: 1,
+  columns: (types) => {
+    const type = seriesType(types);
+    return type === undefined ? undefined : [{ name: undefined, type }];
+  },
+  *rows([from, to, by], { types }): Generator<Row> {
+    const [type] = types;
+    const one = type?.kind === "decimal" ? rescale(1, 0, type.scale) : 1;
+    const step = (by as Whole | undefined) ?? one;
+    const direction = compareWhole(step, 0);
+    if (direction === 0) throw stepOfNothing();
+    const last = to as Whole;
+    let value = from as Whole;
+    while (compareWhole(value, last) * direction <= 0) {
+      yield [value];
+      value = addWhole(value, step);
+    }
+  },
+};
+
+function moments(type: DataType): TableForm {
+  return {
+    parameters: [type, type, INTERVAL],
+    columns: oneColumn(type),
+    *rows([from, to, by]): Generator<Row> {
+      const step = by as Interval;
+      const none: Interval = { months: 0, days: 0, micros: 0 };
+      const direction = compareValues(INTERVAL, step, none);
+      if (direction === 0) throw stepOfNothing();
+      const last = to as Whole;
+      let value = from as Whole;
+      while (compareWhole(value, last) * direction <= 0) {
+        yield [value];
+        const next = addToTimestamp(value, step);
+        // Months and days of opposite signs can stand still: that would be no series.
+        if (compareWhole(next, value) * direction <= 0) throw stepOfNothing();
+        value = next;
+      }
+    },
+  };
+}
+
+/** Elements side by side; a shorter array is filled up with NULL. */
+const UNNEST: TableForm = {
+  parameters: ["array"],
+  seesNull: true,
+  columns: (types) => types.map((type) => ({ name: undefined, type: elementOf(type) })),
+  *rows([array = null]): Generator<Row> {
+    for (const item of (array ?? []) as readonly Value[]) yield [item];
+  },
+};
+
+function elementOf(type: DataType): DataType {
+  return type.kind === "array" ? type.element : TEXT;
+}
+
+const SUBSCRIPTS: TableForm = {
+  parameters: ["array", INT, { kind: "boolean" }],
+  optionalCount: 1,
+  columns: oneColumn(INT),
+  *rows([array, dimension, isReverse = false]): Generator<Row> {
+    if (dimension !== 1) return;
+    const { length } = array as readonly Value[];
+    for (let i = 1; i <= length; i += 1) yield [isReverse === true ? length + 1 - i : i];
+  },
+};
+
+const STRING_PARTS: TableForm = {
+  parameters: [TEXT, TEXT, TEXT],
+  optionalCount: 1,
+  seesNull: true,
+  columns: oneColumn(TEXT),
+  *rows(values): Generator<Row> {
+    for (const part of (fromText(values) ?? []) as readonly Value[]) yield [part];
+  },
+};
+
+const PATTERN_PARTS: TableForm = {
+  parameters: [TEXT, TEXT, TEXT],
+  optionalCount: 1,
+  columns: oneColumn(TEXT),
+  *rows([text = null, pattern = null, flags]): Generator<Row> {
+    const regex = regexWithoutGlobal("regexp_split_to_table", pattern, flags);
+    for (const part of splitByPattern(text as string, regex)) yield [part];
+  },
+};
+
+const MATCHES: TableForm = {
+  parameters: [TEXT, TEXT, TEXT],
+  optionalCount: 1,
+  columns: oneColumn(TEXT_ARRAY),
+  *rows([text = null, pattern = null, flags]): Generator<Row> {
+    const isGlobal = typeof flags === "string" && flags.includes("g");
+    for (const match of matchesOf(regexOf(pattern, flags), text as string, 0)) {
+      yield [groupsOf(text as string, match)];
+      if (!isGlobal) return;
+    }
+  },
+};
+
+const FUNCTIONS: ReadonlyMap<string, TableFunction> = new Map(
+  [
+    { name: "generate_series", forms: [NUMBERS, moments(TIMESTAMP), moments(DATETIME)] },
+    { name: "unnest", forms: [UNNEST] },
+    { name: "generate_subscripts", forms: [SUBSCRIPTS] },
+    { name: "string_to_table", forms: [STRING_PARTS] },
+    { name: "regexp_split_to_table", forms: [PATTERN_PARTS] },
+    { name: "regexp_matches", forms: [MATCHES] },
+    ...JSON_TABLE_FUNCTIONS,
+  ].map((each) => [each.name, each] as const),
+);
+
+/** Whether there is a table function of this name, in lower case. */
+export function isTableFunction(name: string): boolean {
+  return FUNCTIONS.has(name);
+}
+
+export function tableFunctionNames(): readonly string[] {
+  return [...FUNCTIONS.keys()];
+}
+
+/** The form of a function that fits a call, and the types that its arguments are cast to. */
+export function resolveTableFunction(
+  name: string,
+  types: readonly DataType[],
+): { readonly form: TableForm; readonly types: readonly DataType[] } | undefined {
+  const all = FUNCTIONS.get(name)?.forms ?? [];
+  // A form that knows no columns for these types is none; the next best one may be.
+  for (let forms = all; ; ) {
+    const best = bestFit(forms, types);
+    if (best === undefined) return undefined;
+    const { columns } = best.form;
+    if (columns === "defined" || columns(best.types) !== undefined) return best;
+    forms = forms.filter((form) => form !== best.form);
+  }
+}

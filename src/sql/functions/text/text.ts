@@ -1,0 +1,313 @@
+/**
+ * Functions on text: case, padding, joining, quoting. Characters are code points.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import {
+  BOOLEAN,
+  codePointLength,
+  type DataType,
+  hasSurrogates,
+  INT,
+  outputText,
+  sliceCodePoints,
+  TEXT,
+  type Value,
+} from "../../../types/mod.ts";
+import { functionsNamed, overload } from "../define.ts";
+import type { Overload, ScalarFunction, VectorFunction } from "../function.ts";
+import { checkMadeLength } from "../made_length.ts";
+import { formatText } from "./text_format.ts";
+import { casesOf } from "./text_loops.ts";
+
+/** A function of one text that gives a text. */
+function onText(compute: (text: string) => string, evaluateVector?: VectorFunction): Overload {
+  const options = evaluateVector === undefined ? {} : { evaluateVector };
+  return overload([TEXT], TEXT, ([text = null]) => compute(text as string), options);
+}
+
+/** Maps each character by itself, keeping those whose other case is several characters. */
+function mapCase(text: string, change: (text: string) => string): string {
+  const mapped = change(text);
+  // Without special letters the length stays, and no letter depends on its neighbours.
+  if (mapped.length === text.length && !/[\u03a3\u03c3\u03c2]/.test(text)) return mapped;
+  return mapCharacters(text, (character) => {
+    const other = change(character);
+    return codePointLength(other) === 1 ? other : character;
+  });
+}
+
+/** Characters that stand apart at a time: apart, one takes fifty times its place in a text. */
+const APART_MAX = 4096;
+
+/** The parts of a text; none ends within a character. */
+function partsOf(text: string): string[] {
+  const parts: string[] = [];
+  for (let start = 0; start < text.length; ) {
+    let end = start + APART_MAX;
+    if (end < text.length && isLeading(text.charCodeAt(end - 1))) end += 1;
+    parts.push(text.slice(start, end));
+    start = end;
+  }
+  return parts;
+}
+
+function isLeading(unit: number): boolean {
+  return unit >= 0xd800 && unit <= 0xdbff;
+}
+
+function mapCharacters(text: string, change: (character: string) => string): string {
+  return partsOf(text)
+    .map((part) => Array.from(part, change).join(""))
+    .join("");
+}
+
+function lower(text: string): string {
+  return mapCase(text, (each) => each.toLowerCase());
+}
+
+function upper(text: string): string {
+  return mapCase(text, (each) => each.toUpperCase());
+}
+
+/** The first letter of each word large, the others small. */
+function initcap(text: string): string {
+  return text.replaceAll(/[\p{L}\p{N}]+/gu, (word) => {
+    const first = Array.from(word)[0] ?? "";
+    return upper(first) + lower(word.slice(first.length));
+  });
+}
+
+function concat(values: readonly Value[], types: readonly DataType[], separator: string): string {
+  const texts: string[] = [];
+  let length = 0;
+  for (const [index, value] of values.entries()) {
+    if (value === null) continue;
+    const text = outputText(types[index] ?? TEXT, value);
+    texts.push(text);
+    length += text.length + separator.length;
+  }
+  checkMadeLength(length);
+  return texts.join(separator);
+}
+
+/** All but the last -n characters where n is negative. */
+function left(text: string, count: number): string {
+  return sliceCodePoints(text, 0, count < 0 ? codePointLength(text) + count : count);
+}
+
+function right(text: string, count: number): string {
+  const length = codePointLength(text);
+  return sliceCodePoints(text, count < 0 ? -count : length - count, length);
+}
+
+function pad(
+  [text = null, wanted = null, fill = " "]: readonly Value[],
+  side: "left" | "right",
+): string {
+  const source = text as string;
+  const length = wanted as number;
+  const filling = fill as string;
+  checkMadeLength(length);
+  const missing = length - codePointLength(source);
+  if (missing <= 0) return sliceCodePoints(source, 0, length);
+  if (filling === "") return source;
+  const times = Math.ceil(missing / codePointLength(filling));
+  const padding = sliceCodePoints(filling.repeat(times), 0, missing);
+  return side === "left" ? padding + source : source + padding;
+}
+
+type TrimSide = "both" | "left" | "right";
+
+function trim(text: string, characters: string, side: TrimSide): string {
+  const removed = new Set(characters);
+  const items = hasSurrogates(text) ? Array.from(text) : text;
+  let start = 0;
+  let end = items.length;
+  if (side !== "right") while (start < end && removed.has(items[start] ?? "")) start += 1;
+  if (side !== "left") while (end > start && removed.has(items[end - 1] ?? "")) end -= 1;
+  return typeof items === "string" ? items.slice(start, end) : items.slice(start, end).join("");
+}
+
+function trimming(side: TrimSide): Overload {
+  return overload(
+    [TEXT, TEXT],
+    TEXT,
+    ([text = null, characters = " "]) => trim(text as string, characters as string, side),
+    { optionalCount: 1 },
+  );
+}
+
+function translate([text = null, from = null, to = null]: readonly Value[]): string {
+  const targets = Array.from(to as string);
+  const map = new Map<string, string>();
+  for (const [index, character] of Array.from(from as string).entries()) {
+    if (!map.has(character)) map.set(character, targets[index] ?? "");
+  }
+  return mapCharacters(text as string, (character) => map.get(character) ?? character);
+}
+
+function repeat([text = null, count = null]: readonly Value[]): string {
+  const times = Math.max(0, count as number);
+  checkMadeLength((text as string).length * times);
+  return (text as string).repeat(times);
+}
+
+function replace([text = null, from = null, to = null]: readonly Value[]): string {
+  const source = text as string;
+  if (from === "") return source;
+  checkMadeLength(replacedLength(source, from as string, to as string));
+  return source.replaceAll(from as string, () => to as string);
+}
+
+/** How long a text becomes: the runtime throws only after it has made most of it. */
+function replacedLength(source: string, from: string, to: string): number {
+  const growth = to.length - from.length;
+  if (growth <= 0) return source.length;
+  let count = 0;
+  let at = source.indexOf(from);
+  while (at !== -1) {
+    count += 1;
+    at = source.indexOf(from, at + from.length);
+  }
+  return source.length + count * growth;
+}
+
+function splitPart([text = null, separator = null, place = null]: readonly Value[]): string {
+  const position = place as number;
+  if (position === 0) {
+    throw new DatabaseError(
+      "VALUE_OUT_OF_RANGE",
+      "Cannot split the text: the position of a part must not be 0",
+    );
+  }
+  const parts = separator === "" ? [text as string] : (text as string).split(separator as string);
+  return parts.at(position < 0 ? position : position - 1) ?? "";
+}
+
+function chr([value = null]: readonly Value[]): string {
+  const code = value as number;
+  const isCharacter = code > 0 && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
+  if (isCharacter) return String.fromCodePoint(code);
+  throw new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    `Cannot make the character ${code}: it must be a Unicode character other than 0`,
+  );
+}
+
+const FORMS: ReadonlySet<string> = new Set(["NFC", "NFD", "NFKC", "NFKD"]);
+
+function isNormalized([text = null, form = "NFC"]: readonly Value[]): boolean {
+  return normalizeText([text, form]) === text;
+}
+
+function normalizeText([text = null, form = "NFC"]: readonly Value[]): string {
+  const name = (form as string).toUpperCase();
+  if (FORMS.has(name)) return (text as string).normalize(name);
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    `Cannot normalize to "${name}": expected NFC, NFD, NFKC or NFKD`,
+  );
+}
+
+function reverse(text: string): string {
+  const parts = partsOf(text).map((part) => Array.from(part).toReversed().join(""));
+  return parts.toReversed().join("");
+}
+
+function inRadix(value: Value, bits: number): string {
+  return BigInt.asUintN(bits, BigInt(value as number)).toString(16);
+}
+
+export const TEXT_FUNCTIONS: readonly ScalarFunction[] = [
+  ...functionsNamed(
+    ["lower"],
+    onText(lower, (vector) => casesOf(vector, "lower")),
+  ),
+  ...functionsNamed(
+    ["upper"],
+    onText(upper, (vector) => casesOf(vector, "upper")),
+  ),
+  ...functionsNamed(["initcap"], onText(initcap)),
+  ...functionsNamed(
+    ["concat"],
+    overload(["any"], TEXT, (values, _, types) => concat(values, types, ""), {
+      variadic: "any",
+      seesNull: true,
+    }),
+  ),
+  ...functionsNamed(
+    ["concat_ws"],
+    overload(
+      [TEXT, "any"],
+      TEXT,
+      ([separator = null, ...values], _, types) =>
+        separator === null ? null : concat(values, types.slice(1), separator as string),
+      { optionalCount: 1, variadic: "any", seesNull: true },
+    ),
+  ),
+  ...functionsNamed(
+    ["left"],
+    overload([TEXT, INT], TEXT, ([text = null, count = null]) =>
+      left(text as string, count as number),
+    ),
+  ),
+  ...functionsNamed(
+    ["right"],
+    overload([TEXT, INT], TEXT, ([text = null, count = null]) =>
+      right(text as string, count as number),
+    ),
+  ),
+  ...functionsNamed(
+    ["lpad"],
+    overload([TEXT, INT, TEXT], TEXT, (values) => pad(values, "left"), { optionalCount: 1 }),
+  ),
+  ...functionsNamed(
+    ["rpad"],
+    overload([TEXT, INT, TEXT], TEXT, (values) => pad(values, "right"), { optionalCount: 1 }),
+  ),
+  ...functionsNamed(["btrim", "trim"], trimming("both")),
+  ...functionsNamed(["ltrim"], trimming("left")),
+  ...functionsNamed(["rtrim"], trimming("right")),
+  ...functionsNamed(["replace"], overload([TEXT, TEXT, TEXT], TEXT, replace)),
+  ...functionsNamed(["translate"], overload([TEXT, TEXT, TEXT], TEXT, translate)),
+  ...functionsNamed(["repeat"], overload([TEXT, INT], TEXT, repeat)),
+  ...functionsNamed(["reverse"], onText(reverse)),
+  ...functionsNamed(["split_part"], overload([TEXT, TEXT, INT], TEXT, splitPart)),
+  ...functionsNamed(
+    ["starts_with"],
+    overload([TEXT, TEXT], BOOLEAN, ([text = null, start = null]) =>
+      (text as string).startsWith(start as string),
+    ),
+  ),
+  ...functionsNamed(
+    ["ends_with"],
+    overload([TEXT, TEXT], BOOLEAN, ([text = null, end = null]) =>
+      (text as string).endsWith(end as string),
+    ),
+  ),
+  ...functionsNamed(
+    ["ascii"],
+    overload([TEXT], INT, ([text = null]) => (text as string).codePointAt(0) ?? 0),
+  ),
+  ...functionsNamed(["chr"], overload([INT], TEXT, chr)),
+  ...functionsNamed(
+    ["to_hex"],
+    overload([INT], TEXT, ([value = null]) => inRadix(value, 32)),
+    overload([{ kind: "bigint" }], TEXT, ([value = null]) => inRadix(value, 64)),
+  ),
+  ...functionsNamed(
+    ["format"],
+    overload([TEXT], TEXT, (values, _, types) => formatText(values, types), {
+      variadic: "any",
+      seesNull: true,
+    }),
+  ),
+  ...functionsNamed(
+    ["normalize"],
+    overload([TEXT, TEXT], TEXT, normalizeText, { optionalCount: 1 }),
+  ),
+  ...functionsNamed(
+    ["is_normalized"],
+    overload([TEXT, TEXT], BOOLEAN, isNormalized, { optionalCount: 1 }),
+  ),
+];

@@ -1,0 +1,87 @@
+/**
+ * `format('%s %I %L', …)`, and quoting of identifiers and literals.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import { type DataType, outputText, TEXT, type Value } from "../../../types/mod.ts";
+import { checkMadeLength } from "../made_length.ts";
+import { isReservedWord } from "../reserved_words.ts";
+
+/** As it stands if it is a plain lower-case name, else in double quotes. */
+export function quoteIdentifier(name: string): string {
+  const isPlain = /^[a-z_][a-z0-9_$]*$/.test(name) && !isReservedWord(name);
+  return isPlain ? name : `"${name.replaceAll('"', '""')}"`;
+}
+
+export function quoteLiteral(text: string): string {
+  const quoted = `'${text.replaceAll("'", "''").replaceAll("\\", "\\\\")}'`;
+  return text.includes("\\") ? `E${quoted}` : quoted;
+}
+
+const SPECIFIER = /%(?:(\d+)\$)?(-)?(?:(\d+)|\*(?:(\d+)\$)?)?([\s\S]?)/g;
+
+/** @throws {DatabaseError} INVALID_VALUE */
+export function formatText(values: readonly Value[], types: readonly DataType[]): Value {
+  const [template = null] = values;
+  if (template === null) return null;
+  const args = new Arguments(values, types);
+  let length = (template as string).length;
+  return (template as string).replaceAll(SPECIFIER, (...groups: (string | undefined)[]) => {
+    const [whole = "", place, minus, width, widthPlace, letter = ""] = groups;
+    if (letter === "%" && whole === "%%") return "%";
+    const isStar = width === undefined && whole.includes("*");
+    const size = isStar ? args.width(widthPlace) : Number(width ?? "0");
+    const text = args.text(place, letter);
+    length += Math.max(Math.abs(size), text.length);
+    checkMadeLength(length);
+    const isLeft = minus !== undefined || size < 0;
+    return isLeft ? text.padEnd(Math.abs(size)) : text.padStart(size);
+  });
+}
+
+class Arguments {
+  readonly #values: readonly Value[];
+  readonly #types: readonly DataType[];
+  #next = 1;
+
+  constructor(values: readonly Value[], types: readonly DataType[]) {
+    this.#values = values;
+    this.#types = types;
+  }
+
+  width(place: string | undefined): number {
+    const at = this.#position(place);
+    const value = this.#values[at] ?? null;
+    return value === null ? 0 : Number(outputText(this.#types[at] ?? TEXT, value));
+  }
+
+  text(place: string | undefined, letter: string): string {
+    if (letter !== "s" && letter !== "I" && letter !== "L") {
+      throw new DatabaseError(
+        "INVALID_VALUE",
+        `Cannot format with "%${letter}": expected %s, %I, %L or %%`,
+      );
+    }
+    const at = this.#position(place);
+    const value = this.#values[at] ?? null;
+    if (value === null) {
+      if (letter === "L") return "NULL";
+      if (letter === "s") return "";
+      throw new DatabaseError("INVALID_VALUE", "Cannot format NULL as an identifier with %I");
+    }
+    const text = outputText(this.#types[at] ?? TEXT, value);
+    if (letter === "s") return text;
+    return letter === "I" ? quoteIdentifier(text) : quoteLiteral(text);
+  }
+
+  #position(place: string | undefined): number {
+    const at = place === undefined ? this.#next : Number(place);
+    if (at >= 1 && at < this.#values.length) {
+      this.#next = at + 1;
+      return at;
+    }
+    throw new DatabaseError(
+      "INVALID_VALUE",
+      `Cannot format: there is no argument ${at} for the template`,
+    );
+  }
+}

@@ -1,0 +1,160 @@
+/**
+ * Functions on text that measure it, search it and cut it. Positions are code points from 1.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import {
+  BYTES,
+  codePointLength,
+  INT,
+  sliceCodePoints,
+  TEXT,
+  textFromValue,
+  type Value,
+  type Vector,
+} from "../../../types/mod.ts";
+import { functionsNamed, overload } from "../define.ts";
+import type { Overload, ScalarFunction } from "../function.ts";
+import { remembering } from "../operator/operator_text.ts";
+import { compileRegex } from "../regex/regex.ts";
+import { quoteIdentifier, quoteLiteral } from "./text_format.ts";
+import { lengthsOf, slicesOf } from "./text_loops.ts";
+
+/** The position of the first occurrence, or 0. */
+function positionOf(needle: string, haystack: string): number {
+  const at = haystack.indexOf(needle);
+  return at < 0 ? 0 : codePointLength(haystack.slice(0, at)) + 1;
+}
+
+/** Start and end, from 0, of `count` positions from `from`; undefined count: to the end. */
+function rangeOf(from: number, count: number | undefined): { start: number; end: number } {
+  if (count !== undefined && count < 0) {
+    throw new DatabaseError(
+      "VALUE_OUT_OF_RANGE",
+      `Cannot take ${count} characters: the count must not be negative`,
+    );
+  }
+  const start = from - 1;
+  return { start, end: count === undefined ? Number.MAX_SAFE_INTEGER : start + count };
+}
+
+function substring([text = null, from = null, count]: readonly Value[]): string {
+  const { start, end } = rangeOf(from as number, count as number | undefined);
+  return sliceCodePoints(text as string, start, end);
+}
+
+function substringsOf(
+  vector: Vector,
+  values: readonly Value[],
+  position: number,
+): Vector | undefined {
+  const [, from = null, count] = values;
+  if (position !== 0 || typeof from !== "number") return undefined;
+  if (count === undefined) return slicesOf(vector, rangeOf(from, undefined));
+  // A negative count is the error of a row, if there is any.
+  return typeof count === "number" && count >= 0
+    ? slicesOf(vector, rangeOf(from, count))
+    : undefined;
+}
+
+const patternOf = remembering((pattern) => compileRegex(pattern, ""));
+
+/** The first group of the first match, the whole match where the pattern has no group. */
+function substringOfPattern([text = null, pattern = null]: readonly Value[]): Value {
+  const regex = patternOf(pattern as string);
+  const match = regex.exec(text as string, 0);
+  if (match === undefined) return null;
+  const slot = regex.groupCount > 0 ? 2 : 0;
+  const start = match[slot] ?? -1;
+  return start < 0 ? null : (text as string).slice(start, match[slot + 1]);
+}
+
+function overlay([text = null, placing = null, from = null, count]: readonly Value[]): string {
+  const source = text as string;
+  const replacement = placing as string;
+  const start = from as number;
+  if (start < 1) {
+    throw new DatabaseError("VALUE_OUT_OF_RANGE", "Cannot overlay before the start of the text");
+  }
+  const replaced = count === undefined ? codePointLength(replacement) : (count as number);
+  const rest = sliceCodePoints(source, start - 1 + replaced, Number.MAX_SAFE_INTEGER);
+  return sliceCodePoints(source, 0, start - 1) + replacement + rest;
+}
+
+function byteLength(value: Value): number {
+  return typeof value === "string" ? Buffer.byteLength(value) : (value as Uint8Array).length;
+}
+
+/** By position and length. */
+const SUBSTRINGS: readonly Overload[] = [
+  overload([TEXT, INT, INT], TEXT, substring, {
+    optionalCount: 1,
+    evaluateVector: substringsOf,
+  }),
+  overload(
+    [BYTES, INT, INT],
+    BYTES,
+    ([bytes = null, from = null, count]) => {
+      const { start, end } = rangeOf(from as number, count as number | undefined);
+      return (bytes as Uint8Array).slice(Math.max(0, start), Math.max(0, end));
+    },
+    { optionalCount: 1 },
+  ),
+];
+
+export const TEXT_POSITION_FUNCTIONS: readonly ScalarFunction[] = [
+  ...functionsNamed(
+    ["length", "char_length", "character_length"],
+    overload([TEXT], INT, ([text = null]) => codePointLength(text as string), {
+      evaluateVector: lengthsOf,
+    }),
+    overload([BYTES], INT, ([bytes = null]) => byteLength(bytes)),
+  ),
+  ...functionsNamed(
+    ["octet_length"],
+    overload([TEXT], INT, ([value = null]) => byteLength(value)),
+    overload([BYTES], INT, ([value = null]) => byteLength(value)),
+  ),
+  ...functionsNamed(
+    ["bit_length"],
+    overload([TEXT], INT, ([value = null]) => 8 * byteLength(value)),
+    overload([BYTES], INT, ([value = null]) => 8 * byteLength(value)),
+  ),
+  ...functionsNamed(["substr"], ...SUBSTRINGS),
+  ...functionsNamed(["substring"], ...SUBSTRINGS, overload([TEXT, TEXT], TEXT, substringOfPattern)),
+  ...functionsNamed(
+    ["position"],
+    overload([TEXT, TEXT], INT, ([needle = null, haystack = null]) =>
+      positionOf(needle as string, haystack as string),
+    ),
+  ),
+  ...functionsNamed(
+    ["strpos"],
+    overload([TEXT, TEXT], INT, ([haystack = null, needle = null]) =>
+      positionOf(needle as string, haystack as string),
+    ),
+  ),
+  ...functionsNamed(
+    ["overlay"],
+    overload([TEXT, TEXT, INT, INT], TEXT, overlay, { optionalCount: 1 }),
+  ),
+  ...functionsNamed(
+    ["quote_ident"],
+    overload([TEXT], TEXT, ([text = null]) => quoteIdentifier(text as string)),
+  ),
+  ...functionsNamed(
+    ["quote_literal"],
+    overload(["any"], TEXT, ([value = null], _, [type = TEXT]) =>
+      quoteLiteral(textFromValue(type, value)),
+    ),
+  ),
+  ...functionsNamed(
+    ["quote_nullable"],
+    overload(
+      ["any"],
+      TEXT,
+      ([value = null], _, [type = TEXT]) =>
+        value === null ? "NULL" : quoteLiteral(textFromValue(type, value)),
+      { seesNull: true },
+    ),
+  ),
+];

@@ -1,0 +1,296 @@
+/**
+ * Functions on dates and times: now, fields, truncation, age, zones.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import {
+  BOOLEAN,
+  DATE,
+  DATETIME,
+  type DataType,
+  DOUBLE,
+  INT,
+  INTERVAL,
+  type Interval,
+  joinTimestamp,
+  MICROS_PER_DAY,
+  makeInterval,
+  roundMicros,
+  roundTimestamp,
+  splitTimestamp,
+  TEXT,
+  TIME,
+  TIMESTAMP,
+  type Value,
+  type Whole,
+  wholeFromBigint,
+} from "../../../types/mod.ts";
+import { functionsNamed, overload } from "../define.ts";
+import type { CallWorld, Overload, ScalarFunction } from "../function.ts";
+import { clockFieldsOf, fieldOf, truncateInterval, truncateTimestamp } from "./datetime_fields.ts";
+import { addToTime, addToTimestamp, ageBetween } from "./time_math.ts";
+import { resolveTimeZone } from "./time_zones.ts";
+
+type Instant = (call: CallWorld, digits: number) => Value;
+
+/** A function of the statement's time, with an optional count of fraction digits. */
+function now(names: readonly string[], result: DataType, read: Instant): ScalarFunction[] {
+  return functionsNamed(
+    names,
+    overload(
+      [INT],
+      result,
+      ([digits = 6], call) => read(call, Math.max(0, Math.min(6, digits as number))),
+      { optionalCount: 1, volatility: "stable" },
+    ),
+  );
+}
+
+function timestampNow(call: CallWorld, digits: number): Value {
+  return roundTimestamp(call.nowMicros, digits);
+}
+
+function timeNow(call: CallWorld, digits: number): Value {
+  return roundMicros(splitTimestamp(call.nowMicros).micros, digits) % MICROS_PER_DAY;
+}
+
+/** `timezone(zone, ts)`, the function behind AT TIME ZONE. */
+const TIME_ZONE: Overload = {
+  ...overload(["any", "any"], TIMESTAMP, () => null),
+  specialise: ([zone = TEXT, moment = TEXT]) => {
+    const form = resolveTimeZone(zone, moment);
+    if (form === undefined) return undefined;
+    const isDate = moment.kind === "date";
+    return {
+      result: form.result,
+      evaluate: ([zoneValue = null, value = null]) =>
+        form.evaluate([zoneValue, isDate ? joinTimestamp(value as number, 0) : value]),
+    };
+  },
+};
+
+/** Truncates in a zone: the local time is cut, then read in the zone again. */
+function truncateInZone([field = null, value = null, zone = null]: readonly Value[]): Value {
+  const toLocal = resolveTimeZone(TEXT, DATETIME);
+  const toInstant = resolveTimeZone(TEXT, TIMESTAMP);
+  const local = toLocal?.evaluate([zone, value]) ?? null;
+  const cut = truncateTimestamp(field as string, local as Whole, DATETIME);
+  return toInstant?.evaluate([zone, cut]) ?? null;
+}
+
+function truncating(type: DataType): Overload {
+  return overload([TEXT, type], type, ([field = null, value = null]) =>
+    truncateTimestamp(field as string, value as Whole, type),
+  );
+}
+
+/** The start of the bin of `step` that holds the timestamp, bins counted from `origin`. */
+function bin([step = null, value = null, origin = null]: readonly Value[]): Value {
+  const { months, days, micros } = step as Interval;
+  const width = BigInt(days) * BigInt(MICROS_PER_DAY) + BigInt(micros);
+  if (months !== 0 || width <= 0n) {
+    throw new DatabaseError(
+      "VALUE_OUT_OF_RANGE",
+      "Cannot make bins: the step must be positive and have no months or years",
+    );
+  }
+  const start = BigInt(origin as Whole);
+  const offset = BigInt(value as Whole) - start;
+  const rest = ((offset % width) + width) % width;
+  return wholeFromBigint(start + offset - rest);
+}
+
+function binning(type: DataType): Overload {
+  return overload([INTERVAL, type, type], type, bin);
+}
+
+function extracting(type: DataType): Overload {
+  return overload(
+    [TEXT, type],
+    DOUBLE,
+    ([field = null, value = null]) => fieldOf(field as string, value, type),
+    {
+      evaluateVector: (vector, [field = null], position) =>
+        position === 1 ? clockFieldsOf(field as string, vector, type) : undefined,
+    },
+  );
+}
+
+const EXTRACTS: readonly Overload[] = [DATETIME, TIMESTAMP, TIME, INTERVAL].map(extracting);
+
+/** For `date_part` a date begins at midnight; EXTRACT finds no time in it. */
+const DATE_PART: Overload = overload([TEXT, DATE], DOUBLE, ([field = null, days = null]) =>
+  fieldOf(field as string, joinTimestamp(days as number, 0), TIMESTAMP),
+);
+
+function ages(type: DataType): readonly Overload[] {
+  return [
+    overload([type, type], INTERVAL, ([later = null, earlier = null]) =>
+      ageBetween(later as Whole, earlier as Whole),
+    ),
+    overload(
+      [type],
+      INTERVAL,
+      ([value = null], call) => {
+        const today = joinTimestamp(splitTimestamp(call.nowMicros).days, 0);
+        return ageBetween(today, value as Whole);
+      },
+      { volatility: "stable" },
+    ),
+  ];
+}
+
+/** Whole days out of the time. */
+function justifyHours({ months, days, micros }: Interval): Interval {
+  const whole = Math.trunc(micros / MICROS_PER_DAY);
+  return sameSigns(months, days + whole, micros - whole * MICROS_PER_DAY);
+}
+
+/** Gives days and time one sign. */
+function sameSigns(months: number, days: number, micros: number): Interval {
+  if (days > 0 && micros < 0) return makeInterval(months, days - 1, micros + MICROS_PER_DAY);
+  if (days < 0 && micros > 0) return makeInterval(months, days + 1, micros - MICROS_PER_DAY);
+  return makeInterval(months, days, micros);
+}
+
+/** Months out of 30 days each. */
+function justifyDays({ months, days, micros }: Interval): Interval {
+  const whole = Math.trunc(days / 30);
+  const rest = days - whole * 30;
+  const total = months + whole;
+  if (total > 0 && rest < 0) return makeInterval(total - 1, rest + 30, micros);
+  if (total < 0 && rest > 0) return makeInterval(total + 1, rest - 30, micros);
+  return makeInterval(total, rest, micros);
+}
+
+function justifyInterval(interval: Interval): Interval {
+  const { months, days, micros } = justifyDays(justifyHours(interval));
+  // Signs of neighbours differ only where the larger part borrows.
+  if (months > 0 && (days < 0 || (days === 0 && micros < 0))) {
+    return sameSigns(months - 1, days + 30, micros);
+  }
+  if (months < 0 && (days > 0 || (days === 0 && micros > 0))) {
+    return sameSigns(months + 1, days - 30, micros);
+  }
+  return sameSigns(months, days, micros);
+}
+
+function justifying(change: (interval: Interval) => Interval): Overload {
+  return overload([INTERVAL], INTERVAL, ([value = null]) => change(value as Interval));
+}
+
+/** Whether two spans, each a start and an end or a length, have a moment in common. */
+function overlaps([
+  start1 = null,
+  end1 = null,
+  start2 = null,
+  end2 = null,
+]: readonly Value[]): Value {
+  const [a1, b1] = ordered(start1, end1);
+  const [a2, b2] = ordered(start2, end2);
+  if (a1 === null || a2 === null) return null;
+  if (a1 === a2) return b1 !== null && b2 !== null ? true : null;
+  const [later, end] = a1 > a2 ? [a1, b2] : [a2, b1];
+  if (end !== null && later < end) return true;
+  const firstEnd = a1 > a2 ? b1 : b2;
+  return end === null || firstEnd === null ? null : false;
+}
+
+type Moment = number | bigint | null;
+
+/** The smaller first; a NULL alone is the end. */
+function ordered(start: Value, end: Value): [Moment, Moment] {
+  const a = start as Moment;
+  const b = end as Moment;
+  if (a === null) return [b, a];
+  return b !== null && a > b ? [b, a] : [a, b];
+}
+
+function overlapping(
+  type: DataType,
+  endOf: (start: Value, length: Interval) => Value,
+): readonly Overload[] {
+  const ended = (start: Value, length: Value): Value =>
+    start === null || length === null ? null : endOf(start, length as Interval);
+  const options = { seesNull: true };
+  return [
+    overload([type, type, type, type], BOOLEAN, overlaps, options),
+    ...[
+      [type, INTERVAL],
+      [INTERVAL, type],
+      [INTERVAL, INTERVAL],
+    ].map(([first = type, second = type]) =>
+      overload(
+        [type, first, type, second],
+        BOOLEAN,
+        ([start1 = null, end1 = null, start2 = null, end2 = null]) =>
+          overlaps([
+            start1,
+            first === INTERVAL ? ended(start1, end1) : end1,
+            start2,
+            second === INTERVAL ? ended(start2, end2) : end2,
+          ]),
+        options,
+      ),
+    ),
+  ];
+}
+
+function timestampAfter(start: Value, length: Interval): Value {
+  return addToTimestamp(start as Whole, length);
+}
+
+function timeAfter(start: Value, length: Interval): Value {
+  return addToTime(start as number, length);
+}
+
+function finite(type: DataType): Overload {
+  return overload([type], BOOLEAN, () => true);
+}
+
+export const DATETIME_FUNCTIONS: readonly ScalarFunction[] = [
+  ...now(["current_timestamp"], DATETIME, timestampNow),
+  ...functionsNamed(
+    ["now", "transaction_timestamp", "statement_timestamp"],
+    overload([], DATETIME, (_, call) => call.nowMicros, { volatility: "stable" }),
+  ),
+  ...now(["localtimestamp"], TIMESTAMP, timestampNow),
+  ...now(["current_time", "localtime"], TIME, timeNow),
+  ...functionsNamed(
+    ["current_date"],
+    overload([], DATE, (_, call) => splitTimestamp(call.nowMicros).days, { volatility: "stable" }),
+  ),
+  ...functionsNamed(
+    ["clock_timestamp"],
+    overload([], DATETIME, (_, call) => call.clockMicros(), { volatility: "volatile" }),
+  ),
+  ...functionsNamed(
+    ["date_trunc"],
+    truncating(DATETIME),
+    truncating(TIMESTAMP),
+    overload([TEXT, INTERVAL], INTERVAL, ([field = null, value = null]) =>
+      truncateInterval(field as string, value as Interval, INTERVAL),
+    ),
+    overload([TEXT, DATETIME, TEXT], DATETIME, truncateInZone),
+  ),
+  ...functionsNamed(["date_bin"], binning(DATETIME), binning(TIMESTAMP)),
+  ...functionsNamed(["extract"], ...EXTRACTS, extracting(DATE)),
+  ...functionsNamed(["date_part"], ...EXTRACTS, DATE_PART),
+  ...functionsNamed(["age"], ...ages(DATETIME), ...ages(TIMESTAMP)),
+  ...functionsNamed(["timezone"], TIME_ZONE),
+  ...functionsNamed(["justify_days"], justifying(justifyDays)),
+  ...functionsNamed(["justify_hours"], justifying(justifyHours)),
+  ...functionsNamed(["justify_interval"], justifying(justifyInterval)),
+  ...functionsNamed(
+    ["isfinite"],
+    finite(DATETIME),
+    finite(TIMESTAMP),
+    finite(DATE),
+    finite(INTERVAL),
+  ),
+  ...functionsNamed(
+    ["overlaps"],
+    ...overlapping(DATETIME, timestampAfter),
+    ...overlapping(TIMESTAMP, timestampAfter),
+    ...overlapping(TIME, timeAfter),
+  ),
+];

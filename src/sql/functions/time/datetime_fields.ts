@@ -1,0 +1,267 @@
+/**
+ * Fields of dates, times and intervals: reading one (EXTRACT) and cutting below one (date_trunc).
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import {
+  civilFromDays,
+  type DataType,
+  dateFromCivil,
+  dayOfWeek,
+  excerpt,
+  type Interval,
+  joinTimestamp,
+  makeInterval,
+  splitTimestamp,
+  typeName,
+  type Value,
+  type Vector,
+  type Whole,
+} from "../../../types/mod.ts";
+import { dayOfYear, isoWeek, isoWeekStart } from "./time_math.ts";
+
+const MICROS_PER_HOUR = 3_600_000_000;
+const MICROS_PER_MINUTE = 60_000_000;
+const MICROS_PER_SECOND = 1_000_000;
+
+/** Days from the Julian epoch to 1970-01-01. */
+const JULIAN_OFFSET = 2_440_588;
+
+const ALIASES: ReadonlyMap<string, string> = new Map([
+  ["microsecond", "microseconds"],
+  ["usec", "microseconds"],
+  ["us", "microseconds"],
+  ["millisecond", "milliseconds"],
+  ["msec", "milliseconds"],
+  ["ms", "milliseconds"],
+  ["seconds", "second"],
+  ["sec", "second"],
+  ["secs", "second"],
+  ["minutes", "minute"],
+  ["min", "minute"],
+  ["mins", "minute"],
+  ["hours", "hour"],
+  ["hr", "hour"],
+  ["hrs", "hour"],
+  ["days", "day"],
+  ["weeks", "week"],
+  ["months", "month"],
+  ["mon", "month"],
+  ["mons", "month"],
+  ["years", "year"],
+  ["yr", "year"],
+  ["yrs", "year"],
+  ["decades", "decade"],
+  ["centuries", "century"],
+  ["millennia", "millennium"],
+]);
+
+function fieldName(text: string): string {
+  const word = text.trim().toLowerCase();
+  return ALIASES.get(word) ?? word;
+}
+
+/** @throws {DatabaseError} INVALID_VALUE */
+function noSuchField(field: string, type: DataType): DatabaseError {
+  return new DatabaseError(
+    "INVALID_VALUE",
+    `Cannot use the field ${excerpt(field)}: ${typeName(type)} has no such field`,
+  );
+}
+
+/** Fields of a time of day or of the time part of an interval, in microseconds. */
+function clockField(field: string, micros: number): number | undefined {
+  switch (field) {
+    case "microseconds":
+      return micros % MICROS_PER_MINUTE;
+    case "milliseconds":
+      return (micros % MICROS_PER_MINUTE) / 1000;
+    case "second":
+      return (micros % MICROS_PER_MINUTE) / MICROS_PER_SECOND;
+    case "minute":
+      return Math.trunc(micros / MICROS_PER_MINUTE) % 60;
+    case "hour":
+      return Math.trunc(micros / MICROS_PER_HOUR);
+    default:
+      return undefined;
+  }
+}
+
+function calendarField(field: string, days: number): number | undefined {
+  const { year, month, day } = civilFromDays(days);
+  switch (field) {
+    case "day":
+      return day;
+    case "month":
+      return month;
+    case "year":
+      return year;
+    case "quarter":
+      return Math.ceil(month / 3);
+    case "dow":
+      return dayOfWeek(days);
+    case "isodow":
+      return ((dayOfWeek(days) + 6) % 7) + 1;
+    case "doy":
+      return dayOfYear(days);
+    case "week":
+      return isoWeek(days).week;
+    case "isoyear":
+      return isoWeek(days).year;
+    case "decade":
+      return Math.floor(year / 10);
+    case "century":
+      return Math.ceil(year / 100);
+    case "millennium":
+      return Math.ceil(year / 1000);
+    case "julian":
+      return days + JULIAN_OFFSET;
+    default:
+      return undefined;
+  }
+}
+
+/** Reads a field of a value of one of the date and time types. */
+export function fieldOf(name: string, value: Value, type: DataType): number {
+  const field = fieldName(name);
+  const read = readField(field, value, type);
+  if (read === undefined) throw noSuchField(name, type);
+  return read + 0;
+}
+
+/** Hours and minutes of moments, a column at once. */
+export function clockFieldsOf(name: string, vector: Vector, type: DataType): Vector | undefined {
+  const isMoment = type.kind === "timestamp" || type.kind === "datetime";
+  if (!isMoment || vector.kind !== "f64") return undefined;
+  const field = fieldName(name);
+  const unit =
+    field === "hour" ? MICROS_PER_HOUR : field === "minute" ? MICROS_PER_MINUTE : undefined;
+  if (unit === undefined) return undefined;
+  const span = field === "hour" ? 24 : 60;
+  const { length, nulls, values: micros } = vector;
+  const values = new Float64Array(length);
+  for (let row = 0; row < length; row += 1) {
+    const units = Math.floor((micros[row] ?? 0) / unit);
+    values[row] = units - span * Math.floor(units / span);
+  }
+  return { kind: "f64", length, values, nulls };
+}
+
+function readField(field: string, value: Value, type: DataType): number | undefined {
+  switch (type.kind) {
+    case "time": {
+      const micros = value as number;
+      return field === "epoch" ? micros / MICROS_PER_SECOND : clockField(field, micros);
+    }
+    case "interval":
+      return intervalField(field, value as Interval);
+    case "date": {
+      const days = value as number;
+      return field === "epoch" ? days * 86_400 : calendarField(field, days);
+    }
+    default:
+      return timestampField(field, value as Whole, type.kind === "datetime");
+  }
+}
+
+function timestampField(field: string, value: Whole, hasZone: boolean): number | undefined {
+  if (field === "epoch") return Number(value) / MICROS_PER_SECOND;
+  // The session zone is UTC.
+  if (hasZone && /^timezone(?:_hour|_minute)?$/.test(field)) return 0;
+  const { days, micros } = splitTimestamp(value);
+  if (field === "julian") return days + JULIAN_OFFSET + micros / 86_400_000_000;
+  return clockField(field, micros) ?? calendarField(field, days);
+}
+
+function intervalField(field: string, { months, days, micros }: Interval): number | undefined {
+  const years = Math.trunc(months / 12);
+  switch (field) {
+    case "day":
+      return days;
+    case "month":
+      return months % 12;
+    case "quarter":
+      return Math.trunc((months % 12) / 3) + 1;
+    case "year":
+      return years;
+    case "decade":
+      return Math.trunc(years / 10);
+    case "century":
+      return Math.trunc(years / 100);
+    case "millennium":
+      return Math.trunc(years / 1000);
+    case "epoch":
+      // A year counts 365.25 days here, a month 30.
+      return (
+        years * 365.25 * 86_400 +
+        (months % 12) * 30 * 86_400 +
+        days * 86_400 +
+        micros / MICROS_PER_SECOND
+      );
+    default:
+      return clockField(field, micros);
+  }
+}
+
+/** Microseconds of the clock fields that cut within a day. */
+const CLOCK_STEPS: ReadonlyMap<string, number> = new Map([
+  ["microseconds", 1],
+  ["milliseconds", 1000],
+  ["second", MICROS_PER_SECOND],
+  ["minute", MICROS_PER_MINUTE],
+  ["hour", MICROS_PER_HOUR],
+]);
+
+export function truncateTimestamp(name: string, value: Whole, type: DataType): Whole {
+  const field = fieldName(name);
+  const { days, micros } = splitTimestamp(value);
+  const step = CLOCK_STEPS.get(field);
+  if (step !== undefined) return joinTimestamp(days, micros - (micros % step));
+  const start = truncateDays(field, days);
+  if (start === undefined) throw noSuchField(name, type);
+  return joinTimestamp(start, 0);
+}
+
+function truncateDays(field: string, days: number): number | undefined {
+  const { year, month } = civilFromDays(days);
+  switch (field) {
+    case "day":
+      return days;
+    case "week":
+      return isoWeekStart(days);
+    case "month":
+      return dateFromCivil(year, month, 1);
+    case "quarter":
+      return dateFromCivil(year, month - ((month - 1) % 3), 1);
+    case "year":
+      return dateFromCivil(year, 1, 1);
+    case "decade":
+      return dateFromCivil(year - (year % 10), 1, 1);
+    case "century":
+      return dateFromCivil(Math.ceil(year / 100) * 100 - 99, 1, 1);
+    case "millennium":
+      return dateFromCivil(Math.ceil(year / 1000) * 1000 - 999, 1, 1);
+    default:
+      return undefined;
+  }
+}
+
+/** Months of the fields that cut within the months of an interval. */
+const MONTH_STEPS: ReadonlyMap<string, number> = new Map([
+  ["month", 1],
+  ["quarter", 3],
+  ["year", 12],
+  ["decade", 120],
+  ["century", 1200],
+  ["millennium", 12_000],
+]);
+
+export function truncateInterval(name: string, value: Interval, type: DataType): Interval {
+  const field = fieldName(name);
+  const { months, days, micros } = value;
+  const step = CLOCK_STEPS.get(field);
+  if (step !== undefined) return makeInterval(months, days, micros - (micros % step));
+  if (field === "day") return makeInterval(months, days, 0);
+  const monthStep = MONTH_STEPS.get(field);
+  if (monthStep === undefined) throw noSuchField(name, type);
+  return makeInterval(months - (months % monthStep), 0, 0);
+}

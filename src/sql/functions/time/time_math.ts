@@ -1,0 +1,104 @@
+/**
+ * Arithmetic on dates, times and intervals.
+ */
+import {
+  checkDate,
+  civilFromDays,
+  dateFromCivil,
+  daysFromCivil,
+  daysInMonth,
+  type Interval,
+  joinTimestamp,
+  MICROS_PER_DAY,
+  makeInterval,
+  negateInterval,
+  splitTimestamp,
+  type Whole,
+} from "../../../types/mod.ts";
+
+/** Adds months, then days, then time; a day beyond the end of its month becomes the last one. */
+export function addToTimestamp(value: Whole, interval: Interval): Whole {
+  const { days, micros } = splitTimestamp(value);
+  const moved = addMonths(days, interval.months) + interval.days;
+  return joinTimestamp(moved, micros + interval.micros);
+}
+
+export function subtractFromTimestamp(value: Whole, interval: Interval): Whole {
+  return addToTimestamp(value, negateInterval(interval));
+}
+
+function addMonths(days: number, months: number): number {
+  if (months === 0) return days;
+  const { year, month, day } = civilFromDays(days);
+  const total = year * 12 + month - 1 + months;
+  const newYear = Math.floor(total / 12);
+  const newMonth = total - newYear * 12 + 1;
+  // The year is checked before the calendar is asked about it.
+  dateFromCivil(newYear, newMonth, 1);
+  return daysFromCivil(newYear, newMonth, Math.min(day, daysInMonth(newYear, newMonth)));
+}
+
+export function addToDate(days: number, count: Whole): number {
+  return checkDate(days + Number(count));
+}
+
+/** Days and time between two timestamps, both of one sign. */
+export function timestampDifference(left: Whole, right: Whole): Interval {
+  const a = splitTimestamp(left);
+  const b = splitTimestamp(right);
+  let days = a.days - b.days;
+  let micros = a.micros - b.micros;
+  if (days > 0 && micros < 0) {
+    days -= 1;
+    micros += MICROS_PER_DAY;
+  } else if (days < 0 && micros > 0) {
+    days += 1;
+    micros -= MICROS_PER_DAY;
+  }
+  return makeInterval(0, days, micros);
+}
+
+/** A time of day moved around the clock. */
+export function addToTime(micros: number, { micros: added }: Interval): number {
+  const sum = (micros + (added % MICROS_PER_DAY)) % MICROS_PER_DAY;
+  return sum < 0 ? sum + MICROS_PER_DAY : sum + 0;
+}
+
+/** Years, months, days and time between two timestamps, as people count them. */
+export function ageBetween(later: Whole, earlier: Whole): Interval {
+  if (later < earlier) return negateInterval(ageBetween(earlier, later));
+  const a = splitTimestamp(later);
+  const b = splitTimestamp(earlier);
+  const from = civilFromDays(b.days);
+  const to = civilFromDays(a.days);
+  let micros = a.micros - b.micros;
+  let days = to.day - from.day;
+  let months = (to.year - from.year) * 12 + (to.month - from.month);
+  if (micros < 0) {
+    micros += MICROS_PER_DAY;
+    days -= 1;
+  }
+  if (days < 0) {
+    // Days are borrowed from the month in which the earlier date lies.
+    days += daysInMonth(from.year, from.month);
+    months -= 1;
+  }
+  return makeInterval(months, days, micros);
+}
+
+/** The Monday that begins the ISO week of a day. */
+export function isoWeekStart(days: number): number {
+  return days - ((((days + 3) % 7) + 7) % 7);
+}
+
+/** ISO year and week: the week belongs to the year of its Thursday. */
+export function isoWeek(days: number): { year: number; week: number } {
+  const thursday = isoWeekStart(days) + 3;
+  const { year } = civilFromDays(thursday);
+  return { year, week: Math.floor((thursday - daysFromCivil(year, 1, 1)) / 7) + 1 };
+}
+
+/** 1 to 366. */
+export function dayOfYear(days: number): number {
+  return days - daysFromCivil(civilFromDays(days).year, 1, 1) + 1;
+}

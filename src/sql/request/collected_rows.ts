@@ -1,0 +1,81 @@
+/**
+ * The rows of a query on their way into its answer: held until its end, as most are few, or given to
+ * the reader of the request once they are many.
+ */
+import type { Batch } from "../../types/mod.ts";
+import type { StatementResult } from "../engine.ts";
+import { batchBytes, type MemoryBudget } from "../execute/memory_budget.ts";
+import { checkResultRows } from "../execute/run.ts";
+import type { CellRows } from "../result.ts";
+import { type AnswerChannel, type EntryHead, OPENING_BYTES } from "./answer_stream.ts";
+
+export interface CollectedRowsOptions {
+  readonly cells: CellRows;
+  readonly head: EntryHead;
+  readonly memory: MemoryBudget;
+  /** 0 is no limit. */
+  readonly rowsMax: number;
+  /** Rows are counted and not kept, as EXPLAIN ANALYZE shows none. */
+  readonly isCounted: boolean;
+}
+
+export class CollectedRows {
+  readonly #options: CollectedRowsOptions;
+  #rows: unknown[][] = [];
+  /** Of `#rows`, in the memory of the statement. */
+  #bytes = 0;
+  #rowCount = 0;
+  /** Who takes them, once some were given away. */
+  #channel: AnswerChannel | undefined;
+
+  constructor(options: CollectedRowsOptions) {
+    this.#options = options;
+  }
+
+  /** Whether so many wait that the reader should have them first. */
+  get areMany(): boolean {
+    return this.#bytes >= OPENING_BYTES;
+  }
+
+  /** @throws {DatabaseError} MEMORY_EXCEEDED, RESULT_TOO_LARGE */
+  add(batch: Batch): void {
+    const { cells, isCounted, memory, rowsMax } = this.#options;
+    this.#rowCount += batch.rowCount;
+    checkResultRows(this.#rowCount, rowsMax);
+    if (isCounted) return;
+    const bytes = batchBytes(batch);
+    this.#bytes += bytes;
+    memory.take(bytes);
+    cells.append(batch, this.#rows);
+  }
+
+  /**
+   * Gives the rows so far to the reader if they are many. Returns what to wait for before there may
+   * be more.
+   */
+  send(channel: AnswerChannel): Promise<void> | undefined {
+    if (this.#channel === undefined && !this.areMany) return undefined;
+    if (this.#rows.length === 0) return undefined;
+    this.#push(channel);
+    return channel.taken();
+  }
+
+  /** What is left, of a query that has ended. */
+  finish(): StatementResult {
+    const { asUser, schema } = this.#options.head;
+    const rowCount = this.#rowCount;
+    if (this.#channel === undefined) {
+      return { schema, rows: this.#rows, rowCount, asUser };
+    }
+    if (this.#rows.length > 0) this.#push(this.#channel);
+    return { schema, rowCount, asUser };
+  }
+
+  #push(channel: AnswerChannel): void {
+    this.#channel = channel;
+    channel.pushRows(this.#rows, this.#options.head);
+    this.#rows = [];
+    this.#options.memory.release(this.#bytes);
+    this.#bytes = 0;
+  }
+}

@@ -1,0 +1,48 @@
+/**
+ * Where a value stands that its column did not take: read from the statement once it has failed.
+ */
+import { type DatabaseError, withDetails } from "../../base/errors.ts";
+import { CellError, type CellPlace } from "../bind/expression/cell_error.ts";
+import { rowsNode } from "../node_kinds.ts";
+import type { Expr, QueryStatement, SetStatement, Statement } from "../parse/ast.ts";
+
+/** The same failure with the position of the value, and the number of its parameter. */
+export function atCell(
+  error: DatabaseError,
+  statement: () => Statement | undefined,
+): DatabaseError {
+  if (!(error instanceof CellError) || error.position !== undefined) return error;
+  const node = statement();
+  const query = node === undefined ? undefined : rowsNode(node);
+  const cell = query === undefined ? undefined : cellAt(query, error.place);
+  if (cell === undefined) return error;
+  const parameter = cell.type === "parameter" ? `, parameter ${cell.name}` : "";
+  return withDetails(error, {
+    message: `${error.message.slice(0, -1)}${parameter})`,
+    position: cell._location.start,
+    cause: error.reason,
+  });
+}
+
+function cellAt(query: QueryStatement, place: CellPlace): Expr | undefined {
+  if (query.type === "with" || query.type === "with recursive") return cellAt(query.in, place);
+  const { column, source } = place;
+  if (query.type === "update") return valueOf(query.sets, column);
+  if (query.type !== "insert" || source === "query") return undefined;
+  if (source === "set") {
+    const action = query.onConflict?.do;
+    return typeof action === "object" ? valueOf(action.sets, column) : undefined;
+  }
+  if (query.insert.type !== "values") return undefined;
+  return query.insert.values[source.rowIndex]?.[source.columnIndex];
+}
+
+function valueOf(sets: readonly SetStatement[], column: string): Expr | undefined {
+  for (const set of sets) {
+    if (set.type === "set" && set.column.name === column) return set.value;
+    if (set.type === "set columns" && set.columns.some(({ name }) => name === column)) {
+      return set.select;
+    }
+  }
+  return undefined;
+}

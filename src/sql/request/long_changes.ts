@@ -1,0 +1,90 @@
+/**
+ * Goes on with a change, or a COMMIT, that takes more than a turn of the event loop, and runs a
+ * statement outside a transaction again when others have changed its rows meanwhile.
+ */
+import type { Clock } from "../../base/clock.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import type { Seq } from "../../base/seq.ts";
+import type { Catalog } from "../../catalog/mod.ts";
+import type { Store, TableWrite } from "../../storage/mod.ts";
+import type { DmlOutcome, DmlSteps } from "../execute/change/change_writer.ts";
+import type { Transaction } from "../execute/change/transaction.ts";
+import type { RequestLedger } from "../execute/request_ledger.ts";
+import { runSteps, type Steps } from "../execute/step_turns.ts";
+import type { WriteGates } from "./write_gates.ts";
+
+/** How often a statement is run; the last time others that write its table wait. */
+const ATTEMPTS_MAX = 3;
+
+export interface LongChange {
+  readonly clock: Clock;
+  readonly ledger: RequestLedger;
+  readonly gates: WriteGates;
+  readonly tableId: number;
+  /** Runs the statement anew, as the definitions and rows of this turn are. */
+  begin(): DmlOutcome | DmlSteps;
+  /** In a transaction the caller is told of a conflict, and repeats all of it. */
+  readonly isRepeatable: boolean;
+}
+
+/** @throws {DatabaseError} */
+export async function finishChange(first: DmlSteps, change: LongChange): Promise<DmlOutcome> {
+  const { ledger, gates, isRepeatable, tableId } = change;
+  let steps = first;
+  for (let attempt = 1; ; attempt += 1) {
+    let open: (() => void) | undefined;
+    try {
+      if (attempt > 1) {
+        if (attempt === ATTEMPTS_MAX) open = await gates.close(tableId, ledger);
+        const again = change.begin();
+        if (!isSteps(again)) return again;
+        steps = again;
+      }
+      return await runSteps(steps, change);
+    } catch (error) {
+      const isConflict =
+        error instanceof DatabaseError && error.condition === "SERIALIZATION_FAILURE";
+      if (!isConflict || !isRepeatable || attempt === ATTEMPTS_MAX) throw error;
+    } finally {
+      open?.();
+    }
+  }
+}
+
+/**
+ * Commits a transaction that is too large for one turn; returns its last seq, or null when no row
+ * changed. @param record What is written besides, once it is known whether rows change.
+ */
+export function* commitSteps(
+  transaction: Transaction,
+  {
+    catalog,
+    clock,
+    record,
+    store,
+  }: {
+    catalog: Catalog;
+    clock: Clock;
+    store: Store;
+    record: (changesRows: boolean) => readonly TableWrite[];
+  },
+): Steps<Seq | null> {
+  const staged = store.stage({ snapshotSeq: transaction.snapshotSeq });
+  for (const write of transaction.writes()) {
+    staged.add(write);
+    yield true;
+  }
+  const changesRows = staged.rowCount > 0;
+  for (const write of record(changesRows)) staged.add(write);
+  if (staged.rowCount === 0) return null;
+  while (!staged.settle()) yield true;
+  transaction.requireUnaltered(catalog);
+  transaction.uploads?.list(clock.nowMs());
+  const { lastSeq } = staged.commit();
+  return changesRows ? lastSeq : null;
+}
+
+/** Whether a statement needs more than the turn in which it began. */
+export function isSteps(result: DmlOutcome | DmlSteps): result is DmlSteps {
+  return "next" in result;
+}

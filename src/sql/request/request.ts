@@ -1,0 +1,455 @@
+/**
+ * One request: its statements are all bound and authorised first, then run in order.
+ *
+ *     idle ──BEGIN──► in transaction ──COMMIT──► idle
+ *                          └──ROLLBACK, failure, end of request──► undone
+ *
+ * A request with a key is one transaction, begun and committed by its text or around it.
+ *
+ * A statement behind a definition in the same text may name what that definition makes: when it
+ * does not bind at first, it is bound at its turn. Any other fault is found before anything runs.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import { defined } from "../../base/assert.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { BATCH_ROWS_MAX } from "../../base/limits.ts";
+import type { TableWrite } from "../../storage/mod.ts";
+import { TEXT, type Value } from "../../types/mod.ts";
+import { Administration } from "../administer/administration.ts";
+import { noteStatement } from "../administer/audited.ts";
+import { readLiterals } from "../bind/expression/untyped_literals.ts";
+import { Definitions } from "../define/definitions.ts";
+import type { SqlRequest, SqlResponse, StatementResult } from "../engine.ts";
+import type { SqlEnvironment } from "../environment.ts";
+import { Transaction } from "../execute/change/transaction.ts";
+import { Profile } from "../execute/profile.ts";
+import type { RequestLedger } from "../execute/request_ledger.ts";
+import { runSteps, SharedTurns } from "../execute/step_turns.ts";
+import { explained } from "../explain.ts";
+import { isBegin, isReadOnlyNode } from "../node_kinds.ts";
+import type { BeginStatement, ExplainStatement, Statement } from "../parse/ast.ts";
+import type { Prepared } from "../prepared.ts";
+import { messageResult, rowsResult } from "../result.ts";
+import type { RunningRequest } from "./activity.ts";
+import type { AnswerChannel } from "./answer_stream.ts";
+import { atStatement, failureFrom } from "./at_statement.ts";
+import { atCell } from "./faulty_cell.ts";
+import type { AnswerRecorder } from "./idempotency.ts";
+import { commitSteps } from "./long_changes.ts";
+import type { QueryStat } from "./query_stats.ts";
+import { bulkShapeOf, textOfStatement } from "./query_text.ts";
+import { RequestBinding, type Unit } from "./request_binding.ts";
+import { RequestSettings } from "./request_settings.ts";
+import { statementsOf } from "./request_text.ts";
+import { StatementRunner } from "./statement_runner.ts";
+
+export interface RequestOptions {
+  readonly environment: SqlEnvironment;
+  readonly principal: Principal;
+  readonly request: SqlRequest;
+  /** Of a request with a key: its writes go into the commit. */
+  readonly recorder?: AnswerRecorder;
+  /** How it is listed. */
+  readonly running: RunningRequest;
+  /** Where rows go that are too many to be held; without one all are. */
+  readonly channel?: AnswerChannel | undefined;
+}
+
+export class RequestRunner {
+  readonly #environment: SqlEnvironment;
+  readonly #principal: Principal;
+  readonly #request: SqlRequest;
+  readonly #recorder: AnswerRecorder | undefined;
+  readonly #running: RunningRequest;
+  readonly #ledger: RequestLedger;
+  readonly #definitions: Definitions;
+  readonly #administration: Administration;
+  readonly #runner: StatementRunner;
+  readonly #channel: AnswerChannel | undefined;
+  readonly #results: StatementResult[] = [];
+  readonly #turns: SharedTurns;
+  readonly #binding: RequestBinding;
+  readonly #settings: RequestSettings;
+  /** Of the statement that is bound or run. */
+  #statementIndex = 0;
+  #transaction: Transaction | undefined;
+  /** The entry of the BEGIN whose changes are not in effect yet. */
+  #beginIndex: number | undefined;
+
+  constructor({ channel, environment, principal, recorder, request, running }: RequestOptions) {
+    this.#environment = environment;
+    this.#principal = principal;
+    this.#request = request;
+    this.#recorder = recorder;
+    this.#running = running;
+    this.#ledger = running.ledger;
+    this.#definitions = new Definitions(environment, this.#ledger);
+    this.#administration = new Administration(environment);
+    this.#binding = new RequestBinding({
+      environment,
+      principal,
+      request,
+      definitions: this.#definitions,
+      administration: this.#administration,
+    });
+    this.#settings = new RequestSettings(environment.limits);
+    this.#channel = channel;
+    this.#turns = new SharedTurns({ clock: environment.clock, ledger: this.#ledger });
+    this.#runner = new StatementRunner(environment, {
+      ledger: this.#ledger,
+      isStreamed: channel !== undefined,
+      channelFor: () => defined(channel, "rows are given away where somebody takes them"),
+    });
+  }
+
+  /** Entries of the statements that have ended. */
+  get completed(): readonly StatementResult[] {
+    return this.#results;
+  }
+
+  async run(): Promise<SqlResponse> {
+    let units: readonly Unit[] = [];
+    try {
+      const parameters = this.#binding.readParameters();
+      units = this.#parse(parameters.length);
+      await this.#bindAll(units, parameters.length);
+      if (this.#request.check === true) {
+        for (const unit of units) this.#results.push(this.#checked(unit));
+        return { results: this.#results };
+      }
+      this.#binding.leaveNamespaces();
+      this.#statementIndex = 0;
+      const isWrapped = this.#recorder !== undefined && !isBegin(units[0]?.node);
+      if (isWrapped) this.#open({ isReadOnly: false });
+      for (const [index, unit] of units.entries()) {
+        this.#statementIndex = index;
+        await this.#turns.endStep();
+        const { node } = unit;
+        this.#running.asUser = node.type === "execute as" ? node.user.name : this.#principal.userId;
+        const result = await this.#timed(() => this.#measured(unit, parameters));
+        this.#binding.forget(unit);
+        await this.#audit(node);
+        this.#results.push(result);
+        if (this.#channel?.isOpen === true) this.#channel.pushEntry(result);
+      }
+      if (isWrapped) await this.#commitWhole();
+      this.#requireClosed();
+      return { results: this.#results };
+    } catch (error) {
+      const failure = failureFrom(this.#undone(error));
+      const failed = units[this.#statementIndex]?.node;
+      if (failed !== undefined) await this.#audit(failed, failure);
+      const placed = atCell(failure, () => failed);
+      // What was undone with its transaction did not happen.
+      const results = this.#results.slice(0, this.#beginIndex);
+      return { results, error: atStatement(placed, this.#statementIndex) };
+    }
+  }
+
+  #parse(parameterCount: number): Unit[] {
+    const isRepeatable = this.#recorder !== undefined;
+    const options = { environment: this.#environment, isRepeatable, parameterCount };
+    return statementsOf(this.#request, options).map((node) => ({
+      node,
+      prepared: undefined,
+      catalogVersion: -1,
+      namespace: "",
+    }));
+  }
+
+  /** Binds and authorises all before any runs. */
+  async #bindAll(units: readonly Unit[], parameterCount: number): Promise<void> {
+    const isAlone = units.length === 1 && this.#request.check !== true;
+    for (const [index, unit] of units.entries()) {
+      this.#statementIndex = index;
+      await this.#turns.endStep();
+      this.#binding.bind(unit, { isAlone });
+    }
+    this.#binding.requireNoGap(parameterCount);
+  }
+
+  #audit(node: Statement, error?: DatabaseError): Promise<void> {
+    const ended = { principal: this.#principal, request: this.#request, error };
+    return noteStatement(this.#environment.audit, node, {
+      ...ended,
+      namespace: this.#binding.namespace,
+    });
+  }
+
+  /** By SET, a statement may have less time than its request. */
+  async #timed<Result>(run: () => Promise<Result>): Promise<Result> {
+    const ledger = this.#ledger;
+    const limitMs = this.#settings.statementTimeoutMs;
+    const endMs = this.#environment.clock.monotonicMs() + (limitMs ?? Number.POSITIVE_INFINITY);
+    if (endMs >= ledger.deadlineMs) return await run();
+    // What the statement waits for its reader is added while it runs, and stays added.
+    const restMs = ledger.deadlineMs - endMs;
+    ledger.deadlineMs = endMs;
+    try {
+      return await run();
+    } finally {
+      ledger.deadlineMs += restMs;
+    }
+  }
+
+  async #measured(unit: Unit, parameters: readonly Value[]): Promise<StatementResult> {
+    const { clock } = this.#environment;
+    const startMs = clock.monotonicMs();
+    const note = (rows: number, isError: boolean): void => {
+      const atMs = clock.monotonicMs();
+      const stat = this.#statOf(unit.node);
+      stat.note(atMs, { ms: atMs - startMs, rows });
+      if (isError) stat.errors += 1;
+    };
+    try {
+      const result = await this.#runUnit(unit, parameters);
+      note(result.rowCount, false);
+      return result;
+    } catch (error) {
+      if (error instanceof DatabaseError) note(0, true);
+      throw error;
+    }
+  }
+
+  #statOf(node: Statement): QueryStat {
+    const { stats } = this.#environment.activity;
+    const shape = bulkShapeOf(node, this.#request.sql);
+    if (shape === undefined) return stats.of(node, textOfStatement, node);
+    return stats.ofShape(shape, () => textOfStatement(node));
+  }
+
+  async #runUnit(unit: Unit, parameters: readonly Value[]): Promise<StatementResult> {
+    const { node } = unit;
+    switch (node.type) {
+      case "begin":
+      case "start transaction":
+        return this.#begin(node);
+      case "commit": {
+        const result = messageResult("Transaction committed", this.#principal.userId);
+        const lastSeq = await this.#commit(result);
+        this.#beginIndex = undefined;
+        return { ...result, lastSeq };
+      }
+      case "rollback":
+        return this.#rollback();
+      case "use namespace":
+        this.#binding.useNamespace(node);
+        return messageResult(`Namespace ${node.name.name} in use`, this.#principal.userId);
+      case "set":
+      case "set timezone":
+        this.#administration.authorize(node, this.#principal);
+        return messageResult(this.#settings.set(node), this.#principal.userId);
+      default:
+        break;
+    }
+    const prepared = this.#binding.renewed(unit);
+    if (prepared !== undefined) {
+      this.#checkTransactionTime();
+      this.#transaction?.requireUnaltered(this.#environment.catalog);
+      readLiterals(prepared.literals);
+      if (node.type === "explain") return this.#explain(node, prepared, parameters);
+      return this.#runner.run(prepared, {
+        principal: this.#binding.principalOf(node),
+        namespace: this.#binding.namespace,
+        transaction: this.#transaction,
+        parameters,
+        files: this.#request.files,
+        renewed: () => this.#binding.renewed(unit) ?? prepared,
+      });
+    }
+    if (this.#transaction !== undefined && !isReadOnlyNode(node)) {
+      throw new DatabaseError(
+        "INVALID_TRANSACTION_STATE",
+        `Cannot run ${node.type.toUpperCase()} inside a transaction`,
+        { position: node._location.start },
+      );
+    }
+    return (
+      (await this.#definitions.run(node, this.#principal, this.#binding.namespace)) ??
+      (await this.#administration.run(node, {
+        principal: this.#principal,
+        namespace: this.#binding.namespace,
+        server: this.#request.server,
+        requestSettings: this.#settings.rows(),
+        params: this.#request.params,
+      }))
+    );
+  }
+
+  async #explain(
+    node: ExplainStatement,
+    prepared: Prepared,
+    parameters: readonly Value[],
+  ): Promise<StatementResult> {
+    const principal = this.#principal;
+    const { clock } = this.#environment;
+    const startMs = clock.monotonicMs();
+    const profile = node.analyze ? new Profile(clock) : undefined;
+    const outcome =
+      profile === undefined
+        ? undefined
+        : await this.#runner.run(prepared, {
+            principal,
+            namespace: this.#binding.namespace,
+            transaction: this.#transaction,
+            parameters,
+            files: undefined,
+            profile,
+          });
+    const tookMs = clock.monotonicMs() - startMs;
+    const call = { principal, slots: parameters, profile, outcome, tookMs };
+    return explained(node, prepared, { call, environment: this.#environment });
+  }
+
+  #begin(node: BeginStatement): StatementResult {
+    if (this.#transaction !== undefined) {
+      throw new DatabaseError("INVALID_TRANSACTION_STATE", "Cannot BEGIN: a transaction is open", {
+        position: node._location.start,
+      });
+    }
+    this.#open({ isReadOnly: node.writeable === "read only" });
+    return messageResult("Transaction started", this.#principal.userId);
+  }
+
+  #open({ isReadOnly }: { isReadOnly: boolean }): void {
+    this.#beginIndex = this.#results.length;
+    const { clock, limits, store } = this.#environment;
+    this.#settings.begin();
+    this.#transaction = new Transaction({
+      snapshotSeq: store.visibleSeq,
+      nowMicros: clock.nowMs() * 1000,
+      isReadOnly,
+      startedAtMs: clock.monotonicMs(),
+      bytesMax: limits.transactionBytesMax,
+    });
+  }
+
+  /**
+   * Returns the last seq, null when nothing was to be written.
+   *
+   * @param entry The entry of COMMIT, without its `last_seq`; absent when the text has none.
+   */
+  async #commit(entry?: StatementResult): Promise<number | null> {
+    const transaction = this.#requireTransaction("COMMIT");
+    this.#checkTransactionTime();
+    transaction.requireUnaltered(this.#environment.catalog);
+    const { writeGates } = this.#environment;
+    const { tableIds } = transaction;
+    while (writeGates.areClosed(tableIds)) {
+      await writeGates.opened(tableIds, this.#ledger);
+      transaction.requireUnaltered(this.#environment.catalog);
+    }
+    const lastSeq = await this.#write(transaction, entry);
+    this.#transaction = undefined;
+    this.#settings.commit();
+    transaction.uploads?.keep();
+    return lastSeq;
+  }
+
+  /** The same once nobody keeps it waiting: only the disk does, or a conflict ends it. */
+  async #write(
+    transaction: Transaction,
+    entry: StatementResult | undefined,
+  ): Promise<number | null> {
+    const { catalog, clock, store } = this.#environment;
+    if (transaction.keyCount > BATCH_ROWS_MAX) {
+      const record = (changesRows: boolean): readonly TableWrite[] =>
+        this.#recordOf(entry, changesRows);
+      const steps = commitSteps(transaction, { catalog, clock, store, record });
+      const lastSeq = await runSteps(steps, { clock, ledger: this.#ledger });
+      if (lastSeq !== null) await store.durable(lastSeq);
+      return lastSeq;
+    }
+    const writes = [...transaction.writes()];
+    const changesRows = writes.length > 0;
+    writes.push(...this.#recordOf(entry, changesRows));
+    if (writes.length === 0) return null;
+    transaction.uploads?.list(clock.nowMs());
+    const commit = store.apply({ writes, snapshotSeq: transaction.snapshotSeq });
+    await store.durable(commit.lastSeq);
+    return changesRows ? commit.lastSeq : null;
+  }
+
+  /** Commits a request without a COMMIT of its own: its last change has the `last_seq`. */
+  async #commitWhole(): Promise<void> {
+    const lastSeq = await this.#commit();
+    const index = this.#lastChangeIndex();
+    const entry = this.#results[index];
+    if (lastSeq !== null && entry !== undefined) this.#results[index] = { ...entry, lastSeq };
+  }
+
+  /** Below 0 when no statement changed a row. */
+  #lastChangeIndex(): number {
+    return this.#results.findLastIndex(({ lastSeq, rowCount }) => lastSeq === null && rowCount > 0);
+  }
+
+  /** The writes that record the answer of a request with a key. */
+  #recordOf(entry: StatementResult | undefined, changesRows: boolean): readonly TableWrite[] {
+    if (this.#recorder === undefined) return [];
+    const results =
+      entry === undefined ? this.#results : [...this.#results, { ...entry, lastSeq: null }];
+    const index = entry === undefined ? this.#lastChangeIndex() : results.length - 1;
+    return this.#recorder(
+      changesRows && index >= 0 ? { results, commitIndex: index } : { results },
+    );
+  }
+
+  /** Ends the open transaction, if there is one. @returns What is to be told of it. */
+  #undone(error: unknown): unknown {
+    const uploads = this.#transaction?.uploads;
+    this.#transaction = undefined;
+    try {
+      uploads?.fail(error);
+      return error;
+    } catch (worse) {
+      // It is told instead of the other: a disk or a catalog that refuses has to be looked after.
+      return worse;
+    }
+  }
+
+  #rollback(): StatementResult {
+    const { uploads } = this.#requireTransaction("ROLLBACK");
+    uploads?.fail(undefined);
+    this.#transaction = undefined;
+    this.#beginIndex = undefined;
+    this.#settings.rollback();
+    return messageResult("Transaction rolled back", this.#principal.userId);
+  }
+
+  #requireTransaction(what: string): Transaction {
+    if (this.#transaction !== undefined) return this.#transaction;
+    throw new DatabaseError("TRANSACTION_REQUIRED", `Cannot ${what}: no transaction is open`);
+  }
+
+  #requireClosed(): void {
+    if (this.#transaction === undefined) return;
+    throw new DatabaseError(
+      "TRANSACTION_OPEN",
+      "Cannot end the request inside a transaction: it was rolled back",
+      { hint: "end it with COMMIT or ROLLBACK" },
+    );
+  }
+
+  #checkTransactionTime(): void {
+    if (this.#transaction === undefined) return;
+    const { clock, limits } = this.#environment;
+    const elapsedMs = clock.monotonicMs() - this.#transaction.startedAtMs;
+    if (elapsedMs <= limits.transactionTimeoutMs) return;
+    throw new DatabaseError(
+      "TRANSACTION_LIMIT",
+      `Cannot go on with the transaction: it is open for more than ${limits.transactionTimeoutMs / 1000} s`,
+    );
+  }
+
+  #checked({ node, prepared }: Unit): StatementResult {
+    const asUser = this.#binding.principalOf(node).userId;
+    const result = messageResult("checked", asUser);
+    if (node.type === "explain") {
+      const { schema = [] } = rowsResult([{ name: "plan", type: TEXT }], [], asUser);
+      return { ...result, schema, rows: [] };
+    }
+    return prepared?.fields === undefined
+      ? result
+      : { ...result, schema: prepared.fields, rows: [] };
+  }
+}

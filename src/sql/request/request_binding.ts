@@ -1,0 +1,201 @@
+/**
+ * The statements of one request between their text and their turn: each is bound and authorised
+ * before any runs, and again at its turn when what it was bound against has changed.
+ *
+ * Invariant: few statements are kept bound at a time, however many a text has.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { DEFAULT_NAMESPACE } from "../../catalog/mod.ts";
+import type { DataType, Value } from "../../types/mod.ts";
+import type { Administration } from "../administer/administration.ts";
+import { StatementBinding } from "../bind/binding.ts";
+import { definedNames, usesAny } from "../define/defined_names.ts";
+import type { Definitions } from "../define/definitions.ts";
+import type { SqlRequest } from "../engine.ts";
+import type { SqlEnvironment } from "../environment.ts";
+import { findNamespace } from "../names.ts";
+import { rowsNode } from "../node_kinds.ts";
+import type { Statement } from "../parse/ast.ts";
+import { authorize, boundFor, type Prepared, prepare } from "../prepared.ts";
+import { dmlWorldOf, statisticsOf } from "../relation_source.ts";
+import { isSystemViews } from "../system/system_views.ts";
+import { requireNoGap, typedParameters } from "./parameters.ts";
+import { RequestSettings, requireSettable } from "./request_settings.ts";
+import { refuseInside } from "./request_text.ts";
+
+/**
+ * How many statements of a text are kept as they were bound until their turn; those behind them are
+ * bound again. Each takes 10 KB, and a text of a megabyte may hold a hundred thousand.
+ */
+const KEPT_MAX = 1000;
+
+/** A statement between binding and its turn. */
+export interface Unit {
+  readonly node: Statement;
+  /** Of a statement that reads or writes rows, while it is kept bound. */
+  prepared: Prepared | undefined;
+  /** Catalog version and namespace that it was bound with. */
+  catalogVersion: number;
+  namespace: string;
+}
+
+export interface RequestBindingOptions {
+  readonly environment: SqlEnvironment;
+  readonly principal: Principal;
+  readonly request: SqlRequest;
+  readonly definitions: Definitions;
+  readonly administration: Administration;
+}
+
+export class RequestBinding {
+  /** The current namespace: USE changes it. */
+  namespace: string = DEFAULT_NAMESPACE;
+  readonly #options: RequestBindingOptions;
+  #parameterTypes: readonly DataType[] = [];
+  readonly #usedParameters = new Set<number>();
+  /** What statements that were bound define, by name. */
+  readonly #defined = new Set<string>();
+  #keptCount = 0;
+  #hasRows = false;
+
+  constructor(options: RequestBindingOptions) {
+    this.#options = options;
+    this.leaveNamespaces();
+  }
+
+  /** Goes back to the namespace that the request began in. */
+  leaveNamespaces(): void {
+    this.namespace = this.#options.request.namespace ?? DEFAULT_NAMESPACE;
+  }
+
+  /** The parameters of the request, for the statements to come. @throws {DatabaseError} */
+  readParameters(): readonly Value[] {
+    const { environment, request } = this.#options;
+    const { types, values } = typedParameters(request.params, environment.limits);
+    this.#parameterTypes = types;
+    return values;
+  }
+
+  /** @throws {DatabaseError} INVALID_PARAMETER when a parameter is used by no statement. */
+  requireNoGap(parameterCount: number): void {
+    // A definition takes no parameter, and says so itself.
+    if (this.#hasRows) requireNoGap(this.#usedParameters, parameterCount);
+  }
+
+  /**
+   * Binds and authorises a statement before anything runs. One that does not bind may at its turn,
+   * when it uses what an earlier one defines.
+   *
+   * @param options.isAlone Whether it is the whole text; a definition is then bound at its turn only.
+   * @throws {DatabaseError}
+   */
+  bind(unit: Unit, { isAlone }: { isAlone: boolean }): void {
+    const { node } = unit;
+    let runsAs: Principal | undefined;
+    try {
+      runsAs = this.principalOf(node);
+      if (node.type === "use namespace") this.useNamespace(node);
+      else this.#prepare(unit, runsAs);
+      if (unit.prepared === undefined && !isAlone) this.#check(node);
+    } catch (error) {
+      if (!this.#isMendable(node, error, runsAs)) throw error;
+      if (node.type === "use namespace") this.namespace = node.name.name;
+    }
+    for (const name of definedNames(node)) this.#defined.add(name);
+    if (unit.prepared === undefined) return;
+    this.#hasRows = true;
+    this.#keptCount += 1;
+    // A check tells what was bound, and nothing has its turn.
+    if (this.#keptCount > KEPT_MAX && this.#options.request.check !== true) this.forget(unit);
+  }
+
+  /**
+   * Whether a fault of a statement may be gone once the definitions before it have run.
+   *
+   * @param runsAs Undefined when the fault is that the caller may not act for the other user.
+   */
+  #isMendable(node: Statement, error: unknown, runsAs: Principal | undefined): boolean {
+    if (!(error instanceof DatabaseError)) return false;
+    // A definition depends on more than it names: DROP TABLE on the views that are dropped before it.
+    const isOfNames = rowsNode(node) !== undefined || node.type === "use namespace";
+    // A definition may open a table to the user that a statement runs as; the caller has its role.
+    const mayBeGranted = node.type === "execute as" && isOfNames && runsAs !== undefined;
+    if (error.condition === "PERMISSION_DENIED" && !mayBeGranted) return false;
+    return isOfNames ? usesAny(node, this.#defined) : this.#defined.size > 0;
+  }
+
+  /** Finds what a statement that is not about rows names wrongly. @throws {DatabaseError} */
+  #check(node: Statement): void {
+    const { administration, definitions, environment, principal, request } = this.#options;
+    const { namespace } = this;
+    if (definitions.check(node, principal, namespace)) return;
+    const requestSettings = new RequestSettings(environment.limits).rows();
+    const { params, server } = request;
+    administration.check(node, { principal, namespace, server, requestSettings, params });
+  }
+
+  /** @throws {DatabaseError} NAMESPACE_NOT_FOUND */
+  useNamespace(node: Extract<Statement, { type: "use namespace" }>): void {
+    const { name } = node.name;
+    if (!isSystemViews(name)) findNamespace(this.#options.environment.catalog, name, node);
+    this.namespace = name;
+  }
+
+  /**
+   * A statement of rows as the definitions of this turn have it; undefined for any other. Rights
+   * are asked again: an earlier statement, or another caller, may have changed them.
+   */
+  renewed(unit: Unit): Prepared | undefined {
+    const { catalog } = this.#options.environment;
+    const isStale =
+      unit.prepared === undefined ||
+      unit.catalogVersion !== catalog.version ||
+      unit.namespace !== this.namespace;
+    const runsAs = this.principalOf(unit.node);
+    if (isStale) this.#prepare(unit, runsAs);
+    const { prepared } = unit;
+    if (prepared !== undefined) authorize(prepared.requirements, runsAs, catalog);
+    return prepared;
+  }
+
+  /** Lets go of what was bound: it has had its turn, or is bound again at its turn. */
+  forget(unit: Unit): void {
+    unit.prepared = undefined;
+  }
+
+  /** Who a statement runs as. */
+  principalOf(node: Statement): Principal {
+    const { environment, principal } = this.#options;
+    if (node.type !== "execute as") return principal;
+    return environment.auth.executeAs(principal, node.user.name);
+  }
+
+  #prepare(unit: Unit, runsAs: Principal): void {
+    const { node } = unit;
+    const { administration, definitions, environment, principal } = this.#options;
+    const rows = rowsNode(node);
+    if (rows === undefined) {
+      if (node.type === "execute as") throw refuseInside(node);
+      definitions.authorize(node, principal, this.namespace);
+      administration.authorize(node, principal);
+      if (node.type === "set" || node.type === "set timezone") {
+        requireSettable(node, environment.limits);
+      }
+      return;
+    }
+    if (node.type === "explain") administration.authorize(node, principal);
+    const statement = new StatementBinding(this.#parameterTypes, statisticsOf(environment));
+    const { namespace } = this;
+    const world = dmlWorldOf(environment, { namespace, principal: runsAs, statement });
+    const { catalog } = environment;
+    const prepared = boundFor({ catalog, principal: runsAs, statement }, () =>
+      prepare(rows, { world, statement }),
+    );
+    authorize(prepared.requirements, runsAs, environment.catalog);
+    for (const number of statement.usedParameters) this.#usedParameters.add(number);
+    unit.prepared = prepared;
+    unit.catalogVersion = environment.catalog.version;
+    unit.namespace = namespace;
+  }
+}

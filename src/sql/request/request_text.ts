@@ -1,0 +1,75 @@
+/**
+ * The statements of a request's text: which of them may stand in one text, asked before anything is
+ * bound and without a look at the catalog.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import type { SqlRequest } from "../engine.ts";
+import type { SqlEnvironment } from "../environment.ts";
+import { isBegin, rowsNode } from "../node_kinds.ts";
+import type { ExecuteAsStatement, Statement } from "../parse/ast.ts";
+import { parseRequest } from "../parse/parser.ts";
+import { parseLimitsOf } from "./parameters.ts";
+
+export interface TextOptions {
+  readonly environment: SqlEnvironment;
+  /** Of a request with a key. */
+  readonly isRepeatable: boolean;
+  readonly parameterCount: number;
+}
+
+/** @throws {DatabaseError} for what does not parse, or cannot stand in one text. */
+export function statementsOf(
+  { files, sql, sqlUtf8 }: SqlRequest,
+  { environment, isRepeatable, parameterCount }: TextOptions,
+): readonly Statement[] {
+  const limits = parseLimitsOf(environment);
+  const { parameterCount: highest, statements } = parseRequest(sql, limits, sqlUtf8);
+  const isTransaction =
+    isBegin(statements[0]) &&
+    statements.at(-1)?.type === "commit" &&
+    statements.slice(1).every((node) => !isBegin(node));
+  if (parameterCount > 0 && statements.length > 1 && !isTransaction) {
+    throw new DatabaseError(
+      "PARAMS_WITH_BATCH",
+      "Cannot bind parameters to several statements: put them between BEGIN and COMMIT",
+    );
+  }
+  if (isRepeatable) requireRepeatable(statements, isTransaction);
+  if (files !== undefined && statements.length > 1) {
+    throw new DatabaseError("INVALID_INPUT", "Cannot upload files with several statements");
+  }
+  const view = highest > 0 ? statements.find(({ type }) => type === "create view") : undefined;
+  if (view !== undefined) {
+    throw new DatabaseError("INVALID_DEFINITION", "Cannot use a parameter in a view", {
+      position: view._location.start,
+    });
+  }
+  if (highest !== parameterCount) {
+    throw new DatabaseError(
+      "INVALID_PARAMETER",
+      `Cannot bind ${parameterCount} parameter(s): ${highest === 0 ? "the text names none" : `the highest in the text is $${highest}`}`,
+    );
+  }
+  return statements;
+}
+
+/** @throws {DatabaseError} INVALID_INPUT for what cannot be one transaction. */
+function requireRepeatable(statements: readonly Statement[], isTransaction: boolean): void {
+  const inner = isTransaction ? statements.slice(1, -1) : statements;
+  const other = inner.find((node) => rowsNode(node) === undefined);
+  if (other === undefined) return;
+  throw new DatabaseError(
+    "INVALID_INPUT",
+    `Cannot run ${other.type.toUpperCase()} with an idempotency_key: the request may hold SELECT, INSERT, UPDATE and DELETE, and one BEGIN … COMMIT around them`,
+    { position: other._location.start },
+  );
+}
+
+/** Why EXECUTE AS may not hold a statement. */
+export function refuseInside({ statement }: ExecuteAsStatement): DatabaseError {
+  return new DatabaseError(
+    "PERMISSION_DENIED",
+    `Cannot run ${statement.type.toUpperCase()} inside EXECUTE AS: only SELECT, INSERT, UPDATE and DELETE`,
+    { position: statement._location.start },
+  );
+}

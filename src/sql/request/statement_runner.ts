@@ -1,0 +1,332 @@
+/**
+ * Runs a prepared statement for one caller and makes its result entry.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import { assert } from "../../base/assert.ts";
+import type { Clock } from "../../base/clock.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { pauser } from "../../base/pauser.ts";
+import type { Catalog } from "../../catalog/mod.ts";
+import type { Value } from "../../types/mod.ts";
+import type { StatementResult, UploadedFile } from "../engine.ts";
+import type { SqlEnvironment } from "../environment.ts";
+import type { DmlOutcome, DmlSteps } from "../execute/change/change_writer.ts";
+import type { Transaction } from "../execute/change/transaction.ts";
+import { drain } from "../execute/operator.ts";
+import type { Profile } from "../execute/profile.ts";
+import type { RequestLedger } from "../execute/request_ledger.ts";
+import type { Run } from "../execute/run.ts";
+import { Uploads } from "../files.ts";
+import { newRun } from "../new_run.ts";
+import type { Prepared, PreparedDml, PreparedQuery } from "../prepared.ts";
+import type { AnswerChannel } from "./answer_stream.ts";
+import { CollectedRows } from "./collected_rows.ts";
+import { finishChange, isSteps } from "./long_changes.ts";
+
+export interface RunOptions {
+  readonly principal: Principal;
+  readonly namespace: string;
+  readonly transaction: Transaction | undefined;
+  /** Parameters, then lifted literals. */
+  readonly parameters: readonly Value[];
+  readonly files: ReadonlyMap<string, UploadedFile> | undefined;
+  /** Of EXPLAIN ANALYZE. */
+  readonly profile?: Profile | undefined;
+  /** Binds the statement again if a definition changed since. @throws {DatabaseError} */
+  renewed?(): Prepared;
+}
+
+export interface RunnerOptions {
+  readonly ledger: RequestLedger;
+  /** Whether somebody takes rows that are too many to be held; else all are in the result. */
+  readonly isStreamed: boolean;
+  /** Where those go; asked for when a query is longer than a turn. */
+  channelFor(): AnswerChannel;
+}
+
+const VERBS = { insert: "Inserted", update: "Updated", delete: "Deleted" } as const;
+
+/** What most changes answer, so that it is the same text each time. */
+const MESSAGES_OF_ONE = {
+  insert: "Inserted 1 row(s)",
+  update: "Updated 1 row(s)",
+  delete: "Deleted 1 row(s)",
+} as const;
+
+/** A change that is made and waits for the disk: only then may its result be told. */
+export class Written {
+  readonly result: StatementResult;
+  readonly durable: Promise<void>;
+
+  constructor(result: StatementResult, durable: Promise<void>) {
+    this.result = result;
+    this.durable = durable;
+  }
+}
+
+export class StatementRunner {
+  readonly #environment: SqlEnvironment;
+  readonly #options: RunnerOptions;
+  #isWaiting = false;
+
+  constructor(environment: SqlEnvironment, options: RunnerOptions) {
+    this.#environment = environment;
+    this.#options = options;
+  }
+
+  /** Whether what `run` has begun can still be ended: it does not only wait for the disk. */
+  get isUnderWay(): boolean {
+    return !this.#isWaiting;
+  }
+
+  /** @throws {DatabaseError} */
+  run(prepared: Prepared, options: RunOptions): StatementResult | Promise<StatementResult> {
+    return onceDurable(this.begin(prepared, options));
+  }
+
+  /** The same for who waits for the disk with what else it has to wait for. */
+  begin(
+    prepared: Prepared,
+    options: RunOptions,
+  ): StatementResult | Written | Promise<StatementResult> {
+    if (prepared.kind === "query") return this.#query(prepared, options);
+    if (options.files !== undefined || prepared.files.length > 0) {
+      return this.#changeWithFiles(prepared, options);
+    }
+    return this.#change(prepared, options, Uploads.none);
+  }
+
+  #query(prepared: PreparedQuery, options: RunOptions): StatementResult | Promise<StatementResult> {
+    if (options.files !== undefined) refuseExtra(options.files, []);
+    const { store } = this.#environment;
+    const { namespace, parameters, principal, transaction } = options;
+    const run = newRun(this.#environment, {
+      principal,
+      namespace,
+      slots: parameters,
+      atSeq: store.visibleSeq,
+      transaction,
+      profile: options.profile,
+      ledger: this.#options.ledger,
+    });
+    const { cells, readRow } = prepared;
+    if (readRow !== undefined && options.profile === undefined) {
+      const row = readRow(run);
+      return queryResult(prepared, row === undefined ? [] : [cells.cellsOf(row)], options);
+    }
+    return this.#drained(prepared, options, run);
+  }
+
+  #drained(
+    prepared: PreparedQuery,
+    options: RunOptions,
+    run: Run,
+  ): StatementResult | Promise<StatementResult> {
+    const { clock, limits } = this.#environment;
+    const { cells } = prepared;
+    const { principal } = options;
+    const isMeasured = options.profile !== undefined;
+    const isStreamed = this.#options.isStreamed && !isMeasured;
+    const collected = new CollectedRows({
+      cells,
+      head: { schema: prepared.fields ?? [], asUser: principal.userId },
+      // A reader is given its rows before they are many, so these need no budget.
+      memory: isStreamed ? run.memory.elastic() : run.memory,
+      rowsMax: limits.resultRowsMax,
+      isCounted: isMeasured,
+    });
+    const further = drain(prepared.build(run), {
+      clock,
+      ledger: this.#options.ledger,
+      onBatch: (batch) => collected.add(batch),
+      ...(isStreamed && {
+        isEnough: () => collected.areMany,
+        onTurn: () => collected.send(this.#channel()),
+      }),
+      // What is only measured sends no rows, and ends all the same when its reader leaves.
+      ...(this.#options.isStreamed && isMeasured && { onTurn: () => void this.#channel() }),
+    });
+    return further === undefined ? collected.finish() : further.then(() => collected.finish());
+  }
+
+  #channel(): AnswerChannel {
+    const channel = this.#options.channelFor();
+    channel.watchReader();
+    return channel;
+  }
+
+  /** Begins in the turn in which the statement was bound: a definition may change in any other. */
+  #change(
+    prepared: PreparedDml,
+    options: RunOptions,
+    uploads: Uploads,
+  ): StatementResult | Written | Promise<StatementResult> {
+    const { store, writeGates } = this.#environment;
+    if (writeGates.isClosed(prepared.target.tableId)) {
+      return this.#changeLater(prepared, options, uploads);
+    }
+    const outcome = this.#begin(prepared, options, uploads);
+    if (isSteps(outcome)) return this.#changeLong(outcome, { prepared, options, uploads });
+    this.#isWaiting = true;
+    const result = changeResult(prepared, outcome, options.principal.userId);
+    const lastSeq = outcome.applied.commit?.lastSeq;
+    return lastSeq === undefined ? result : new Written(result, store.durable(lastSeq));
+  }
+
+  async #changeLater(
+    given: PreparedDml,
+    options: RunOptions,
+    uploads: Uploads,
+  ): Promise<StatementResult> {
+    await this.#environment.writeGates.opened([given.target.tableId], this.#options.ledger);
+    return await onceDurable(this.#change(renewedDml(given, options), options, uploads));
+  }
+
+  async #changeLong(
+    steps: DmlSteps,
+    {
+      options,
+      prepared,
+      uploads,
+    }: { prepared: PreparedDml; options: RunOptions; uploads: Uploads },
+  ): Promise<StatementResult> {
+    const { clock, store, writeGates } = this.#environment;
+    const outcome = await finishChange(steps, {
+      clock,
+      ledger: this.#options.ledger,
+      gates: writeGates,
+      tableId: prepared.target.tableId,
+      begin: () => this.#begin(renewedDml(prepared, options), options, uploads),
+      isRepeatable: options.transaction === undefined,
+    });
+    this.#isWaiting = true;
+    const result = await changeResultInTurns(prepared, outcome, {
+      asUser: options.principal.userId,
+      clock,
+    });
+    const lastSeq = outcome.applied.commit?.lastSeq;
+    if (lastSeq !== undefined) await store.durable(lastSeq);
+    return result;
+  }
+
+  #begin(prepared: PreparedDml, options: RunOptions, uploads: Uploads): DmlOutcome | DmlSteps {
+    const { catalog, store } = this.#environment;
+    const { namespace, parameters, transaction } = options;
+    const { references } = uploads;
+    const principal = ownerOfWrites(options.principal, catalog);
+    const run = newRun(this.#environment, {
+      principal,
+      namespace,
+      slots: references.length === 0 ? parameters : [...parameters, ...references],
+      atSeq: store.appliedSeq,
+      transaction,
+      profile: options.profile,
+      uploads: uploads === Uploads.none ? undefined : uploads,
+      ledger: this.#options.ledger,
+    });
+    return prepared.program(run);
+  }
+
+  async #changeWithFiles(given: PreparedDml, options: RunOptions): Promise<StatementResult> {
+    const uploads = await this.#stage(given, options);
+    let result: StatementResult;
+    try {
+      result = await onceDurable(this.#change(renewedDml(given, options), options, uploads));
+    } catch (error) {
+      uploads.fail(error);
+      throw error;
+    }
+    if (options.transaction === undefined) uploads.keep();
+    else options.transaction.holdUploads(uploads);
+    return result;
+  }
+
+  async #stage({ files }: PreparedDml, options: RunOptions): Promise<Uploads> {
+    if (options.files === undefined) {
+      throw new DatabaseError(
+        "INVALID_INPUT",
+        "Cannot read FILE: send the statement as multipart/form-data",
+      );
+    }
+    refuseExtra(options.files, files);
+    return Uploads.stage(this.#environment, { parts: options.files, names: files });
+  }
+}
+
+function onceDurable(
+  begun: StatementResult | Written | Promise<StatementResult>,
+): StatementResult | Promise<StatementResult> {
+  return begun instanceof Written ? begun.durable.then(() => begun.result) : begun;
+}
+
+/** What a change answers once it is durable. */
+function changeResult(
+  { cells, fields, kind }: PreparedDml,
+  { applied, returned, rowCount }: DmlOutcome,
+  asUser: string,
+): StatementResult {
+  const lastSeq = applied.commit?.lastSeq ?? null;
+  if (fields === undefined || returned === undefined) {
+    const message = rowCount === 1 ? MESSAGES_OF_ONE[kind] : `${VERBS[kind]} ${rowCount} row(s)`;
+    return { rowCount, message, asUser, lastSeq };
+  }
+  const rows: unknown[][] = [];
+  for (const batch of returned) cells.append(batch, rows);
+  return { schema: fields, rows, rowCount, asUser, lastSeq };
+}
+
+/** The same for a long answer. The commit is made, so nothing ends this. */
+async function changeResultInTurns(
+  prepared: PreparedDml,
+  outcome: DmlOutcome,
+  { asUser, clock }: { asUser: string; clock: Clock },
+): Promise<StatementResult> {
+  const { returned } = outcome;
+  const first = changeResult(prepared, { ...outcome, returned: returned?.slice(0, 0) }, asUser);
+  if (returned === undefined || first.rows === undefined) return first;
+  const rows: unknown[][] = [];
+  const pause = pauser(clock);
+  for (const batch of returned) {
+    prepared.cells.append(batch, rows);
+    await pause();
+  }
+  return { ...first, rows };
+}
+
+function queryResult(
+  { fields = [] }: PreparedQuery,
+  rows: readonly (readonly unknown[])[],
+  { principal }: RunOptions,
+): StatementResult {
+  return { schema: fields, rows, rowCount: rows.length, asUser: principal.userId };
+}
+
+/** The statement as it is to be run after a wait. @throws {DatabaseError} */
+function renewedDml(given: PreparedDml, options: RunOptions): PreparedDml {
+  const prepared = options.renewed?.() ?? given;
+  assert(prepared.kind !== "query", "a text stays the statement that it is");
+  return prepared;
+}
+
+/** The first write of a user gives it the number that owns its rows. */
+function ownerOfWrites(principal: Principal, catalog: Catalog): Principal {
+  if (principal.owner !== undefined) return principal;
+  return { ...principal, owner: catalog.ownerNumber(principal.userId, { create: true }) };
+}
+
+function refuseExtra(parts: ReadonlyMap<string, UploadedFile>, names: readonly string[]): void {
+  for (const name of parts.keys()) {
+    if (names.includes(name)) continue;
+    throw new DatabaseError(
+      "EXTRA_FILE",
+      `Cannot use file part "${name}": the statement has no FILE('${name}')`,
+    );
+  }
+  for (const name of names) {
+    if (parts.has(name)) continue;
+    throw new DatabaseError(
+      "MISSING_FILE",
+      `Cannot read FILE('${name}'): the request has no part "file:${name}"`,
+    );
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * `system.queries` and `system.query_stats`: what runs now, and what ran since the start.
+ */
+import { BIGINT, DATETIME, DOUBLE, TEXT } from "../../types/mod.ts";
+import type { SystemView } from "../bind/query/select_world.ts";
+import type { SqlEnvironment } from "../environment.ts";
+import { shownSql } from "../request/activity.ts";
+import { parseLimitsOf } from "../request/parameters.ts";
+import { ADMIN_ONLY, view } from "./system_view.ts";
+
+/** The views by "namespace.name". */
+export function activityViews(environment: SqlEnvironment): [string, SystemView][] {
+  return [
+    ["system.queries", queriesView(environment)],
+    ["system.query_stats", queryStatsView(environment)],
+  ];
+}
+
+function queriesView(environment: SqlEnvironment): SystemView {
+  return view(
+    [
+      ["query_id", TEXT],
+      ["user_id", TEXT],
+      ["as_user", TEXT],
+      ["sql", TEXT],
+      ["state", TEXT],
+      ["started_at", DATETIME],
+      ["elapsed_ms", DOUBLE],
+      ["rows_read", BIGINT],
+      ["memory_bytes", BIGINT],
+    ],
+    (call) =>
+      environment.activity.running
+        .all()
+        .map(({ asUser, ledger, queryId, sql, startedAtMs, userId }) => [
+          queryId,
+          userId,
+          asUser,
+          // What others write is theirs: their literals are not shown.
+          shownSql(sql, parseLimitsOf(environment), { hasLiterals: userId === call.userId }),
+          ledger.cancelledBy === undefined ? "running" : "cancelling",
+          startedAtMs * 1000,
+          environment.clock.monotonicMs() - ledger.startMs,
+          ledger.rowsRead,
+          ledger.memory?.bytes ?? 0,
+        ]),
+    ADMIN_ONLY,
+  );
+}
+
+function queryStatsView(environment: SqlEnvironment): SystemView {
+  return view(
+    [
+      ["fingerprint", TEXT],
+      ["sql", TEXT],
+      ["calls", BIGINT],
+      ["errors", BIGINT],
+      ["rows", BIGINT],
+      ["total_ms", DOUBLE],
+      ["mean_ms", DOUBLE],
+      ["p50_ms", DOUBLE],
+      ["p95_ms", DOUBLE],
+      ["p99_ms", DOUBLE],
+      ["max_ms", DOUBLE],
+      ["last_seen", DATETIME],
+    ],
+    () => {
+      const startMs = environment.clock.nowMs() - environment.clock.monotonicMs();
+      return environment.activity.stats
+        .all()
+        .map((stat) => [
+          stat.fingerprint,
+          stat.sql,
+          stat.calls,
+          stat.errors,
+          stat.rows,
+          stat.totalMs,
+          stat.totalMs / stat.calls,
+          stat.percentile(0.5),
+          stat.percentile(0.95),
+          stat.percentile(0.99),
+          stat.maxMs,
+          Math.round(startMs + stat.lastSeenMs) * 1000,
+        ]);
+    },
+    ADMIN_ONLY,
+  );
+}

@@ -1,0 +1,319 @@
+/**
+ * The views of information_schema: what PostgreSQL tools ask, of the objects that the caller may read.
+ */
+import { mayRun, ownsNamespace, type Principal } from "../../auth/mod.ts";
+import { type ColumnEntry, keyNameOf, type TableEntry } from "../../catalog/mod.ts";
+import {
+  BIGINT,
+  BOOLEAN,
+  type DataType,
+  INT,
+  type Row,
+  TEXT,
+  typeName,
+  type Value,
+} from "../../types/mod.ts";
+import type { SystemCall } from "../bind/bound.ts";
+import type { SystemView } from "../bind/query/select_world.ts";
+import { type ShownView, visibleViews } from "../define/views.ts";
+import type { SqlEnvironment } from "../environment.ts";
+import { compareNames, namespaceRows, visibleTables } from "./show.ts";
+import { OPEN, view } from "./system_view.ts";
+
+const CATALOG = "tidemark";
+
+/** Who owns what no user made. */
+const SYSTEM_OWNER = "system";
+
+/**
+ * The views by "namespace.name".
+ *
+ * @param systemViews All views of the system, these included once they are made.
+ */
+export function informationSchema(
+  environment: SqlEnvironment,
+  systemViews: ReadonlyMap<string, SystemView>,
+): [string, SystemView][] {
+  const world: World = { environment, systemViews };
+  const views: readonly (readonly [string, SystemView])[] = [
+    ["schemata", schemata(world)],
+    ["tables", tables(world)],
+    ["columns", columnsOfSchema(world)],
+    ["views", viewsOfSchema(world)],
+    ["table_constraints", tableConstraints(world)],
+    ["key_column_usage", keyColumnUsage(world)],
+    ["check_constraints", checkConstraints(world)],
+  ];
+  return views.map(([name, each]) => [`information_schema.${name}`, each]);
+}
+
+interface World {
+  readonly environment: SqlEnvironment;
+  readonly systemViews: ReadonlyMap<string, SystemView>;
+}
+
+/** A table or view as the caller sees it. */
+interface Relation {
+  readonly namespace: string;
+  readonly name: string;
+  readonly type: "BASE TABLE" | "VIEW" | "SYSTEM VIEW";
+  readonly columns: readonly ShownColumn[];
+}
+
+type ShownColumn = Pick<
+  ColumnEntry,
+  "name" | "type" | "notNull" | "generatedAlways" | "defaultSql"
+>;
+
+function relationsSeenBy(world: World, call: SystemCall): Relation[] {
+  const { environment, systemViews } = world;
+  const principal = principalOf(call);
+  const stored = visibleTables(environment, principal).map(
+    (table): Relation => ({
+      namespace: table.namespace,
+      name: table.name,
+      type: "BASE TABLE",
+      columns: [...table.columns, ...systemColumnsOf(table)],
+    }),
+  );
+  const views = viewsSeenBy(world, principal).map(
+    ({ columns, entry }): Relation => ({
+      namespace: entry.namespace,
+      name: entry.name,
+      type: "VIEW",
+      columns: columns.map(plainColumn),
+    }),
+  );
+  const system = [...systemViews].flatMap(([name, each]): Relation[] => {
+    if (!each.isOpen && !mayRun(principal, "inspect")) return [];
+    const dot = name.indexOf(".");
+    return [
+      {
+        namespace: name.slice(0, dot),
+        name: name.slice(dot + 1),
+        type: "SYSTEM VIEW",
+        columns: each.columns.map(plainColumn),
+      },
+    ];
+  });
+  return [...stored, ...views, ...system].toSorted(compareNames);
+}
+
+function viewsSeenBy({ environment, systemViews }: World, principal: Principal): ShownView[] {
+  return visibleViews(environment.catalog, principal, (namespace, name) =>
+    systemViews.get(`${namespace}.${name}`),
+  );
+}
+
+function plainColumn({ name, type }: { name: string; type: DataType }): ShownColumn {
+  return { name, type, notNull: false, generatedAlways: false };
+}
+
+function schemata({ environment }: World): SystemView {
+  return view(
+    [
+      ["catalog_name", TEXT],
+      ["schema_name", TEXT],
+      ["schema_owner", TEXT],
+    ],
+    (call) => {
+      const own = namespaceRows(environment, principalOf(call)).map(
+        ([name = null, , owner = null]): Row => [CATALOG, name, owner ?? SYSTEM_OWNER],
+      );
+      const system = ["information_schema", "system"].map((name): Row => {
+        return [CATALOG, name, SYSTEM_OWNER];
+      });
+      return [...own, ...system];
+    },
+    OPEN,
+  );
+}
+
+function tables(world: World): SystemView {
+  return view(
+    [
+      ["table_catalog", TEXT],
+      ["table_schema", TEXT],
+      ["table_name", TEXT],
+      ["table_type", TEXT],
+      ["is_insertable_into", TEXT],
+    ],
+    (call) =>
+      relationsSeenBy(world, call).map(({ name, namespace, type }) => [
+        CATALOG,
+        namespace,
+        name,
+        type,
+        type === "BASE TABLE" ? "YES" : "NO",
+      ]),
+    OPEN,
+  );
+}
+
+function columnsOfSchema(world: World): SystemView {
+  return view(
+    [
+      ["table_catalog", TEXT],
+      ["table_schema", TEXT],
+      ["table_name", TEXT],
+      ["column_name", TEXT],
+      ["ordinal_position", INT],
+      ["column_default", TEXT],
+      ["is_nullable", TEXT],
+      ["data_type", TEXT],
+      ["character_maximum_length", INT],
+      ["numeric_precision", INT],
+      ["numeric_scale", INT],
+      ["datetime_precision", INT],
+      ["udt_name", TEXT],
+      ["is_identity", TEXT],
+    ],
+    (call) =>
+      relationsSeenBy(world, call).flatMap((relation) =>
+        relation.columns.map((column, i) => columnRow(relation, column, i + 1)),
+      ),
+    OPEN,
+  );
+}
+
+/** The text of a view is for those who may define it. */
+function viewsOfSchema(world: World): SystemView {
+  const { catalog } = world.environment;
+  return view(
+    [
+      ["table_catalog", TEXT],
+      ["table_schema", TEXT],
+      ["table_name", TEXT],
+      ["view_definition", TEXT],
+    ],
+    (call) => {
+      const principal = principalOf(call);
+      return viewsSeenBy(world, principal).map(({ entry: { name, namespace, sql } }) => {
+        const holder = catalog.namespace(namespace);
+        const isShown = mayRun(principal, "inspect") || ownsNamespace(principal, holder);
+        return [CATALOG, namespace, name, isShown ? sql : null];
+      });
+    },
+    OPEN,
+  );
+}
+
+const CONSTRAINT_COLUMNS = [
+  ["constraint_schema", TEXT],
+  ["constraint_name", TEXT],
+  ["table_schema", TEXT],
+  ["table_name", TEXT],
+] as const;
+
+function constraintRow(
+  { name, namespace }: TableEntry,
+  constraint: string,
+  ...more: readonly Value[]
+): Row {
+  return [namespace, constraint, namespace, name, ...more];
+}
+
+/** STREAM tables may have none. */
+function keyName(table: TableEntry): string[] {
+  return table.primaryKey.length === 0 ? [] : [keyNameOf(table)];
+}
+
+function tableConstraints({ environment }: World): SystemView {
+  return view(
+    [...CONSTRAINT_COLUMNS, ["constraint_type", TEXT]],
+    (call) =>
+      visibleTables(environment, principalOf(call)).flatMap((table): Row[] => {
+        const keys = keyName(table).map((name) => constraintRow(table, name, "PRIMARY KEY"));
+        return keys.concat(table.checks.map(({ name }) => constraintRow(table, name, "CHECK")));
+      }),
+    OPEN,
+  );
+}
+
+function keyColumnUsage({ environment }: World): SystemView {
+  return view(
+    [...CONSTRAINT_COLUMNS, ["column_name", TEXT], ["ordinal_position", INT]],
+    (call) =>
+      visibleTables(environment, principalOf(call)).flatMap((table): Row[] =>
+        keyName(table).flatMap((name) =>
+          table.primaryKey.map((columnId, i) => {
+            const column = table.columns.find((each) => each.columnId === columnId);
+            return constraintRow(table, name, column?.name ?? null, i + 1);
+          }),
+        ),
+      ),
+    OPEN,
+  );
+}
+
+function checkConstraints({ environment }: World): SystemView {
+  return view(
+    [...CONSTRAINT_COLUMNS, ["check_clause", TEXT]],
+    (call) =>
+      visibleTables(environment, principalOf(call)).flatMap((table): Row[] =>
+        table.checks.map(({ name, sql }) => constraintRow(table, name, sql)),
+      ),
+    OPEN,
+  );
+}
+function systemColumnsOf({ kind }: TableEntry): ShownColumn[] {
+  const seq = { name: "_seq", type: BIGINT, notNull: true, generatedAlways: false };
+  const deleted = { name: "_deleted", type: BOOLEAN, notNull: true, generatedAlways: false };
+  return kind === "stream" ? [seq] : [seq, deleted];
+}
+
+function columnRow(
+  { name: tableName, namespace }: Relation,
+  { defaultSql, generatedAlways, name, notNull, type }: ShownColumn,
+  ordinal: number,
+): Row {
+  const [precision, scale] = numericShape(type);
+  const isTime = ["timestamp", "datetime", "time"].includes(type.kind);
+  return [
+    CATALOG,
+    namespace,
+    tableName,
+    name,
+    ordinal,
+    defaultSql ?? null,
+    notNull ? "NO" : "YES",
+    typeName(type).replace(/\(.*\)$/, ""),
+    type.kind === "text" ? (type.lengthMax ?? null) : null,
+    precision,
+    scale,
+    isTime ? 6 : null,
+    type.kind,
+    generatedAlways ? "YES" : "NO",
+  ];
+}
+
+function numericShape(type: DataType): [number | null, number | null] {
+  switch (type.kind) {
+    case "decimal":
+      return [type.precision, type.scale];
+    case "smallint":
+      return [16, 0];
+    case "int":
+      return [32, 0];
+    case "bigint":
+      return [64, 0];
+    case "float":
+      return [24, null];
+    case "double":
+      return [53, null];
+    default:
+      return [null, null];
+  }
+}
+
+function principalOf({ isImpersonated, role, userId }: SystemCall): Principal {
+  return {
+    userId,
+    role,
+    owner: undefined,
+    actorId: userId,
+    actorRole: role,
+    isImpersonated,
+    sessionId: "",
+  };
+}

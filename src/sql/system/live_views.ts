@@ -1,0 +1,108 @@
+/**
+ * Who is connected and who subscribes to what: `system.live`, `system.connections`, and the views
+ * of the same columns that show everybody their own.
+ */
+import { BIGINT, DATETIME, DOUBLE, INT, JSON_TEXT, type Row, TEXT } from "../../types/mod.ts";
+import type { SystemView } from "../bind/query/select_world.ts";
+import type { SqlEnvironment } from "../environment.ts";
+import { ADMIN_ONLY, type ColumnList, OPEN, view } from "./system_view.ts";
+
+const LIVE_COLUMNS: ColumnList = [
+  ["live_id", TEXT],
+  ["connection_id", TEXT],
+  ["subscription_id", TEXT],
+  ["namespace_id", TEXT],
+  ["table_name", TEXT],
+  ["user_id", TEXT],
+  ["query", TEXT],
+  ["options", JSON_TEXT],
+  ["status", TEXT],
+  ["changes", BIGINT],
+  ["last_seq", BIGINT],
+  ["queued", INT],
+  ["created_at", DATETIME],
+  ["last_update", DATETIME],
+  ["node_id", INT],
+  ["position", BIGINT],
+  ["lag_ms", BIGINT],
+  ["changes_per_sec", DOUBLE],
+];
+
+const CONNECTION_COLUMNS: ColumnList = [
+  ["connection_id", TEXT],
+  ["user_id", TEXT],
+  ["role", TEXT],
+  ["transport", TEXT],
+  ["client_addr", TEXT],
+  ["serialization", TEXT],
+  ["compression", TEXT],
+  ["subscriptions", INT],
+  ["bytes_in", BIGINT],
+  ["bytes_out", BIGINT],
+  ["queued_bytes", BIGINT],
+  ["opened_at", DATETIME],
+  ["last_seen_at", DATETIME],
+];
+
+export function liveViews(environment: SqlEnvironment): [string, SystemView][] {
+  const live = (userId?: string): Row[] => liveRows(environment, userId);
+  const connections = (userId?: string): Row[] => connectionRows(environment, userId);
+  return [
+    ["system.live", view(LIVE_COLUMNS, () => live(), ADMIN_ONLY)],
+    ["system.my_live", view(LIVE_COLUMNS, ({ userId }) => live(userId), OPEN)],
+    ["system.connections", view(CONNECTION_COLUMNS, () => connections(), ADMIN_ONLY)],
+    ["system.my_connections", view(CONNECTION_COLUMNS, ({ userId }) => connections(userId), OPEN)],
+  ];
+}
+
+/** Subscriptions of everybody, or of one user. */
+function liveRows({ catalog, live }: SqlEnvironment, userId: string | undefined): Row[] {
+  return live()
+    .rows()
+    .filter((row) => userId === undefined || row.userId === userId)
+    .map((row) => {
+      const table = catalog.tableById(row.tableId);
+      return [
+        row.liveId,
+        row.connectionId,
+        row.subscriptionId,
+        table?.namespace ?? null,
+        table?.name ?? null,
+        row.userId,
+        row.query,
+        row.options === undefined ? null : JSON.stringify(row.options),
+        row.status,
+        row.changes,
+        row.lastSeq ?? null,
+        row.queuedBytes,
+        row.createdAtMs * 1000,
+        row.lastUpdateMs === undefined ? null : row.lastUpdateMs * 1000,
+        0,
+        row.position ?? null,
+        row.lagMs ?? null,
+        row.changesPerSecond,
+      ];
+    });
+}
+
+/** Connections of everybody, or of one user. */
+function connectionRows({ connections }: SqlEnvironment, userId: string | undefined): Row[] {
+  return connections()
+    .rows()
+    .filter((row) => userId === undefined || row.userId === userId)
+    .map((row) => [
+      row.connectionId,
+      row.userId,
+      row.role,
+      row.transport,
+      row.clientAddress,
+      row.serialization,
+      row.compression,
+      row.subscriptions,
+      row.bytesIn,
+      row.bytesOut,
+      row.queuedBytes,
+      row.openedAtMs * 1000,
+      row.lastSeenAtMs * 1000,
+    ]);
+}

@@ -1,0 +1,133 @@
+/**
+ * Rows of SHOW MANIFEST: what of each table lies in segments, and whether that is all of it. Who
+ * administers sees whole tables; anybody else SHARED tables, and of others the own part.
+ */
+import { mayRun, type Principal } from "../../auth/mod.ts";
+import type { TableEntry } from "../../catalog/mod.ts";
+import type { ListedSegment } from "../../storage/mod.ts";
+import { BIGINT, DATETIME, INT, JSON_TEXT, type Row, TEXT } from "../../types/mod.ts";
+import type { SqlEnvironment } from "../environment.ts";
+import { ownerOf } from "../execute/scan.ts";
+import type { PlainColumn } from "../result.ts";
+import { visibleTables } from "./show.ts";
+import type { ColumnList } from "./system_view.ts";
+
+export const SHOW_MANIFEST_COLUMNS: readonly PlainColumn[] = [
+  { name: "namespace_id", type: TEXT },
+  { name: "table_name", type: TEXT },
+  { name: "scope", type: TEXT },
+  { name: "segments", type: BIGINT },
+  { name: "rows", type: BIGINT },
+  { name: "bytes", type: BIGINT },
+  { name: "min_seq", type: BIGINT },
+  { name: "max_seq", type: BIGINT },
+  { name: "sync_state", type: TEXT },
+  { name: "last_flushed_at", type: DATETIME },
+  { name: "manifest_json", type: JSON_TEXT },
+];
+
+/** One row for each visible table, by namespace and name. */
+export function manifestRows(environment: SqlEnvironment, principal: Principal): Row[] {
+  const filesOf = segmentsByTable(environment);
+  return visibleTables(environment, principal).map((table) =>
+    rowOf(environment, table, { principal, files: filesOf.get(table.tableId) ?? [] }),
+  );
+}
+
+/** `rows` are row versions. Of what users share, as a segment's bytes, none sees the others' part. */
+function rowOf(
+  { store }: SqlEnvironment,
+  table: TableEntry,
+  { files: all, principal }: { files: readonly ListedSegment[]; principal: Principal },
+): Row {
+  const isWhole = table.kind === "shared" || mayRun(principal, "inspect");
+  const owner = isWhole ? undefined : ownerOf(principal, table);
+  const stats = store.flushedStats(table.tableId, owner);
+  const { isDamaged, lastFlushedAtMs, maxSeq, minSeq, unflushedVersions, versions } = stats;
+  const files = isWhole ? all : [];
+  const hasRows = stats.segments > 0;
+  return [
+    table.namespace,
+    table.name,
+    scopeOf(table, isWhole, principal),
+    stats.segments,
+    versions,
+    isWhole ? files.reduce((sum, { bytes }) => sum + bytes, 0) : null,
+    hasRows ? minSeq : null,
+    hasRows ? maxSeq : null,
+    stateOf(isDamaged, unflushedVersions),
+    lastFlushedAtMs === undefined || !isWhole ? null : lastFlushedAtMs * 1000,
+    JSON.stringify({ unflushed_versions: unflushedVersions, segments: files.map(listed) }),
+  ];
+}
+
+/** The columns of `system.manifest`. */
+export const MANIFEST_COLUMNS: ColumnList = [
+  ["namespace_id", TEXT],
+  ["table_name", TEXT],
+  ["user_id", TEXT],
+  ["segments", INT],
+  ["pending_versions", BIGINT],
+  ["flushed_seq", BIGINT],
+  ["sync_state", TEXT],
+  ["updated_at", DATETIME],
+  ["manifest_json", JSON_TEXT],
+];
+
+/** The same of every table, for who administers. */
+export function manifestViewRows(environment: SqlEnvironment): Row[] {
+  const { catalog, store } = environment;
+  const filesOf = segmentsByTable(environment);
+  return catalog.tables().map((table): Row => {
+    const { isDamaged, lastFlushedAtMs, maxSeq, segments, unflushedVersions } = store.flushedStats(
+      table.tableId,
+      undefined,
+    );
+    const files = filesOf.get(table.tableId) ?? [];
+    return [
+      table.namespace,
+      table.name,
+      null,
+      segments,
+      unflushedVersions,
+      segments === 0 ? null : maxSeq,
+      stateOf(isDamaged, unflushedVersions),
+      (lastFlushedAtMs ?? table.updatedAtMs) * 1000,
+      JSON.stringify({ unflushed_versions: unflushedVersions, segments: files.map(listed) }),
+    ];
+  });
+}
+
+function segmentsByTable({ store }: SqlEnvironment): ReadonlyMap<number, ListedSegment[]> {
+  return Map.groupBy(store.segments(), ({ tableId }) => tableId);
+}
+
+function stateOf(isDamaged: boolean, unflushedVersions: number): string {
+  if (isDamaged) return "error";
+  return unflushedVersions === 0 ? "in_sync" : "pending_write";
+}
+
+function scopeOf({ kind }: TableEntry, isWhole: boolean, { userId }: Principal): string {
+  if (kind === "shared") return "shared";
+  return isWhole ? "all users" : userId;
+}
+
+function listed({
+  bytes,
+  compression,
+  maxSeq,
+  minSeq,
+  rowCount,
+  segmentId,
+  status,
+}: ListedSegment): object {
+  return {
+    segment_id: segmentId,
+    rows: rowCount,
+    bytes,
+    compression: compression ?? "none",
+    min_seq: minSeq,
+    max_seq: maxSeq,
+    status,
+  };
+}

@@ -1,0 +1,289 @@
+/**
+ * Rows of SHOW and DESCRIBE: what the caller may see of the catalog, and nothing else.
+ */
+import { mayRead, mayRun, ownsNamespace, type Principal } from "../../auth/mod.ts";
+import {
+  type ColumnEntry,
+  DEFAULT_NAMESPACE,
+  ROOT_USER_ID,
+  type TableEntry,
+} from "../../catalog/mod.ts";
+import {
+  BIGINT,
+  BOOLEAN,
+  DATETIME,
+  type DataType,
+  INT,
+  JSON_TEXT,
+  type Row,
+  TEXT,
+  typeName,
+} from "../../types/mod.ts";
+import type { ShownView } from "../define/views.ts";
+import type { SqlEnvironment } from "../environment.ts";
+import { ownerOf } from "../execute/scan.ts";
+import type { PlainColumn } from "../result.ts";
+
+function columns(list: readonly (readonly [string, DataType])[]): PlainColumn[] {
+  return list.map(([name, type]) => ({ name, type }));
+}
+
+export const SHOW_NAMESPACES_COLUMNS: readonly PlainColumn[] = columns([
+  ["namespace_id", TEXT],
+  ["name", TEXT],
+  ["owner", TEXT],
+  ["created_at", DATETIME],
+  ["options", JSON_TEXT],
+  ["table_count", BIGINT],
+]);
+
+export const SHOW_TABLES_COLUMNS: readonly PlainColumn[] = columns([
+  ["table_id", TEXT],
+  ["table_name", TEXT],
+  ["namespace_id", TEXT],
+  ["table_type", TEXT],
+  ["created_at", DATETIME],
+  ["schema_version", INT],
+  ["table_comment", TEXT],
+  ["updated_at", DATETIME],
+  ["options", JSON_TEXT],
+  ["access_level", TEXT],
+  ["storage_id", TEXT],
+]);
+
+export const DESCRIBE_COLUMNS: readonly PlainColumn[] = columns([
+  ["column_name", TEXT],
+  ["ordinal_position", INT],
+  ["column_id", INT],
+  ["data_type", TEXT],
+  ["is_nullable", BOOLEAN],
+  ["is_primary_key", BOOLEAN],
+  ["column_default", TEXT],
+  ["column_comment", TEXT],
+  ["schema_version", INT],
+]);
+
+export const SHOW_STATS_COLUMNS: readonly PlainColumn[] = columns([
+  ["table_name", TEXT],
+  ["namespace", TEXT],
+  ["schema_version", INT],
+  ["logical_rows", BIGINT],
+  ["unflushed_versions", BIGINT],
+  ["flushed_segments", BIGINT],
+  ["bytes", BIGINT],
+  ["active_subscriptions", BIGINT],
+  ["memory_bytes", BIGINT],
+]);
+
+export const SHOW_STORAGES_COLUMNS: readonly PlainColumn[] = columns([
+  ["storage_id", TEXT],
+  ["storage_name", TEXT],
+  ["description", TEXT],
+  ["storage_type", TEXT],
+  ["base_directory", TEXT],
+  ["config", JSON_TEXT],
+  ["shared_tables_template", TEXT],
+  ["user_tables_template", TEXT],
+  ["created_at", DATETIME],
+  ["updated_at", DATETIME],
+]);
+
+/** Tables that the caller may read, ordered by namespace and name. */
+export function visibleTables({ catalog }: SqlEnvironment, principal: Principal): TableEntry[] {
+  return catalog
+    .tables()
+    .filter((table) => mayRead(principal, table, catalog.namespace(table.namespace)));
+}
+
+export function namespaceRows(environment: SqlEnvironment, principal: Principal): Row[] {
+  const { catalog } = environment;
+  const tables = visibleTables(environment, principal);
+  const countOf = (name: string): number =>
+    tables.filter(({ namespace }) => namespace === name).length;
+  return catalog
+    .namespaces()
+    .filter(
+      (namespace) =>
+        // Whoever makes tables in all of them sees them all.
+        mayRun(principal, "defineTable") ||
+        namespace.name === DEFAULT_NAMESPACE ||
+        ownsNamespace(principal, namespace) ||
+        countOf(namespace.name) > 0,
+    )
+    .map(({ createdAtMs, name, options, owner }) => [
+      name,
+      name,
+      owner ?? null,
+      createdAtMs * 1000,
+      JSON.stringify(options),
+      countOf(name),
+    ]);
+}
+
+export function tableRows(
+  environment: SqlEnvironment,
+  {
+    namespace,
+    principal,
+    views,
+  }: { principal: Principal; namespace: string | undefined; views: readonly ShownView[] },
+): Row[] {
+  const tables = visibleTables(environment, principal).map((table) => ({
+    place: table,
+    row: [
+      String(table.tableId),
+      table.name,
+      table.namespace,
+      table.kind.toUpperCase(),
+      table.createdAtMs * 1000,
+      table.schemaVersion,
+      null,
+      table.updatedAtMs * 1000,
+      JSON.stringify(table.options),
+      table.kind === "shared" ? (table.options.accessLevel ?? "PRIVATE") : null,
+      table.options.storageId ?? "local",
+    ],
+  }));
+  const shown = views.map(({ entry }) => ({
+    place: entry,
+    row: [
+      String(entry.viewId),
+      entry.name,
+      entry.namespace,
+      "VIEW",
+      entry.createdAtMs * 1000,
+      1,
+      null,
+      entry.updatedAtMs * 1000,
+      null,
+      null,
+      null,
+    ],
+  }));
+  return [...tables, ...shown]
+    .filter(({ place }) => namespace === undefined || place.namespace === namespace)
+    .toSorted((left, right) => compareNames(left.place, right.place))
+    .map(({ row }) => row);
+}
+
+/** The views of the system in one namespace, as SHOW TABLES tells of tables; they came with the database. */
+export function systemTableRows(
+  { catalog }: SqlEnvironment,
+  { names, namespace }: { namespace: string; names: readonly string[] },
+): Row[] {
+  const madeAt = (catalog.user(ROOT_USER_ID)?.createdAtMs ?? 0) * 1000;
+  return names
+    .filter((name) => name.startsWith(`${namespace}.`))
+    .toSorted()
+    .map((name) => {
+      const table = name.slice(namespace.length + 1);
+      return [name, table, namespace, "SYSTEM", madeAt, 1, null, madeAt, null, null, null];
+    });
+}
+
+/** By namespace, then by name. */
+export function compareNames(
+  left: { readonly namespace: string; readonly name: string },
+  right: { readonly namespace: string; readonly name: string },
+): number {
+  if (left.namespace !== right.namespace) return left.namespace < right.namespace ? -1 : 1;
+  return left.name < right.name ? -1 : left.name > right.name ? 1 : 0;
+}
+
+/** The columns of a view, of users or of the system. */
+export function describeViewRows(shown: { readonly columns: readonly PlainColumn[] }): Row[] {
+  return shown.columns.map(({ name, type }, i) => [
+    name,
+    i + 1,
+    i + 1,
+    typeName(type),
+    true,
+    false,
+    null,
+    null,
+    1,
+  ]);
+}
+
+/** Declared columns, then the system columns. */
+export function describeRows(table: TableEntry): Row[] {
+  const declared = table.columns.map((column, i) => describeColumn(column, i + 1, table));
+  const system: Row[] = [
+    ["_seq", declared.length + 1, -1, "bigint", false, false, null, null, table.schemaVersion],
+    ["_deleted", declared.length + 2, -2, "boolean", false, false, null, null, table.schemaVersion],
+  ];
+  return [...declared, ...(table.kind === "stream" ? system.slice(0, 1) : system)];
+}
+
+function describeColumn(
+  { columnId, defaultSql, name, notNull, type }: ColumnEntry,
+  ordinal: number,
+  { primaryKey, schemaVersion }: TableEntry,
+): Row {
+  const isKey = primaryKey.includes(columnId);
+  return [
+    name,
+    ordinal,
+    columnId,
+    typeName(type),
+    !notNull,
+    isKey,
+    defaultSql ?? null,
+    null,
+    schemaVersion,
+  ];
+}
+
+/** Of USER tables the caller's own rows only, unless it administers. */
+export function statsRow(
+  { live, store }: SqlEnvironment,
+  table: TableEntry,
+  principal: Principal,
+): Row {
+  const stats = store.stats(table.tableId);
+  const seesAll = table.kind === "shared" || mayRun(principal, "inspect");
+  const owner = seesAll ? undefined : ownerOf(principal, table);
+  const flushed = store.flushedStats(table.tableId, owner);
+  const subscriptions = live()
+    .rows()
+    .filter(
+      ({ tableId, userId }) =>
+        tableId === table.tableId && (seesAll || userId === principal.userId),
+    );
+  return [
+    table.name,
+    table.namespace,
+    table.schemaVersion,
+    store.liveRowCount(table.tableId, owner),
+    flushed.unflushedVersions,
+    flushed.segments,
+    seesAll ? stats.bytes : null,
+    subscriptions.length,
+    seesAll ? stats.memoryBytes : null,
+  ];
+}
+
+/**
+ * The one storage there is; it came with the database, as root did, and is never altered.
+ *
+ * @param isAdmin Whether the caller may see where it lies.
+ */
+export function storageRow(
+  { catalog, settings }: SqlEnvironment,
+  { isAdmin }: { isAdmin: boolean },
+): Row {
+  const path = settings.find(({ name }) => name === "storage.data_path")?.value;
+  const madeAt = (catalog.user(ROOT_USER_ID)?.createdAtMs ?? 0) * 1000;
+  return [
+    "local",
+    "local",
+    "The data directory of this server",
+    "filesystem",
+    isAdmin && path !== undefined ? path : null,
+    null,
+    "{namespace}/{tableName}",
+    "{namespace}/{tableName}/{userId}",
+    madeAt,
+    madeAt,
+  ];
+}

@@ -1,0 +1,174 @@
+/**
+ * The system views of what is stored: every version of a schema, storages, uploaded files.
+ */
+import {
+  type Catalog,
+  type FileEntry,
+  type FilesOf,
+  keyNameOf,
+  type TableEntry,
+} from "../../catalog/mod.ts";
+import {
+  BIGINT,
+  BOOLEAN,
+  DATETIME,
+  INT,
+  JSON_TEXT,
+  type Row,
+  TEXT,
+  typeName,
+} from "../../types/mod.ts";
+import type { SystemView } from "../bind/query/select_world.ts";
+import type { SqlEnvironment } from "../environment.ts";
+import { MANIFEST_COLUMNS, manifestViewRows } from "./manifest_rows.ts";
+import { SHOW_STORAGES_COLUMNS, storageRow } from "./show.ts";
+import { ADMIN_ONLY, type ColumnList, OPEN, portionedView, view } from "./system_view.ts";
+
+/** The views by "namespace.name". */
+export function storageViews(environment: SqlEnvironment): [string, SystemView][] {
+  const { catalog } = environment;
+  return [
+    ["system.schemas", schemasView(environment)],
+    ["system.storages", storagesView(environment)],
+    ["system.manifest", manifestView(environment)],
+    ["system.files", portionedView(FILE_COLUMNS, () => fileRows(environment), ADMIN_ONLY)],
+    [
+      "system.my_files",
+      portionedView(
+        FILE_COLUMNS,
+        ({ userId }) => {
+          const owner = catalog.ownerNumber(userId);
+          return owner === undefined ? [] : fileRows(environment, { owner });
+        },
+        OPEN,
+      ),
+    ],
+  ];
+}
+
+const FILE_COLUMNS: ColumnList = [
+  ["file_id", TEXT],
+  ["namespace_id", TEXT],
+  ["table_name", TEXT],
+  ["column_name", TEXT],
+  ["user_id", TEXT],
+  ["sub", TEXT],
+  ["stored_name", TEXT],
+  ["name", TEXT],
+  ["mime", TEXT],
+  ["size", BIGINT],
+  ["sha256", TEXT],
+  ["created_at", DATETIME],
+];
+
+function* fileRows({ catalog }: SqlEnvironment, of?: FilesOf): Generator<readonly Row[]> {
+  for (const portion of catalog.filePortions(of)) yield rowsOfFiles(catalog, portion);
+}
+
+function rowsOfFiles(catalog: Catalog, files: readonly FileEntry[]): Row[] {
+  return files.flatMap((file): Row[] => {
+    const table = catalog.tableById(file.tableId);
+    if (table === undefined) return [];
+    const column = table.columns.find(({ columnId }) => columnId === file.columnId);
+    return [
+      [
+        file.fileId,
+        table.namespace,
+        table.name,
+        column?.name ?? null,
+        catalog.ownerName(file.owner) ?? null,
+        file.sub,
+        file.storedName,
+        file.name,
+        file.mime,
+        file.size,
+        file.sha256,
+        file.createdAtMs * 1000,
+      ],
+    ];
+  });
+}
+
+/** One row for each version of each table. */
+function schemasView({ catalog }: SqlEnvironment): SystemView {
+  return view(
+    [
+      ["table_id", TEXT],
+      ["table_name", TEXT],
+      ["namespace_id", TEXT],
+      ["table_type", TEXT],
+      ["schema_version", INT],
+      ["columns", JSON_TEXT],
+      ["constraints", JSON_TEXT],
+      ["options", JSON_TEXT],
+      ["access_level", TEXT],
+      ["storage_id", TEXT],
+      ["is_latest", BOOLEAN],
+      ["table_comment", TEXT],
+      ["created_at", DATETIME],
+      ["updated_at", DATETIME],
+    ],
+    () =>
+      catalog
+        .tables()
+        .flatMap((latest) =>
+          catalog
+            .tableVersions(latest.tableId)
+            .map(
+              (table): Row => [
+                String(table.tableId),
+                table.name,
+                table.namespace,
+                table.kind.toUpperCase(),
+                table.schemaVersion,
+                JSON.stringify(columnsOf(table)),
+                JSON.stringify(constraintsOf(table)),
+                JSON.stringify(table.options),
+                table.kind === "shared" ? (table.options.accessLevel ?? "PRIVATE") : null,
+                table.options.storageId ?? "local",
+                table.schemaVersion === latest.schemaVersion,
+                null,
+                table.createdAtMs * 1000,
+                table.updatedAtMs * 1000,
+              ],
+            ),
+        ),
+    ADMIN_ONLY,
+  );
+}
+
+function columnsOf({ columns }: TableEntry): object[] {
+  return columns.map(({ columnId, defaultSql, name, notNull, type }) => ({
+    column_id: columnId,
+    name,
+    data_type: typeName(type),
+    nullable: !notNull,
+    default_value: defaultSql ?? null,
+  }));
+}
+
+function constraintsOf(table: TableEntry): object[] {
+  const { checks, columns, primaryKey } = table;
+  const keyColumns = primaryKey.map((id) => columns.find(({ columnId }) => columnId === id)?.name);
+  const keys =
+    primaryKey.length === 0
+      ? []
+      : [{ name: keyNameOf(table), type: "PRIMARY KEY", columns: keyColumns }];
+  return [
+    ...keys,
+    ...checks.map((check) => ({ name: check.name, type: "CHECK", check: check.sql })),
+  ];
+}
+
+/** One row for each table: the rows of all users lie in the same segments. */
+function manifestView(environment: SqlEnvironment): SystemView {
+  return view(MANIFEST_COLUMNS, () => manifestViewRows(environment), ADMIN_ONLY);
+}
+
+function storagesView(environment: SqlEnvironment): SystemView {
+  return view(
+    SHOW_STORAGES_COLUMNS.map(({ name, type }) => [name, type] as const),
+    () => [storageRow(environment, { isAdmin: true })],
+    ADMIN_ONLY,
+  );
+}

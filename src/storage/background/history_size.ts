@@ -1,0 +1,67 @@
+/**
+ * The bound on the bytes of history: replaced versions go before their time, the oldest first, when
+ * all that is kept of them takes more room.
+ *
+ * The bytes of a version are its part of the segment that it lies in; what is in memory does not
+ * count. Nothing that was replaced less than an hour ago goes (`history.ts`), however much it is.
+ */
+import { type Seq, seqFromUnixMs, unixMsFromSeq } from "../../base/seq.ts";
+import type { OpenSegment } from "../open_segment.ts";
+import { type StoredTable, unlessDamaged } from "../table.ts";
+import { horizonSeqOf } from "./history.ts";
+
+/** History goes in steps of this length, so that counting it needs no order of all versions. */
+const MINUTE_MS = 60_000;
+
+/** The newest seq of which the versions of a table that it replaced may be discarded. */
+export function horizonOf(table: StoredTable, nowMs: number): Seq {
+  const byAge = horizonSeqOf(nowMs, table.definition.historyMs);
+  return Math.max(byAge, Math.min(table.sizeHorizonSeq, horizonSeqOf(nowMs, 0))) as Seq;
+}
+
+/** Bytes of replaced versions that segments keep. */
+function historyBytes(tables: Iterable<StoredTable>): number {
+  let bytes = 0;
+  for (const segment of readableSegments(tables)) {
+    bytes += segment.deletions.count * bytesPerRow(segment);
+  }
+  return bytes;
+}
+
+/**
+ * The seq up to which replacements must be old enough for what remains to fit; 0 when all does.
+ *
+ * @param bytesMax 1 or more.
+ */
+export function sizeHorizonOf(tables: readonly StoredTable[], bytesMax: number): number {
+  if (historyBytes(tables) <= bytesMax) return 0;
+  const bytesByMinute = new Map<number, number>();
+  for (const segment of readableSegments(tables)) {
+    const bytes = bytesPerRow(segment);
+    segment.deletions.visitAll((_row, seq) => {
+      const minute = Math.floor(unixMsFromSeq(seq) / MINUTE_MS);
+      bytesByMinute.set(minute, (bytesByMinute.get(minute) ?? 0) + bytes);
+    });
+  }
+  // Newest first: those are kept while there is room.
+  let kept = 0;
+  for (const [minute, bytes] of [...bytesByMinute].toSorted(([a], [b]) => b - a)) {
+    kept += bytes;
+    if (kept > bytesMax) return seqFromUnixMs((minute + 1) * MINUTE_MS) - 1;
+  }
+  return 0;
+}
+
+function* readableSegments(tables: Iterable<StoredTable>): Generator<OpenSegment> {
+  for (const { isDropped, segments } of tables) {
+    if (isDropped) continue;
+    for (const segment of segments) {
+      // Damage that is met here quarantines the segment, and stops nobody.
+      if (!segment.entry.quarantined && unlessDamaged(() => segment.deletions)) yield segment;
+    }
+  }
+}
+
+function bytesPerRow({ entry: { bytes, rowCount } }: OpenSegment): number {
+  return bytes / rowCount;
+}

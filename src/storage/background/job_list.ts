@@ -1,0 +1,215 @@
+/**
+ * Long work that somebody may want to see, or stop: flushes, merges, scrubs, backups, restores, the
+ * erasure of accounts.
+ *
+ *     queued ──start──► running ──► completed | failed | cancelled | skipped
+ *
+ * - Who began a job ends it, once. Its id is never given to another job.
+ * - The list is in memory: after a restart nothing of it is under way, and it begins empty. Of jobs
+ *   that have ended the newest are kept.
+ */
+import { assert } from "../../base/assert.ts";
+import type { Clock } from "../../base/clock.ts";
+import { isExpected } from "../../base/errors.ts";
+
+/** Ended jobs that stay in the list. */
+const ENDED_MAX = 1000;
+
+export type JobKind = "flush" | "compact" | "merge" | "scrub" | "backup" | "restore" | "purge";
+
+export type JobStatus = "queued" | "running" | "completed" | "failed" | "cancelled" | "skipped";
+
+/** What ids of a kind begin with. */
+const LETTERS: Readonly<Record<JobKind, string>> = {
+  flush: "FL",
+  compact: "CO",
+  merge: "ME",
+  scrub: "SC",
+  backup: "BA",
+  restore: "RE",
+  purge: "PU",
+};
+
+export interface NewJob {
+  readonly kind: JobKind;
+  readonly tableId?: number;
+  /** What the job was asked for. */
+  readonly parameters?: Readonly<Record<string, string | number>>;
+  /** User id; absent for what the server does by itself. */
+  readonly createdBy?: string;
+}
+
+/** How a job ended. */
+export interface JobEnd {
+  readonly status: "completed" | "failed" | "cancelled" | "skipped";
+  readonly message?: string;
+  /** Why it failed. */
+  readonly error?: Error;
+}
+
+/** How a job ends whose work throws. */
+interface FailedEnd extends JobEnd {
+  readonly status: "failed";
+  readonly error: Error;
+}
+
+export class Job {
+  readonly jobId: string;
+  readonly kind: JobKind;
+  readonly tableId: number | undefined;
+  readonly parameters: NewJob["parameters"];
+  readonly createdBy: string | undefined;
+  readonly createdAtMs: number;
+  status: JobStatus = "queued";
+  message: string | undefined;
+  error: Error | undefined;
+  /** Share that is done, 0 to 1; undefined while nobody can tell. */
+  progress: number | undefined;
+  startedAtMs: number | undefined;
+  finishedAtMs: number | undefined;
+  updatedAtMs: number;
+  /** Somebody asked for its end; who does the work looks here between its steps. */
+  isCancelled = false;
+  readonly #clock: Clock;
+  readonly #ended = Promise.withResolvers<void>();
+
+  constructor(jobId: string, clock: Clock, { createdBy, kind, parameters, tableId }: NewJob) {
+    this.jobId = jobId;
+    this.kind = kind;
+    this.tableId = tableId;
+    this.parameters = parameters;
+    this.createdBy = createdBy;
+    this.createdAtMs = clock.nowMs();
+    this.updatedAtMs = this.createdAtMs;
+    this.#clock = clock;
+  }
+
+  get isEnded(): boolean {
+    return this.finishedAtMs !== undefined;
+  }
+
+  /** Resolves when the job has ended, however it did. */
+  get ended(): Promise<void> {
+    return this.#ended.promise;
+  }
+
+  /** Its turn has come. Further calls change nothing. */
+  start(): void {
+    if (this.status !== "queued") return;
+    this.status = "running";
+    this.startedAtMs = this.#clock.nowMs();
+    this.updatedAtMs = this.startedAtMs;
+  }
+
+  /** @param progress Share that is done, 0 to 1. */
+  advance(progress: number, message?: string): void {
+    assert(!this.isEnded, "a job that has ended does not advance");
+    this.progress = Math.min(1, Math.max(progress, this.progress ?? 0));
+    this.message = message ?? this.message;
+    this.updatedAtMs = this.#clock.nowMs();
+  }
+
+  end({ error, message, status }: JobEnd): void {
+    assert(!this.isEnded, "a job ends once");
+    this.status = status;
+    this.message = message ?? this.message;
+    this.error = error;
+    if (status === "completed") this.progress = 1;
+    this.finishedAtMs = this.#clock.nowMs();
+    this.updatedAtMs = this.finishedAtMs;
+    this.#ended.resolve();
+  }
+}
+
+export class JobList {
+  readonly #clock: Clock;
+  /** In the order in which they began. */
+  readonly #jobs = new Map<string, Job>();
+  readonly #failedCounts = new Map<JobKind, number>(
+    Object.keys(LETTERS).map((kind) => [kind as JobKind, 0]),
+  );
+  #lastNumber = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  begin(job: NewJob): Job {
+    // Of the clock, so that an id of the process before this one is not met again.
+    this.#lastNumber = Math.max(this.#lastNumber + 1, this.#clock.nowMs() * 1000);
+    const begun = new Job(`${LETTERS[job.kind]}${this.#lastNumber}`, this.#clock, job);
+    this.#jobs.set(begun.jobId, begun);
+    void begun.ended.then(() => this.#noteEnd(begun));
+    this.#forgetOldest();
+    return begun;
+  }
+
+  /** How many jobs have failed since the start, of each kind. */
+  get failedCounts(): ReadonlyMap<JobKind, number> {
+    return this.#failedCounts;
+  }
+
+  /** Oldest first. */
+  all(): readonly Job[] {
+    return [...this.#jobs.values()];
+  }
+
+  find(jobId: string): Job | undefined {
+    return this.#jobs.get(jobId);
+  }
+
+  /** The job that somebody started and that has not ended; of one table, or of none. */
+  openOf(kind: JobKind, tableId: number | undefined): Job | undefined {
+    for (const job of this.#jobs.values()) {
+      const isSame = job.kind === kind && job.tableId === tableId;
+      if (isSame && !job.isEnded && job.createdBy !== undefined) return job;
+    }
+    return undefined;
+  }
+
+  /** Asks every job that is under way to end. */
+  cancelAll(): void {
+    for (const job of this.#jobs.values()) if (!job.isEnded) job.isCancelled = true;
+  }
+
+  #noteEnd({ kind, status }: Job): void {
+    if (status !== "failed") return;
+    this.#failedCounts.set(kind, (this.#failedCounts.get(kind) ?? 0) + 1);
+  }
+
+  #forgetOldest(): void {
+    if (this.#jobs.size <= ENDED_MAX) return;
+    for (const job of this.#jobs.values()) {
+      if (!job.isEnded) continue;
+      this.#jobs.delete(job.jobId);
+      return;
+    }
+  }
+}
+
+/**
+ * Does the work of a job that was begun, and ends the job as the work does. The work starts it: its
+ * turn may come later.
+ *
+ * @throws What the work throws and nobody can expect; the job has failed then as well.
+ */
+export async function runJob<End extends JobEnd>(
+  job: Job,
+  work: () => Promise<End>,
+): Promise<End | FailedEnd> {
+  try {
+    const end = await work();
+    job.end(end);
+    return end;
+  } catch (error) {
+    const end: FailedEnd = { status: "failed", error: errorFrom(error) };
+    job.end(end);
+    if (!isExpected(error)) throw error;
+    return end;
+  }
+}
+
+/** What was thrown, as the error of a job. */
+export function errorFrom(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown));
+}

@@ -1,0 +1,141 @@
+/**
+ * Chooses which segments of a table are merged, by their sizes alone: so that the number of segments
+ * stays small whatever the pace of flushes, and a row is copied few times.
+ */
+import type { Seq } from "../../base/seq.ts";
+import type { SegmentEntry } from "../manifest.ts";
+import type { OpenSegment } from "../open_segment.ts";
+import type { StoredTable } from "../table.ts";
+
+export interface MergeBounds {
+  /** So many neighbours are merged at a time, or more while one of them is too large beside the rest. */
+  readonly fanIn: number;
+  readonly runMax: number;
+  /** Merged segments have at most so many rows: bounds the length of a merge, and what it holds. */
+  readonly rowsMax: number;
+  /** Segments up to this size are all of the smallest size: copying them costs next to nothing. */
+  readonly smallRowsMax: number;
+  readonly smallBytesMax: number;
+}
+
+export const MERGE_BOUNDS: MergeBounds = {
+  fanIn: 8,
+  runMax: 32,
+  rowsMax: 4 * 1024 * 1024,
+  smallRowsMax: 4096,
+  smallBytesMax: 1024 * 1024,
+};
+
+/**
+ * Neighbours that are due to be merged, the smallest and oldest first; undefined when none are.
+ *
+ * - Eight or more, or fewer that fill a merged segment. But for the smallest, each comes into one at
+ *   least twice its size, so a row is copied as often as sizes double, and not whenever a few small
+ *   ones have come behind a large one.
+ * - All that lies between two that are never merged, as that happens once.
+ *
+ * A run may begin anywhere: behind a large one that is not due small ones still are.
+ */
+export function segmentsToMerge(
+  { segments }: Pick<StoredTable, "segments">,
+  bounds: MergeBounds,
+): readonly OpenSegment[] | undefined {
+  const tierMax = tierOf({ rowCount: bounds.rowsMax, bytes: 0 }, bounds);
+  for (let tier = 0; tier <= tierMax; tier += 1) {
+    for (let start = 0; start < segments.length; start += 1) {
+      const end = endOfDueRun(segments, { start, tier }, bounds);
+      if (end > start + 1) return segments.slice(start, end);
+    }
+  }
+  return undefined;
+}
+
+/** Where a due run of segments up to a tier ends that begins at `start`; `start` if there is none. */
+function endOfDueRun(
+  segments: readonly OpenSegment[],
+  { start, tier }: { start: number; tier: number },
+  bounds: MergeBounds,
+): number {
+  const { fanIn, rowsMax, runMax } = bounds;
+  let rowCount = 0;
+  let largest = 0;
+  for (let end = start; end < Math.min(segments.length, start + runMax); end += 1) {
+    const entry = segments[end]?.entry;
+    // Between two that stay as they are nothing comes any more.
+    if (entry === undefined || staysAsItIs(entry, bounds)) {
+      return staysAsItIs(segments[start - 1]?.entry, bounds) ? end : start;
+    }
+    if (tierOf(entry, bounds) > tier) return start;
+    if (rowCount + entry.rowCount > rowsMax) return 2 * largest <= rowCount ? end : start;
+    rowCount += entry.rowCount;
+    largest = Math.max(largest, entry.rowCount);
+    // The smallest cost next to nothing, whatever is beside them.
+    const isDue = tier === 0 || 2 * largest <= rowCount;
+    if (isDue && end + 1 - start >= fanIn) return end + 1;
+  }
+  return start;
+}
+
+/** Nothing can be twice as large as this one; also true of what lies before the first segment. */
+function staysAsItIs(entry: SegmentEntry | undefined, { rowsMax }: MergeBounds): boolean {
+  return entry === undefined || entry.quarantined || 2 * entry.rowCount > rowsMax;
+}
+
+/** 0 for small segments, and one more for each factor of the fan-in. */
+function tierOf(
+  { bytes, rowCount }: Pick<SegmentEntry, "bytes" | "rowCount">,
+  { fanIn, smallBytesMax, smallRowsMax }: MergeBounds,
+): number {
+  if (rowCount <= smallRowsMax) return bytes <= smallBytesMax ? 0 : 1;
+  return Math.ceil(Math.log(rowCount / smallRowsMax) / Math.log(fanIn));
+}
+
+/**
+ * All that COMPACT merges: runs of neighbours as long as a merged segment may be, without those
+ * that would come out as they are.
+ */
+export function segmentsToCompact(
+  table: StoredTable,
+  horizonSeq: Seq,
+  { rowsMax }: MergeBounds,
+): readonly (readonly OpenSegment[])[] {
+  const runs: OpenSegment[][] = [];
+  let rowCount = Infinity;
+  for (const segment of table.segments) {
+    const { entry } = segment;
+    // A damaged segment stays as it is, and its neighbours do not become one past it.
+    if (entry.quarantined) {
+      rowCount = Infinity;
+      continue;
+    }
+    const last = runs.at(-1);
+    rowCount += entry.rowCount;
+    if (last === undefined || rowCount > rowsMax) {
+      runs.push([segment]);
+      rowCount = entry.rowCount;
+    } else {
+      last.push(segment);
+    }
+  }
+  return runs.filter(([first, ...others]) => {
+    if (others.length > 0) return true;
+    return first !== undefined && discardableShare(first, horizonSeq) > 0;
+  });
+}
+
+/** How much of a segment nobody can ask for any more, from 0 to 1. */
+export function discardableShare({ deletions, entry }: OpenSegment, horizonSeq: Seq): number {
+  if (entry.minSeq > horizonSeq) return 0;
+  let count = 0;
+  deletions.visitAll((_row, seq) => {
+    if (seq <= horizonSeq) count += 1;
+  });
+  return count / entry.rowCount;
+}
+
+/** About how much of a segment is past its time to live, from 0 to 1: its rows came evenly. */
+export function expiredShare({ entry }: OpenSegment, expiredSeq: number): number {
+  const { maxSeq, minSeq } = entry;
+  if (maxSeq <= expiredSeq) return 1;
+  return Math.max(0, (expiredSeq - minSeq) / (maxSeq - minSeq));
+}

@@ -1,0 +1,237 @@
+/**
+ * Merges neighbouring segments of a table into one, so that the number of segments stays small
+ * whatever the pace of flushes, and leaves out versions that history need not keep any more.
+ *
+ *     1 write tmp/<n>.seg from the sources, sync; its deletion vector likewise
+ *     2 rename into place, sync the directory
+ *     3 one manifest transaction: the merged segment instead of its sources
+ *     4 readers go over in the turn of 3; the sources' files go with their last reader
+ *
+ * The sources stay in use all the while: what replaces their rows meanwhile is noted by each
+ * and brought over in the turn of 3. A flush of the table may run at the same time, but for what
+ * both do to the list of segments and to deletion vectors: that is one after the other.
+ */
+import { assert } from "../../base/assert.ts";
+import type { SeqGenerator } from "../../base/seq.ts";
+import { DeletionVector } from "../deletion_vector.ts";
+import { segmentFileName } from "../directory/file_names.ts";
+import type { SegmentEntry } from "../manifest.ts";
+import { OpenSegment } from "../open_segment.ts";
+import { type StoredTable, tableStateOf } from "../table.ts";
+import { DISCARDED } from "./history.ts";
+import { horizonOf } from "./history_size.ts";
+import type { MergeJob, MergeOutcome } from "./merge_job.ts";
+import { SegmentDrafts, type SegmentTools } from "./segment_drafts.ts";
+
+/**
+ * Drops segments of which every row is past its time to live, in the turn that is the caller's: those
+ * that are damaged too, whose rows nobody needs any more.
+ */
+export function dropExpiredSegments(
+  table: StoredTable,
+  { manifest }: Pick<SegmentTools, "manifest">,
+  expiredSeq: number,
+): void {
+  const expired = table.segments.filter(({ entry }) => entry.maxSeq <= expiredSeq);
+  if (expired.length === 0) return;
+  manifest.publish({ removeSegmentIds: expired.map(({ entry }) => entry.segmentId) });
+  table.segments = table.segments.filter((segment) => !expired.includes(segment));
+  for (const segment of expired) segment.drop();
+}
+
+/** What a merge is given beside the segments; an owner to erase is left out as a whole. */
+export interface MergeTools extends SegmentTools {
+  readonly seqs: SeqGenerator;
+  readonly erasedOwner?: number;
+}
+
+/**
+ * Merges segments that are neighbours. Returns how many versions were left out; undefined when
+ * nothing was merged: the work was cancelled, or one of them is quarantined. Replacements of its rows
+ * may be noted nowhere, and rows that nobody may read would be live again.
+ *
+ * @throws {DiskError} @throws {CorruptionError}
+ */
+export async function mergeSegments(
+  table: StoredTable,
+  segments: readonly OpenSegment[],
+  ofCaller: MergeTools,
+): Promise<number | undefined> {
+  const isCancelled = (): boolean =>
+    ofCaller.isCancelled() || segments.some(({ entry }) => entry.quarantined);
+  if (isCancelled()) return undefined;
+  const tools = { ...ofCaller, isCancelled };
+  const drafts = new SegmentDrafts(tools, table.tableId);
+  for (const segment of segments) {
+    segment.pin();
+    segment.beginReplacementLog();
+  }
+  try {
+    return await merge({ table, segments, tools, drafts });
+  } finally {
+    for (const segment of segments) {
+      segment.endReplacementLog();
+      segment.unpin();
+    }
+    drafts.discard();
+  }
+}
+
+interface Merge {
+  readonly table: StoredTable;
+  readonly segments: readonly OpenSegment[];
+  readonly tools: MergeTools;
+  readonly drafts: SegmentDrafts;
+}
+
+async function merge({ table, segments, tools, drafts }: Merge): Promise<number | undefined> {
+  const { clock, manifest, seqs } = tools;
+  const { tableId, definition } = table;
+  const segmentId = manifest.nextSegmentId();
+  const { columns, compression, keyColumnIds } = definition;
+  // Copied before the first row is read; what comes later is in the replacement logs.
+  const before = segments.map((segment) => segment.deletionsUpTo(Infinity));
+  const draft = drafts.adopt(segmentFileName(segmentId));
+  const outcome = await written(segments, tools, {
+    sources: segments.map(({ entry }) => ({
+      path: tools.files.segmentPath(entry),
+      bytes: entry.bytes,
+    })),
+    segmentId,
+    tableId,
+    keyColumnIds,
+    columns,
+    compression,
+    history: {
+      horizonSeq: horizonOf(table, clock.nowMs()),
+      expiredSeq: table.expiredSeq(seqs),
+      erasedOwner: tools.erasedOwner,
+      isOldest: segments[0] === table.segments[0],
+      replaced: before.map((deletions) => replacementsOf(deletions)),
+    },
+    draft,
+  });
+  if (outcome === undefined || tools.isCancelled()) return undefined;
+  await drafts.sync(draft);
+  if (tools.isCancelled()) return undefined;
+  return table.publishing.run(() =>
+    publish({ table, segments, tools, drafts }, { segmentId, before, outcome }),
+  );
+}
+
+/** Puts the merged segment into the place of its sources; no flush changes the segments meanwhile. */
+async function publish(
+  { table, segments, tools, drafts }: Merge,
+  {
+    segmentId,
+    before,
+    outcome: { discardedCount, lowWaters, newRows, summary },
+  }: { segmentId: number; before: readonly DeletionVector[]; outcome: MergeOutcome },
+): Promise<number | undefined> {
+  const { tableId } = table;
+  const deletions = new DeletionVector({ segmentId, rowCount: summary.rowCount });
+  for (const [source, copied] of before.entries()) {
+    copied.visitAll((row, seq) => {
+      const newRow = newRows[source]?.[row] ?? DISCARDED;
+      if (newRow !== DISCARDED) deletions.replace(newRow, seq);
+    });
+    await drafts.pause();
+  }
+  if (tools.isCancelled()) return undefined;
+  // With what flushes have noted on disk since: the log does not replay that any more.
+  bringOver(segments, newRows, deletions);
+  const { flushedSeq } = table.progress;
+  const isEmpty = summary.rowCount === 0;
+  const entry = isEmpty
+    ? undefined
+    : await drafts.writeEntry(segmentId, { summary, deletions, upTo: flushedSeq });
+  if (tools.isCancelled()) return undefined;
+  if (entry !== undefined) drafts.moveIntoPlace({ isFirst: false });
+  assert(table.progress.flushedSeq === flushedSeq, "no flush publishes while a merge does");
+  const progress = { ...table.progress, lowWater: table.progress.lowWater.raisedBy(lowWaters) };
+  drafts.publish({
+    addSegments: entry === undefined ? [] : [entry],
+    removeSegmentIds: segments.map((segment) => segment.entry.segmentId),
+    ...(discardedCount === 0 ? {} : { tables: [tableStateOf(tableId, progress)] }),
+  });
+  table.progress = progress;
+  bringOver(segments, newRows, deletions);
+  replaceSegments(table, segments, { entry, deletions, flushedSeq, tools });
+  return discardedCount;
+}
+
+/** The replaced rows of a segment as two columns. */
+function replacementsOf(deletions: DeletionVector): { rows: Uint32Array; seqs: Float64Array } {
+  const rows = new Uint32Array(deletions.count);
+  const seqs = new Float64Array(deletions.count);
+  let index = 0;
+  deletions.visitAll((row, seq) => {
+    rows[index] = row;
+    seqs[index] = seq;
+    index += 1;
+  });
+  return { rows, seqs };
+}
+
+/** What was replaced, or taken back, since the deletion vectors were copied or this was called. */
+function bringOver(
+  segments: readonly OpenSegment[],
+  newRows: readonly Uint32Array[],
+  deletions: DeletionVector,
+): void {
+  for (const [source, segment] of segments.entries()) {
+    for (const { row, seq } of segment.takeReplacementLog()) {
+      const newRow = newRows[source]?.[row] ?? DISCARDED;
+      // A tombstone that was left out, and its key came back meanwhile.
+      if (newRow === DISCARDED) continue;
+      if (seq === 0) deletions.revert(newRow);
+      else deletions.replace(newRow, seq);
+    }
+  }
+}
+
+function replaceSegments(
+  table: StoredTable,
+  segments: readonly OpenSegment[],
+  {
+    entry,
+    deletions,
+    flushedSeq,
+    tools,
+  }: {
+    entry: SegmentEntry | undefined;
+    deletions: DeletionVector;
+    flushedSeq: number;
+    tools: SegmentTools;
+  },
+): void {
+  const merged: OpenSegment[] = [];
+  if (entry !== undefined) {
+    const segment = new OpenSegment(entry, tools.files);
+    segment.adoptDeletions(deletions);
+    deletions.visitAll((_row, seq) => {
+      if (seq > flushedSeq) segment.noteDirty(seq);
+    });
+    merged.push(segment);
+  }
+  const first = segments[0];
+  table.segments = table.segments.flatMap((segment) => {
+    if (segment === first) return merged;
+    return segments.includes(segment) ? [] : [segment];
+  });
+  for (const segment of segments) segment.drop();
+}
+
+/** Damage that a merge meets quarantines the segment in which it is. */
+async function written(
+  segments: readonly OpenSegment[],
+  tools: SegmentTools,
+  job: MergeJob,
+): Promise<MergeOutcome | undefined> {
+  try {
+    return await tools.segmentWork.merge(job, () => tools.isCancelled());
+  } catch (error) {
+    for (const segment of segments) segment.noteIfDamaged(error);
+    throw error;
+  }
+}

@@ -1,0 +1,172 @@
+/**
+ * New files of one table's segments: written and synced under tmp/, then moved into place, and only
+ * then published. What is not published is removed again.
+ */
+import type { Clock } from "../../base/clock.ts";
+import type { Disk } from "../../base/disk.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { pauser } from "../../base/pauser.ts";
+import type { Seq } from "../../base/seq.ts";
+import type { DeletionVector } from "../deletion_vector.ts";
+import {
+  type DataPaths,
+  deletionVectorFileName,
+  segmentDirectory,
+} from "../directory/file_names.ts";
+import type { Manifest, ManifestChange, SegmentEntry } from "../manifest.ts";
+import type { SegmentSummary } from "../segment/writer.ts";
+import type { LocalSegmentFiles } from "../segment_files.ts";
+import { isFull } from "./background.ts";
+import type { SegmentWork } from "./segment_work.ts";
+
+/** What a flush or a merge works with. */
+export interface SegmentTools {
+  readonly disk: Disk;
+  readonly paths: DataPaths;
+  readonly clock: Clock;
+  readonly manifest: Manifest;
+  readonly files: LocalSegmentFiles;
+  readonly segmentWork: SegmentWork;
+  /** Whether the work should stop at its next step. */
+  isCancelled(): boolean;
+}
+
+interface DraftFile {
+  readonly draft: string;
+  readonly path: string;
+}
+
+/** Bytes that are written in one step. */
+const WRITTEN_BYTES_MAX: number = 1024 * 1024;
+
+export class SegmentDrafts {
+  /** Resolves at once, or in a later turn when it is time to let others work. */
+  readonly pause: () => Promise<void>;
+  readonly #tools: SegmentTools;
+  readonly #tableId: number;
+  readonly #drafts: DraftFile[] = [];
+  #mayBeListed = false;
+
+  constructor(tools: SegmentTools, tableId: number) {
+    this.#tools = tools;
+    this.#tableId = tableId;
+    this.pause = pauser(tools.clock);
+  }
+
+  /**
+   * The manifest's entry of a segment that was written, after its deletion vector, if it has one.
+   *
+   * @throws {DiskError}
+   */
+  async writeEntry(
+    segmentId: number,
+    {
+      summary,
+      deletions,
+      upTo,
+    }: { summary: SegmentSummary; deletions: DeletionVector; upTo: number },
+  ): Promise<SegmentEntry> {
+    const deletedCount = await this.#finished(deletions.countUpTo(upTo));
+    const { bytes, compression, rowCount, minSeq, maxSeq } = summary;
+    const entry: SegmentEntry = {
+      segmentId,
+      tableId: this.#tableId,
+      minSeq: minSeq as Seq,
+      maxSeq: maxSeq as Seq,
+      rowCount,
+      bytes,
+      ...(compression === undefined ? {} : { compression }),
+      deletionGeneration: deletedCount === 0 ? 0 : 1,
+      createdAtMs: this.#tools.clock.nowMs(),
+      quarantined: false,
+    };
+    if (deletedCount > 0) await this.writeDeletions(entry, { deletions, upTo });
+    return entry;
+  }
+
+  /** Writes the deletion vector that an entry names, as it is up to a seq. @throws {DiskError} */
+  async writeDeletions(
+    entry: SegmentEntry,
+    { deletions, upTo }: { deletions: DeletionVector; upTo: number },
+  ): Promise<void> {
+    const bytes = await this.#finished(deletions.encodeUpTo(upTo));
+    const file = this.#open(deletionVectorFileName(entry.segmentId, entry.deletionGeneration));
+    try {
+      for (let at = 0; at < bytes.length; at += WRITTEN_BYTES_MAX) {
+        file.write(bytes.subarray(at, at + WRITTEN_BYTES_MAX), at);
+        await this.pause();
+      }
+      await file.sync();
+    } finally {
+      file.close();
+    }
+  }
+
+  /** Gives every file its name, durably. @throws {DiskError} */
+  moveIntoPlace({ isFirst }: { isFirst: boolean }): void {
+    const { disk, paths } = this.#tools;
+    const directory = segmentDirectory(paths, this.#tableId);
+    disk.makeDirectory(directory);
+    // Also when it was there: an attempt before this one may not have made its name durable.
+    if (isFirst) disk.syncDirectory(paths.segments);
+    for (const { draft, path } of this.#drafts) disk.rename(draft, path);
+    disk.syncDirectory(directory);
+  }
+
+  /**
+   * Publishes the files, or a change that lists none of them.
+   *
+   * @throws {DatabaseError} As the manifest does.
+   */
+  publish(change: ManifestChange): void {
+    this.#mayBeListed = change.addSegments !== undefined && change.addSegments.length > 0;
+    try {
+      this.#tools.manifest.publish(change);
+    } catch (error) {
+      if (error instanceof DatabaseError && isFull(error)) this.#mayBeListed = false;
+      throw error;
+    }
+  }
+
+  /** Removes what was written, unless the manifest may list it. */
+  discard(): void {
+    if (this.#mayBeListed) return;
+    for (const { draft, path } of this.#drafts) {
+      this.#tools.files.removeFile(draft);
+      this.#tools.files.removeFile(path);
+    }
+  }
+
+  /** Takes over what somebody writes at the path that is returned. */
+  adopt(name: string): string {
+    const { paths } = this.#tools;
+    const draft = `${paths.tmp}/${name}`;
+    this.#drafts.push({ draft, path: `${segmentDirectory(paths, this.#tableId)}/${name}` });
+    return draft;
+  }
+
+  /** Makes the content of an adopted draft durable. @throws {DiskError} */
+  async sync(draft: string): Promise<void> {
+    const file = this.#tools.disk.open(draft, {});
+    try {
+      await file.sync();
+    } finally {
+      file.close();
+    }
+  }
+
+  /** What steps come to, over as many turns as they take. */
+  async #finished<T>(steps: Generator<void, T>): Promise<T> {
+    for (;;) {
+      const { done, value } = steps.next();
+      if (done === true) return value;
+      await this.pause();
+    }
+  }
+
+  #open(name: string): ReturnType<Disk["open"]> {
+    const file = this.#tools.disk.open(this.adopt(name), { create: true });
+    file.truncate(0);
+    return file;
+  }
+}

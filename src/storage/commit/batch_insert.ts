@@ -1,0 +1,93 @@
+/**
+ * The keys of rows that are inserted column by column: each is looked up only where it may be there.
+ */
+import { SEQ_ZERO, type SeqGenerator } from "../../base/seq.ts";
+import { type Batch, type Row, type Vector, valueAt } from "../../types/mod.ts";
+import { keyOfColumns } from "../key.ts";
+import type { MemPartition, Memtable } from "../memtable/memtable.ts";
+import type { TableWrite } from "../store.ts";
+import type { StoredTable } from "../table.ts";
+import { requireInsertable } from "./conflicts.ts";
+
+/** Where new rows go. */
+export interface BatchTarget {
+  readonly table: StoredTable;
+  /** Its active one, with room for the rows. */
+  readonly memtable: Memtable;
+  /** The owner's in the memtable. */
+  readonly partition: MemPartition;
+  readonly seqs: SeqGenerator;
+}
+
+/**
+ * Checks the keys of new rows, and makes the rows, but for their values.
+ *
+ * @throws {DatabaseError} DUPLICATE_KEY; the rows before that one have been made.
+ */
+export function pushBatch(
+  { memtable, partition, seqs, table }: BatchTarget,
+  write: TableWrite,
+  { columns, rowCount }: Batch,
+): void {
+  const { keyPositions } = table;
+  const isKeyed = keyPositions.length > 0;
+  const expiredSeq = table.expiredSeq(seqs);
+  const highestKey = isKeyed ? table.highestKey(partition) : 0;
+  const nowMs = seqs.clockMs();
+  const keys = isKeyed ? ascendingKeys(columns, keyPositions, highestKey) : undefined;
+  if (!isKeyed || keys !== undefined) {
+    const own = new Float64Array(rowCount);
+    for (let row = 0; row < rowCount; row += 1) own[row] = seqs.next(nowMs);
+    const first = memtable.pushNew(partition, own);
+    if (keys !== undefined) partition.setNewRows(keys, first);
+    return;
+  }
+  for (let row = 0; row < rowCount; row += 1) {
+    const key = isKeyed ? keyOfColumns(columns, row, keyPositions) : "";
+    // Rows of this very batch raise the bound of the partition.
+    const isNew = typeof key === "number" && key > highestKey && key > partition.highestKey;
+    const mayBeThere = isKeyed && !isNew;
+    const found = mayBeThere ? table.findNewestAt(partition, key, { columns, row }) : undefined;
+    let prev = 0;
+    if (found !== undefined && found.seq > expiredSeq) {
+      const conflict = {
+        table,
+        write,
+        snapshotSeq: undefined,
+        firstSeq: SEQ_ZERO,
+      };
+      requireInsertable(conflict, found, rowOfColumns(columns, row));
+      prev = found.seq;
+    }
+    const seq = seqs.next(nowMs);
+    if (prev !== 0) found?.replace(seq);
+    const at = memtable.push(partition, { seq, prev, isDeleted: false });
+    if (isKeyed) partition.setRow(key, at);
+  }
+}
+
+/** The keys of rows that are all new: single numbers that ascend from above `highestKey`. */
+function ascendingKeys(
+  columns: readonly Vector[],
+  keyPositions: readonly number[],
+  highestKey: number,
+): Float64Array | Int32Array | undefined {
+  const column = columns[keyPositions[0] ?? 0];
+  if (keyPositions.length !== 1 || (column?.kind !== "f64" && column?.kind !== "i32")) {
+    return undefined;
+  }
+  const { length } = column;
+  const keys = column.values.length === length ? column.values : column.values.subarray(0, length);
+  let last = highestKey;
+  for (let row = 0; row < length; row += 1) {
+    const key = keys[row] ?? 0;
+    // Not so for NaN either.
+    if (!(key > last)) return undefined;
+    last = key;
+  }
+  return keys;
+}
+
+function rowOfColumns(columns: readonly Vector[], row: number): Row {
+  return columns.map((column) => valueAt(column, row));
+}

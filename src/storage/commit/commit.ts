@@ -1,0 +1,318 @@
+/**
+ * The commit turn: the one place where a row version gets its seq.
+ *
+ * `apply` runs without an await: keys are checked, seqs are issued, rows go into memtables and into
+ * the log's buffer; or nothing of it happens. A large commit comes with its rows checked and encoded
+ * (`staged_commit.ts`), and is made in one turn as well. What becomes of it then, as the log's groups
+ * settle, is in `commit_groups.ts`.
+ *
+ * - Seqs of rows that were taken back are never issued again.
+ */
+import { assert } from "../../base/assert.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { SEQ_ZERO, type Seq, type SeqGenerator } from "../../base/seq.ts";
+import type { Batch } from "../../types/mod.ts";
+import { keyOfRow } from "../key.ts";
+import {
+  type Commit,
+  rowCountOf,
+  type StagedCommit,
+  type StageOptions,
+  type TableWrite,
+  type WriteBatch,
+} from "../store.ts";
+import type { StoredTable } from "../table.ts";
+import { pushBatch } from "./batch_insert.ts";
+import { type CommitGroup, CommitGroups, type Touch } from "./commit_groups.ts";
+import type { CommitLog } from "./commit_log.ts";
+import { requireInsertable, requireKeyless, requireReplaceable } from "./conflicts.ts";
+import type { SpaceGuard } from "./space.ts";
+import {
+  deletedVersion,
+  LocalStagedCommit,
+  type StagedTable,
+  type StagingGround,
+} from "./staged_commit.ts";
+
+export interface CommitterOptions {
+  readonly log: CommitLog;
+  readonly tables: ReadonlyMap<number, StoredTable>;
+  readonly seqs: SeqGenerator;
+  readonly space: SpaceGuard;
+  /** Highest durable seq. */
+  readonly visibleSeq: Seq;
+  /** Version of the newest definition. */
+  readonly catalogVersion: number;
+}
+
+/** What the store does beside the commit itself. */
+export interface CommitterEvents {
+  /** A commit added rows to a table's active memtable. */
+  onAppended(table: StoredTable): void;
+  onFatal(cause: unknown): void;
+  onRolled(): void;
+}
+
+export class Committer {
+  catalogVersion: number;
+  /** What becomes of commits once they are applied. */
+  readonly groups: CommitGroups;
+  readonly #log: CommitLog;
+  readonly #tables: ReadonlyMap<number, StoredTable>;
+  readonly #seqs: SeqGenerator;
+  readonly #space: SpaceGuard;
+  readonly #events: CommitterEvents;
+  /** Nobody writes for them any more. */
+  readonly #retiredOwners = new Set<number>();
+
+  constructor(options: CommitterOptions, events: CommitterEvents) {
+    this.#log = options.log;
+    this.#tables = options.tables;
+    this.#seqs = options.seqs;
+    this.#space = options.space;
+    this.#events = events;
+    this.catalogVersion = options.catalogVersion;
+    this.groups = new CommitGroups({
+      tables: options.tables,
+      space: options.space,
+      visibleSeq: options.visibleSeq,
+      onFatal: (cause) => events.onFatal(cause),
+      onRolled: () => events.onRolled(),
+    });
+    this.#log.events = this.groups;
+  }
+
+  apply(batch: WriteBatch): Commit {
+    this.groups.requireLog();
+    for (const { owner } of batch.writes) this.#requireOwner(owner);
+    this.#space.admit(areDeletes(batch.writes));
+    const log = this.#log;
+    const touches: Touch[] = [];
+    let firstSeq = SEQ_ZERO;
+    log.begin(this.catalogVersion);
+    try {
+      for (const write of batch.writes) {
+        if (rowCountOf(write) === 0) continue;
+        const touch = this.#touch(touches, write.tableId);
+        const seq =
+          write.batch === undefined
+            ? this.#applyWrite(touch, write, { batch, firstSeq })
+            : this.#applyBatch(touch, write, write.batch);
+        if (firstSeq === SEQ_ZERO) firstSeq = seq;
+      }
+    } catch (error) {
+      log.abort();
+      for (const { table, memtable, rowCount } of touches) table.takeBack(memtable, rowCount);
+      throw error;
+    }
+    if (firstSeq === SEQ_ZERO) {
+      log.abort();
+      const { appliedSeq } = this.groups;
+      return { firstSeq: appliedSeq, lastSeq: appliedSeq };
+    }
+    const lastSeq = this.#seqs.last;
+    const group = this.groups.applied(log.end(), lastSeq);
+    for (const touch of touches) this.#enlist(group, touch, lastSeq);
+    for (const write of batch.writes) {
+      if (rowCountOf(write) > 0) this.groups.noteChanged(group, write.tableId, write.owner);
+    }
+    // Taken before anybody can freeze a memtable.
+    const seqs = batch.wantsSeqs === true ? seqsOf(touches) : undefined;
+    for (const { table } of touches) this.#events.onAppended(table);
+    return seqs === undefined ? { firstSeq, lastSeq } : { firstSeq, lastSeq, seqs };
+  }
+
+  /** Begins a commit that is made by {@linkcode StagedCommit.commit}. */
+  stage({ snapshotSeq, wantsSeqs = false }: StageOptions): StagedCommit {
+    return new LocalStagedCommit(this.#ground(), { snapshotSeq, wantsSeqs });
+  }
+
+  /** Refuses all commits of an owner from now on, also those that are being prepared. */
+  retireOwner(owner: number): void {
+    this.#retiredOwners.add(owner);
+  }
+
+  /** @throws {DatabaseError} PERMISSION_DENIED */
+  #requireOwner(owner: number): void {
+    if (!this.#retiredOwners.has(owner)) return;
+    throw new DatabaseError(
+      "PERMISSION_DENIED",
+      "Cannot write: the user whose rows these are was dropped, and is being erased",
+    );
+  }
+
+  #ground(): StagingGround {
+    const { groups } = this;
+    return {
+      log: this.#log,
+      table: (tableId) => this.#table(tableId),
+      get appliedSeq() {
+        return groups.appliedSeq;
+      },
+      get takenBackCount() {
+        return groups.takenBackCount;
+      },
+      expiredSeq: (table) => table.expiredSeq(this.#seqs),
+      offsetOf: (index) => this.#seqs.offsetOf(index),
+      commit: (staged) => this.#commitStaged(staged),
+    };
+  }
+
+  #commitStaged({
+    areDeletes: onlyDeletes,
+    draft,
+    rowCount,
+    tables,
+    wantsSeqs,
+  }: LocalStagedCommit): Commit {
+    this.groups.requireLog();
+    for (const { memtable } of tables) {
+      for (const owner of memtable.partitions.keys()) this.#requireOwner(owner);
+    }
+    this.#space.admit(onlyDeletes);
+    const firstSeq = this.#seqs.block(rowCount);
+    const lastSeq = this.#seqs.last;
+    const { catalogVersion } = this;
+    const number = this.#log.append(draft, { catalogVersion, firstSeq });
+    const group = this.groups.applied(number, lastSeq);
+    const touches = tables.map((staged) => this.#adopt(staged, firstSeq));
+    for (const touch of touches) this.#enlist(group, touch, lastSeq);
+    for (const { memtable, table } of tables) {
+      for (const { owner } of memtable.partitions.values()) {
+        this.groups.noteChanged(group, table.tableId, owner);
+      }
+    }
+    const seqs = wantsSeqs ? seqsOf(touches) : undefined;
+    for (const { table } of touches) this.#events.onAppended(table);
+    return seqs === undefined ? { firstSeq, lastSeq } : { firstSeq, lastSeq, seqs };
+  }
+
+  /** Makes prepared rows part of their table. */
+  #adopt(staged: StagedTable, firstSeq: Seq): Touch {
+    const { liveDelta, memtable: own, table } = staged;
+    staged.begin(firstSeq);
+    if (staged.isAdopted) {
+      table.adopt(own);
+      return { table, memtable: own, rowCount: 0, liveDelta };
+    }
+    const memtable = table.active;
+    const touch = { table, memtable, rowCount: memtable.rowCount, liveDelta };
+    memtable.addAll(own);
+    return touch;
+  }
+
+  #applyWrite(
+    touch: Touch,
+    write: TableWrite,
+    { batch, firstSeq }: { batch: WriteBatch; firstSeq: Seq },
+  ): Seq {
+    const { table, memtable } = touch;
+    const { rows, owner, operation } = write;
+    const { keyPositions, definition } = table;
+    const isKeyed = keyPositions.length > 0;
+    const isDeleted = operation === "delete";
+    const partition = memtable.partition(owner);
+    const conflict = { table, write, snapshotSeq: batch.snapshotSeq, firstSeq };
+    memtable.reserve(rows.length);
+    this.#log.beginWrite(write, definition.columns);
+    if (!isKeyed) requireKeyless(write, definition.name);
+    // What has expired is as good as gone, and its key is free again.
+    const expiredSeq = operation === "insert" ? table.expiredSeq(this.#seqs) : 0;
+    let writeFirst = SEQ_ZERO;
+    let pushed = 0;
+    try {
+      for (const row of rows) {
+        const key = isKeyed ? keyOfRow(row, keyPositions) : "";
+        const found = isKeyed
+          ? table.findNewest(partition, key, row)
+          : deletedVersion(table, write, pushed);
+        const newest = found === undefined || found.seq <= expiredSeq ? undefined : found;
+        if (operation === "insert") requireInsertable(conflict, newest, row);
+        else requireReplaceable(conflict, newest, row);
+        const seq = this.#seqs.next();
+        const prev = newest?.seq ?? 0;
+        this.#log.addRow(row, seq, prev);
+        newest?.replace(seq);
+        const at = memtable.push(partition, { seq, prev, isDeleted });
+        if (isKeyed) partition.setRow(key, at);
+        if (pushed === 0) {
+          writeFirst = seq;
+          // Rows of this very commit never conflict with its snapshot.
+          if (conflict.firstSeq === SEQ_ZERO) conflict.firstSeq = seq;
+        }
+        pushed += 1;
+      }
+    } finally {
+      // Also when a row is refused: taking rows back needs their values.
+      memtable.appendValues(rows, pushed);
+    }
+    if (operation !== "update") touch.liveDelta += isDeleted ? -pushed : pushed;
+    return writeFirst;
+  }
+
+  /** Inserts rows that are given by columns, outside a transaction. */
+  #applyBatch(touch: Touch, write: TableWrite, rows: Batch): Seq {
+    assert(write.operation === "insert", "only an insert is given by columns");
+    const { table, memtable } = touch;
+    const partition = memtable.partition(write.owner);
+    const first = memtable.rowCount;
+    memtable.reserve(rows.rowCount);
+    this.#log.beginWrite(write, table.definition.columns);
+    try {
+      pushBatch({ table, memtable, partition, seqs: this.#seqs }, write, rows);
+    } finally {
+      // Also when a row is refused: taking rows back needs their values.
+      memtable.appendBatch(rows, memtable.rowCount - first);
+    }
+    const { prevs, seqs } = memtable;
+    const end = memtable.rowCount;
+    this.#log.addBatch(rows, seqs.subarray(first, end), prevs.subarray(first, end));
+    touch.liveDelta += rows.rowCount;
+    return seqs[first] as Seq;
+  }
+
+  /** The table's active memtable, as it was before this commit. */
+  #touch(touches: Touch[], tableId: number): Touch {
+    for (const touch of touches) if (touch.table.tableId === tableId) return touch;
+    const table = this.#table(tableId);
+    const memtable = table.active;
+    const touch = { table, memtable, rowCount: memtable.rowCount, liveDelta: 0 };
+    touches.push(touch);
+    return touch;
+  }
+
+  #table(tableId: number): StoredTable {
+    const table = this.#tables.get(tableId);
+    if (table !== undefined) return table;
+    throw new DatabaseError("TABLE_NOT_FOUND", `Cannot write to table ${tableId}: there is none`);
+  }
+
+  /** Makes a commit's rows part of its group. */
+  #enlist(group: CommitGroup, touch: Touch, lastSeq: Seq): void {
+    const { memtable, rowCount, liveDelta } = touch;
+    memtable.setCommitSeq(rowCount, lastSeq);
+    memtable.firstLogFile ??= this.#log.oldestUnwrittenFile;
+    const known = group.touches.get(memtable);
+    if (known === undefined) group.touches.set(memtable, touch);
+    else known.liveDelta += liveDelta;
+  }
+}
+
+function areDeletes(writes: readonly TableWrite[]): boolean {
+  for (const { operation } of writes) if (operation !== "delete") return false;
+  return true;
+}
+
+/** Seqs of all rows that a commit appended, in the order in which they were given. */
+function seqsOf(touches: readonly Touch[]): Float64Array {
+  let count = 0;
+  for (const { memtable, rowCount } of touches) count += memtable.rowCount - rowCount;
+  const seqs = new Float64Array(count);
+  let at = 0;
+  for (const { memtable, rowCount } of touches) {
+    seqs.set(memtable.seqs.subarray(rowCount, memtable.rowCount), at);
+    at += memtable.rowCount - rowCount;
+  }
+  // Within one table they ascend; those of several tables may interleave.
+  return touches.length === 1 ? seqs : seqs.toSorted();
+}

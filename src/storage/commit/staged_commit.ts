@@ -1,0 +1,424 @@
+/**
+ * A large commit that is prepared over many turns of the event loop, and made in a short one.
+ *
+ *     add, add, add …    keys are looked up; rows go into a memtable of their own and into frames
+ *        └──► settle     again and again, until what others committed meanwhile has been looked at
+ *               └──► commit, in the same turn: seqs, replaced versions, memtable, frames
+ *
+ * - Before `commit` nobody can see anything of it, and nothing of it is in the log: to give it up is
+ *   to forget it.
+ * - Nothing is locked. What another commit did to a key after it was looked up is met by `settle`,
+ *   in memtables or, where a flush came in between, by looking the keys up again; and so are flushes
+ *   and merges that moved a version which is to be replaced.
+ *
+ * Seqs of its rows are not known while it is prepared: its memtable has their distances from the
+ * first one, plus 1, and what they replace is noted with those.
+ */
+import { assert } from "../../base/assert.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { collectSoon } from "../../base/garbage.ts";
+import { BATCH_ROWS_MAX, ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
+import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
+import type { Row } from "../../types/mod.ts";
+import { type Key, keyOfRow } from "../key.ts";
+import type { CommitDraft } from "../local_wal/commit_draft.ts";
+import { grown, roomFor } from "../memtable/mem_column.ts";
+import { type MemPartition, Memtable } from "../memtable/memtable.ts";
+import type { OpenSegment } from "../open_segment.ts";
+import { VersionCursor } from "../read/version_cursor.ts";
+import type { Commit, StagedCommit, TableDefinition, TableWrite } from "../store.ts";
+import type { StoredTable } from "../table.ts";
+import type { CommitLog } from "./commit_log.ts";
+import {
+  type ConflictCheck,
+  changedMeanwhile,
+  duplicateKey,
+  requireInsertable,
+  requireKeyless,
+  requireReplaceable,
+} from "./conflicts.ts";
+import { PreparedReplacements } from "./prepared_replacements.ts";
+
+/**
+ * Up to so many rows are added to the active memtable in the turn of the commit, if that has rows:
+ * it takes up to 5 ms. More keep the memtable that they are in: it is worth a segment of its own.
+ */
+const ADDED_ROWS_MAX: number = ROW_GROUP_ROWS_MAX / 2;
+
+/** From so many rows on, arrays that are outgrown are worth a collection. */
+const OUTGROWN_ROWS_MIN = 131_072;
+
+/** Where a version lies. */
+type Place = Memtable | OpenSegment;
+
+/** A place, and what is to be replaced there; without a place when that is elsewhere by now. */
+interface ReplacedPlace {
+  readonly place: Place | undefined;
+  readonly replaced: PreparedReplacements;
+}
+
+const NO_PLACE: ReplacedPlace = { place: undefined, replaced: new PreparedReplacements() };
+
+/** What the committer offers to the commits that are being prepared. */
+export interface StagingGround {
+  readonly log: Pick<CommitLog, "draft">;
+  /** @throws {DatabaseError} TABLE_NOT_FOUND */
+  table(tableId: number): StoredTable;
+  readonly appliedSeq: Seq;
+  /** How often commits were taken back: what was looked up before may be gone. */
+  readonly takenBackCount: number;
+  expiredSeq(table: StoredTable): number;
+  offsetOf(index: number): number;
+  commit(staged: LocalStagedCommit): Commit;
+}
+
+/** The rows of one table. */
+export class StagedTable {
+  readonly table: StoredTable;
+  readonly definition: TableDefinition;
+  readonly memtable: Memtable;
+  liveDelta = 0;
+  /** Versions of others up to here have been looked at. */
+  checkedSeq: number;
+  readonly #places: ReplacedPlace[] = [];
+  /** Of each row whose key has a version: the number of its place from 1. */
+  #placeNumbers = new Uint32Array(BATCH_ROWS_MAX);
+  /** Index of the place of the last row, which mostly is that of the next. */
+  #lastPlace = -1;
+
+  constructor(table: StoredTable, checkedSeq: number) {
+    this.table = table;
+    this.definition = table.definition;
+    this.memtable = new Memtable(table.definition.columns);
+    this.checkedSeq = checkedSeq;
+  }
+
+  /** Notes which version a row replaces; rows come in order. */
+  notePlace(row: number, place: Place, placeRow: number): void {
+    // At other numbers of rows than the arrays of the memtable.
+    this.#placeNumbers = widened(
+      this.#placeNumbers,
+      roomFor(row + 1, this.#placeNumbers.length, 0.5),
+    );
+    const isSame = this.#places[this.#lastPlace]?.place === place;
+    if (!isSame) this.#lastPlace = this.#places.findLastIndex((known) => known.place === place);
+    if (this.#lastPlace === -1) {
+      const replaced = new PreparedReplacements();
+      this.#lastPlace = this.#places.push({ place, replaced }) - 1;
+      // Read now: in the turn of the commit, behind the log, nothing may fail.
+      if (!(place instanceof Memtable)) void place.deletions;
+    }
+    this.#placeNumbers[row] = this.#lastPlace + 1;
+    this.#places[this.#lastPlace]?.replaced.note(placeRow, (this.memtable.seqs[row] ?? 0) - 1);
+  }
+
+  /** Whether its memtable becomes the active one of the table. */
+  get isAdopted(): boolean {
+    return this.table.active.rowCount === 0 || this.memtable.rowCount > ADDED_ROWS_MAX;
+  }
+
+  /** Places that are no longer part of the table, by number. */
+  lostPlaces(): Set<number> {
+    const known = new Set<Place>([...this.table.segments, ...this.table.memtables()]);
+    const lost = new Set<number>();
+    for (const [index, { place }] of this.#places.entries()) {
+      if (place !== undefined && !known.has(place)) lost.add(index + 1);
+    }
+    return lost;
+  }
+
+  /** Finds the versions again that lay in lost places, among rows `from` to `to`. */
+  findAgain(lost: ReadonlySet<number>, from: number, to: number): void {
+    const { owners, prevs } = this.memtable;
+    for (let row = from; row < to; row += 1) {
+      if (!lost.has(this.#placeNumbers[row] ?? 0)) continue;
+      const found = this.table.findSeq(owners[row] ?? 0, prevs[row] ?? 0);
+      this.#placeNumbers[row] = 0;
+      if (found !== undefined) this.notePlace(row, found.place, found.row);
+    }
+  }
+
+  /** Forgets places that no row names any more. */
+  dropPlaces(lost: ReadonlySet<number>): void {
+    // The numbers of the others stay as they are.
+    for (const number of lost) this.#places[number - 1] = NO_PLACE;
+  }
+
+  /** The commit has its seqs: rows get theirs, and so do the versions that they replace. */
+  begin(firstSeq: Seq): void {
+    this.memtable.moveSeqs(firstSeq - 1);
+    for (const { place, replaced } of this.#places) {
+      if (place === undefined) continue;
+      replaced.begin(firstSeq);
+      place.replaceAll(replaced);
+    }
+  }
+
+  /** @throws {DatabaseError} SERIALIZATION_FAILURE if a version was replaced by somebody else. */
+  requireUnreplaced(): void {
+    for (const { place, replaced } of this.#places) {
+      if (place === undefined) continue;
+      const seqs = place instanceof Memtable ? place.replacedBy : undefined;
+      const deletions = place instanceof Memtable ? undefined : place.deletions;
+      const isReplaced = replaced.some(
+        (row) => (seqs === undefined ? (deletions?.replacedBy(row) ?? 0) : (seqs[row] ?? 0)) !== 0,
+      );
+      if (isReplaced) throw changedMeanwhile(this.table.definition.name);
+    }
+  }
+}
+
+export class LocalStagedCommit implements StagedCommit {
+  readonly #ground: StagingGround;
+  readonly #snapshotSeq: Seq | undefined;
+  readonly #startSeq: Seq;
+  readonly #takenBackCount: number;
+  readonly #staged = new Map<number, StagedTable>();
+  readonly draft: CommitDraft;
+  readonly wantsSeqs: boolean;
+  /** Whether it only deletes, which a full disk allows. */
+  areDeletes = true;
+  #rowCount = 0;
+  /** At this number of rows arrays that were doubled have left as much behind as is held. */
+  #collectedAt = OUTGROWN_ROWS_MIN;
+  /** What `settle` is at. */
+  #search: Generator<void, void> | undefined;
+
+  constructor(
+    ground: StagingGround,
+    { snapshotSeq, wantsSeqs }: { snapshotSeq?: Seq | undefined; wantsSeqs: boolean },
+  ) {
+    this.#ground = ground;
+    this.#snapshotSeq = snapshotSeq;
+    this.#startSeq = ground.appliedSeq;
+    this.#takenBackCount = ground.takenBackCount;
+    this.draft = ground.log.draft((index) => ground.offsetOf(index));
+    this.wantsSeqs = wantsSeqs;
+  }
+
+  get rowCount(): number {
+    return this.#rowCount;
+  }
+
+  get tables(): readonly StagedTable[] {
+    return [...this.#staged.values()];
+  }
+
+  add(write: TableWrite): void {
+    const { operation, owner, rows } = write;
+    assert(write.batch === undefined, "a staged write is given by rows");
+    if (rows.length === 0) return;
+    const staged = this.#stagedTable(write.tableId);
+    const { memtable, table } = staged;
+    const { keyPositions } = table;
+    const isKeyed = keyPositions.length > 0;
+    if (!isKeyed) requireKeyless(write, staged.definition.name);
+    if (operation !== "delete") this.areDeletes = false;
+    const isDeleted = operation === "delete";
+    const expiredSeq = operation === "insert" ? this.#ground.expiredSeq(table) : 0;
+    const partition = memtable.partition(owner);
+    const check = { table, write, snapshotSeq: this.#snapshotSeq, firstSeq: SEQ_ZERO };
+    memtable.reserve(rows.length);
+    this.draft.beginWrite(write, staged.definition.columns);
+    let pushed = 0;
+    for (const row of rows) {
+      const key = isKeyed ? keyOfRow(row, keyPositions) : "";
+      if (isKeyed) requireOnce(partition, key, check, row);
+      const found = isKeyed
+        ? table.findNewestOf(owner, key, row)
+        : deletedVersion(table, write, pushed);
+      const newest = found === undefined || found.seq <= expiredSeq ? undefined : found;
+      requireWritable(check, newest, row);
+      const prev = newest?.seq ?? 0;
+      this.draft.addRow(row, this.#rowCount, prev);
+      const seq = this.#ground.offsetOf(this.#rowCount) + 1;
+      const at = memtable.push(partition, { seq, prev, isDeleted });
+      if (newest !== undefined) staged.notePlace(at, newest.place, newest.row);
+      if (isKeyed) partition.setRow(key, at);
+      this.#rowCount += 1;
+      pushed += 1;
+    }
+    memtable.appendValues(rows, pushed);
+    if (this.#rowCount >= this.#collectedAt) {
+      collectSoon();
+      this.#collectedAt = 2 * this.#rowCount;
+    }
+    if (operation !== "update") staged.liveDelta += isDeleted ? -pushed : pushed;
+    this.#search = undefined;
+  }
+
+  settle(): boolean {
+    this.#search ??= this.#searched();
+    for (;;) {
+      if (this.#search.next().done !== true) return false;
+      // What came meanwhile is looked at in this turn, if it is little.
+      this.#search = this.#searched();
+      if (this.#search.next().done === true) break;
+    }
+    this.#search = undefined;
+    return true;
+  }
+
+  commit(): Commit {
+    assert(this.settle(), "a staged commit has settled in this turn");
+    assert(this.#rowCount > 0, "a commit has a row");
+    this.draft.end();
+    for (const staged of this.#staged.values()) {
+      if (staged.table.keyPositions.length === 0) staged.requireUnreplaced();
+    }
+    return this.#ground.commit(this);
+  }
+
+  #stagedTable(tableId: number): StagedTable {
+    let staged = this.#staged.get(tableId);
+    if (staged === undefined) {
+      staged = new StagedTable(this.#ground.table(tableId), this.#startSeq);
+      this.#staged.set(tableId, staged);
+    }
+    // Rows are looked up by the definition that they were made for.
+    requireUnaltered(staged);
+    return staged;
+  }
+
+  /** Looks at what others did since the last time; a step at most is a batch of rows. */
+  *#searched(): Generator<void, void> {
+    if (this.#ground.takenBackCount !== this.#takenBackCount) {
+      throw changedMeanwhile("the tables that it reads");
+    }
+    for (const staged of this.#staged.values()) {
+      requireUnaltered(staged);
+      yield* this.#newerVersions(staged);
+      yield* this.#movedVersions(staged);
+    }
+  }
+
+  /** Versions may have gone from a memtable to a segment since, so both are looked through. */
+  *#newerVersions(staged: StagedTable): Generator<void, void> {
+    const { table } = staged;
+    const upTo = this.#ground.appliedSeq;
+    if (upTo === staged.checkedSeq) return;
+    if (table.keyPositions.length > 0) {
+      // Lists of one turn: no version is between them.
+      const memtables = table.memtables();
+      const segments = table.segments.filter(({ entry }) => entry.maxSeq > staged.checkedSeq);
+      yield* newerInMemtables(staged, memtables, upTo);
+      for (const segment of segments) yield* newerInSegment(staged, segment);
+      // Those that are no longer listed may not have been read to their end.
+      if (segments.some((segment) => !table.segments.includes(segment))) return;
+    }
+    staged.checkedSeq = upTo;
+  }
+
+  /** A flush or a merge has put versions elsewhere. */
+  *#movedVersions(staged: StagedTable): Generator<void, void> {
+    for (;;) {
+      const lost = staged.lostPlaces();
+      if (lost.size === 0) return;
+      for (let row = 0; row < staged.memtable.rowCount; row += BATCH_ROWS_MAX) {
+        staged.findAgain(lost, row, Math.min(row + BATCH_ROWS_MAX, staged.memtable.rowCount));
+        yield;
+      }
+      staged.dropPlaces(lost);
+    }
+  }
+}
+
+/** @throws {DatabaseError} SERIALIZATION_FAILURE */
+function requireUnaltered({ definition, table }: StagedTable): void {
+  if (table.definition === definition && !table.isDropped) return;
+  throw new DatabaseError(
+    "SERIALIZATION_FAILURE",
+    `Cannot write to ${definition.name}: it was altered or dropped meanwhile`,
+    { hint: "run the statement again" },
+  );
+}
+
+/** @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE */
+function requireWritable(check: ConflictCheck, newest: VersionCursor | undefined, row: Row): void {
+  if (check.write.operation === "insert") requireInsertable(check, newest, row);
+  else if (newest === undefined) throw changedMeanwhile(check.table.definition.name);
+  else requireReplaceable(check, newest, row);
+}
+
+/** What a delete in a table without a key names; an insert names nothing. */
+export function deletedVersion(
+  table: StoredTable,
+  { deletedSeqs, owner }: TableWrite,
+  index: number,
+): VersionCursor | undefined {
+  const seq = deletedSeqs?.[index];
+  return seq === undefined ? undefined : table.findSeq(owner, seq);
+}
+
+/** One statement, and one transaction, leaves one version of a key. */
+function requireOnce(partition: MemPartition, key: Key, check: ConflictCheck, row: Row): void {
+  if (partition.rowOf(key) === undefined) return;
+  assert(check.write.operation === "insert", "a key is updated or deleted once");
+  throw duplicateKey(check.table, row);
+}
+
+function* newerInMemtables(
+  staged: StagedTable,
+  memtables: readonly Memtable[],
+  upTo: number,
+): Generator<void, void> {
+  const cursor = new VersionCursor();
+  let looked = 0;
+  for (const memtable of memtables) {
+    for (const own of staged.memtable.partitions.values()) {
+      const partition = memtable.partitions.get(own.owner);
+      if (partition === undefined) continue;
+      let index = memtable.indexAfter(partition, staged.checkedSeq);
+      for (; index < partition.count; index += 1) {
+        const row = partition.rows[index] ?? 0;
+        if ((memtable.seqs[row] ?? 0) > upTo) break;
+        cursor.standInMemtable(memtable, row);
+        requireUntouched(staged, own, cursor);
+        looked += 1;
+        if (looked % BATCH_ROWS_MAX === 0) yield;
+      }
+    }
+  }
+}
+
+/** Ends early when the segment is no longer part of its table, since its file may be gone then. */
+function* newerInSegment(staged: StagedTable, segment: OpenSegment): Generator<void, void> {
+  const cursor = new VersionCursor();
+  let looked = 0;
+  for (const own of staged.memtable.partitions.values()) {
+    if (!staged.table.segments.includes(segment)) return;
+    const span = segment.reader.ownerRange(own.owner);
+    if (span === undefined) continue;
+    let row = segment.guard(() => segment.reader.firstRowAtOrAbove(span, staged.checkedSeq + 1));
+    for (; row < span.end; row += 1) {
+      cursor.standInSegment(segment, row);
+      requireUntouched(staged, own, cursor);
+      looked += 1;
+      if (looked % BATCH_ROWS_MAX > 0) continue;
+      yield;
+      if (!staged.table.segments.includes(segment)) return;
+    }
+  }
+}
+
+/** A version that somebody committed must be one that was looked at, or of a key not written. */
+function requireUntouched(
+  { memtable: own, table }: StagedTable,
+  partition: MemPartition,
+  version: VersionCursor,
+): void {
+  const { columns, keyColumnIds } = table.definition;
+  const values: Row = columns.map(({ columnId }) =>
+    keyColumnIds.includes(columnId) ? table.valueAt(version, columnId) : null,
+  );
+  const mine = partition.rowOf(keyOfRow(values, table.keyPositions));
+  if (mine === undefined || (own.prevs[mine] ?? 0) >= version.seq) return;
+  throw changedMeanwhile(table.definition.name);
+}
+
+function widened(
+  from: Uint32Array<ArrayBuffer>,
+  room: number | undefined,
+): Uint32Array<ArrayBuffer> {
+  return room === undefined ? from : grown(from, new Uint32Array(room));
+}

@@ -1,0 +1,128 @@
+/**
+ * `backup.json`: what a finished backup consists of. It is written last and durably, so a directory
+ * without it is none, or one that was not finished.
+ *
+ *     {"format":1,"version":"…","seq":…,"createdAtMs":…,"files":[["catalog.sqlite",bytes,crc],…]}
+ *
+ * Paths are relative to the backup. Every other file of a backup is listed with its length and its
+ * CRC-32.
+ */
+import { dirname, resolve } from "node:path";
+import type { Disk } from "../../base/disk.ts";
+import { CorruptionError, DatabaseError, DiskError } from "../../base/errors.ts";
+import { type Seq, seqFromNumber } from "../../base/seq.ts";
+import { readSealedText, writeSealedText } from "./sealed_text.ts";
+
+/** Raised whenever an older program could not restore what this one writes. */
+const BACKUP_FORMAT = 1;
+
+const NAME = "backup.json";
+
+/** How every list begins, of any version. */
+const BEGINNING = '{"format":';
+
+/** What a path in the list may be: plain names, below the backup. */
+const PATH = /^(?:[A-Za-z0-9_][A-Za-z0-9._-]*\/)*[A-Za-z0-9_][A-Za-z0-9._-]*$/;
+
+export interface BackupFile {
+  readonly path: string;
+  readonly bytes: number;
+  readonly crc: number;
+}
+
+export interface BackupList {
+  /** Of the server that made it. */
+  readonly version: string;
+  /** Everything up to here is in the backup, and nothing above. */
+  readonly seq: Seq;
+  readonly createdAtMs: number;
+  readonly files: readonly BackupFile[];
+}
+
+export function backupListPath(root: string): string {
+  return `${root}/${NAME}`;
+}
+
+/** The backup that a directory is, or lies in. */
+export function backupAround(disk: Disk, directory: string): string | undefined {
+  let path = resolve(directory);
+  for (;;) {
+    if (hasBackupList(disk, path)) return path;
+    const parent = dirname(path);
+    if (parent === path) return undefined;
+    path = parent;
+  }
+}
+
+/** Others call files backup.json, too: what does not begin like a list is none. */
+function hasBackupList(disk: Disk, directory: string): boolean {
+  const path = backupListPath(directory);
+  if (!disk.exists(path)) return false;
+  try {
+    const bytes = disk.readFile(path).subarray(0, BEGINNING.length);
+    return Buffer.from(bytes).toString("latin1") === BEGINNING;
+  } catch (error) {
+    // Safe: what cannot be read is no backup that this user could have made.
+    if (error instanceof DiskError) return false;
+    throw error;
+  }
+}
+
+/** Finishes a backup, durably. @throws {DiskError} */
+export function writeBackupList(disk: Disk, root: string, list: BackupList): void {
+  const { createdAtMs, files, seq, version } = list;
+  const body = JSON.stringify({
+    format: BACKUP_FORMAT,
+    version,
+    seq,
+    createdAtMs,
+    files: files.map(({ bytes, crc, path }) => [path, bytes, crc]),
+  });
+  writeSealedText(disk, backupListPath(root), body);
+}
+
+/**
+ * The list of a finished backup.
+ *
+ * @throws {DatabaseError} INVALID_OPTION if there is none, STORAGE_UNAVAILABLE if it is newer.
+ * @throws {CorruptionError} If it is damaged.
+ */
+export function readBackupList(disk: Disk, root: string): BackupList {
+  const path = backupListPath(root);
+  if (!disk.exists(path)) {
+    throw new DatabaseError(
+      "INVALID_OPTION",
+      `Cannot restore from ${root}: it is no backup, or one that was not finished: it has no ${NAME}`,
+    );
+  }
+  const list = JSON.parse(readSealedText(disk, path)) as { format?: unknown };
+  if (list.format !== BACKUP_FORMAT) {
+    throw new DatabaseError(
+      "STORAGE_UNAVAILABLE",
+      `Cannot restore from ${root}: the backup has format ${String(list.format)}, and this version reads ${BACKUP_FORMAT}`,
+      { hint: "restore it with the newer Tidemark that made it" },
+    );
+  }
+  return listFrom(list, path);
+}
+
+function listFrom(json: object, path: string): BackupList {
+  const { createdAtMs, files, seq, version } = json as Partial<Record<string, unknown>>;
+  const upTo = typeof seq === "number" ? seqFromNumber(seq) : undefined;
+  const listed = Array.isArray(files) ? files.map(fileFrom) : [undefined];
+  const isSound =
+    typeof createdAtMs === "number" && typeof version === "string" && upTo !== undefined;
+  const known = listed.filter((file) => file !== undefined);
+  if (isSound && known.length === listed.length) {
+    return { version, seq: upTo, createdAtMs, files: known };
+  }
+  throw new CorruptionError(path, 0, "it is not a list of a backup's files");
+}
+
+function fileFrom(entry: unknown): BackupFile | undefined {
+  if (!Array.isArray(entry)) return undefined;
+  const [path, bytes, crc] = entry as unknown[];
+  if (typeof path !== "string" || !PATH.test(path)) return undefined;
+  if (typeof bytes !== "number" || typeof crc !== "number") return undefined;
+  return { path, bytes, crc };
+}

@@ -1,0 +1,116 @@
+/**
+ * Scans: the rows of one owner that are current at a seq, as vectors, in ascending seq.
+ *
+ * The sources are fixed when the scan opens: segments, which it pins, then memtables. What is
+ * written later has a higher seq than the bound, and a flush that happens meanwhile leaves the old
+ * memtable to the scans that read it. ALTER TABLE may come in between, too: a scan that reads a
+ * column whose values look different now, or that is gone, ends with an error.
+ */
+import { assert } from "../../base/assert.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { BATCH_ROWS_MAX, ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
+import { SEQ_ZERO } from "../../base/seq.ts";
+import { formOf } from "../convert.ts";
+import { MemtableScan } from "../memtable/memtable_scan.ts";
+import type { ColumnRange, Scan, ScanBatch, ScanOptions, TableDefinition } from "../store.ts";
+import type { StoredTable } from "../table.ts";
+import { SegmentScan } from "./segment_scan.ts";
+
+/** Which rows are read; the options with every default filled in. */
+export interface RowFilter {
+  readonly owner: number;
+  readonly upTo: number;
+  readonly after: number;
+  /** At most `upTo`. */
+  readonly seqMax: number;
+  readonly columnIds: readonly number[];
+  readonly ranges: readonly ColumnRange[];
+  readonly withTombstones: boolean;
+  readonly reusesMemory?: boolean;
+}
+
+/** Rows of one place, in ascending seq. */
+export interface RowSource {
+  /** 1 to `limit` rows, or undefined at the end. */
+  next(limit: number): ScanBatch | undefined;
+  close(): void;
+  readonly groupsRead: number;
+  readonly groupsPruned: number;
+}
+
+export class StoreScan implements Scan {
+  readonly #table: StoredTable;
+  readonly #columnIds: readonly number[];
+  readonly #sources: RowSource[];
+  readonly #batchRows: number;
+  #definition: TableDefinition;
+  #index = 0;
+
+  constructor(table: StoredTable, options: ScanOptions) {
+    const { batchRows = BATCH_ROWS_MAX } = options;
+    assert(batchRows >= 1, "a batch has a row");
+    assert(batchRows <= ROW_GROUP_ROWS_MAX, "a batch fits a row group");
+    this.#batchRows = batchRows;
+    this.#table = table;
+    this.#definition = table.definition;
+    this.#columnIds = options.columnIds;
+    const filter: RowFilter = {
+      owner: options.owner,
+      upTo: options.upTo,
+      after: options.after ?? SEQ_ZERO,
+      seqMax: Math.min(options.seqMax ?? options.upTo, options.upTo),
+      columnIds: options.columnIds,
+      ranges: options.ranges ?? [],
+      withTombstones: options.withTombstones ?? false,
+      reusesMemory: options.reusesMemory ?? false,
+    };
+    this.#sources = [
+      ...table.segments
+        .filter(({ entry }) => entry.minSeq <= filter.seqMax && entry.maxSeq > filter.after)
+        .map((segment) => new SegmentScan(table, segment, filter)),
+      ...table.memtables().map((memtable) => new MemtableScan(table, memtable, filter)),
+    ];
+  }
+
+  get groupsRead(): number {
+    return this.#sources.reduce((sum, { groupsRead }) => sum + groupsRead, 0);
+  }
+
+  get groupsPruned(): number {
+    return this.#sources.reduce((sum, { groupsPruned }) => sum + groupsPruned, 0);
+  }
+
+  /** @throws {DatabaseError} SERIALIZATION_FAILURE when a column was altered meanwhile. */
+  next(): ScanBatch | undefined {
+    if (this.#table.definition !== this.#definition) this.#followDefinition();
+    for (;;) {
+      const source = this.#sources[this.#index];
+      if (source === undefined) return undefined;
+      const batch = source.next(this.#batchRows);
+      if (batch !== undefined) return batch;
+      source.close();
+      this.#index += 1;
+    }
+  }
+
+  close(): void {
+    for (const source of this.#sources) source.close();
+    this.#index = this.#sources.length;
+  }
+
+  #followDefinition(): void {
+    const before = this.#definition;
+    this.#definition = this.#table.definition;
+    for (const columnId of this.#columnIds) {
+      const then = before.columns.find((column) => column.columnId === columnId);
+      if (then === undefined) continue;
+      const now = this.#table.column(columnId);
+      if (now !== undefined && formOf(now.type) === formOf(then.type)) continue;
+      throw new DatabaseError(
+        "SERIALIZATION_FAILURE",
+        "Cannot go on reading a table: a column that is read was altered or dropped meanwhile",
+        { hint: "run the statement again" },
+      );
+    }
+  }
+}

@@ -1,0 +1,231 @@
+/**
+ * DROP USER … PURGE and the erasure of dropped accounts: all of one owner goes, nothing of another
+ * does, and what is cut short is finished later.
+ */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { readdirSync, truncateSync } from "node:fs";
+import { join } from "node:path";
+import type { Job } from "../../../src/storage/mod.ts";
+import { ManualClock } from "../../support/manual_clock.ts";
+import { startReadyServer } from "../../support/server_process.ts";
+import { TestEngine } from "../../support/sql_engine.ts";
+
+const DAY_MS = 86_400_000;
+const TABLES = ["a", "b", "s"] as const;
+
+let engine: TestEngine;
+let clock: ManualClock;
+
+beforeEach(async () => {
+  clock = new ManualClock();
+  engine = await TestEngine.open({ clock });
+  await engine.run(
+    "CREATE USER TABLE a (id INT PRIMARY KEY, v TEXT, f FILE); CREATE USER TABLE b (id INT PRIMARY KEY, v TEXT); CREATE STREAM TABLE s (id INT PRIMARY KEY) WITH (TTL_SECONDS = 31536000)",
+  );
+  for (const user of ["ada", "bob"]) await fill(user);
+});
+afterEach(() => engine[Symbol.asyncDispose]());
+
+async function as<T>(user: string, work: () => Promise<T>): Promise<T> {
+  engine.userId = user;
+  const result = await work();
+  engine.userId = "root";
+  return result;
+}
+
+/** Rows in segments, replaced ones among them, and rows in memory, of every table. */
+async function fill(user: string): Promise<void> {
+  await engine.run(`CREATE USER ${user} WITH INTERNAL EMAIL '${user}@x.org'`);
+  await as(user, () =>
+    engine.run(
+      "INSERT INTO a VALUES (1, 'x', NULL), (2, 'y', NULL); INSERT INTO b SELECT i, 'v' || i FROM generate_series(1, 50) g(i); INSERT INTO s VALUES (1), (2)",
+    ),
+  );
+  await engine.run("STORAGE FLUSH ALL");
+  await as(user, async () => {
+    const bytes = new TextEncoder().encode(`secret of ${user}`);
+    const files = new Map([["p", { name: "p.txt", mime: "text/plain", bytes }]]);
+    await engine.run("INSERT INTO a VALUES (3, 'z', FILE('p'))", { files });
+    await engine.run("UPDATE b SET v = 'new' WHERE id <= 10; DELETE FROM b WHERE id > 40");
+    await engine.run("INSERT INTO s VALUES (3)");
+  });
+}
+
+function ownerOf(user: string): number {
+  return engine.database.catalog.ownerNumber(user) ?? -1;
+}
+
+/** Tables that hold versions of an owner, in memory or in a segment. */
+function tablesOf(owner: number): string[] {
+  const { catalog, store } = engine.database;
+  return TABLES.filter((name) => {
+    const table = catalog.table("default", name);
+    return table !== undefined && store.owners(table.tableId).includes(owner);
+  });
+}
+
+async function contentsOf(user: string): Promise<unknown> {
+  return as(user, async () => ({
+    a: await engine.rows("SELECT id, v, f IS NULL FROM a ORDER BY id"),
+    b: await engine.rows("SELECT id, v, _deleted FROM b WHERE _deleted = true OR true ORDER BY id"),
+    s: await engine.rows("SELECT id FROM s ORDER BY id"),
+  }));
+}
+
+/** Waits for every job. */
+async function jobsEnded(): Promise<void> {
+  await Promise.all(engine.database.jobs.all().map(({ ended }) => ended));
+}
+
+describe("PURGE", () => {
+  test("erases rows, history and files of the user, and of nobody else", async () => {
+    const ada = ownerOf("ada");
+    const before = await contentsOf("bob");
+    expect(tablesOf(ada)).toEqual([...TABLES]);
+    expect(engine.storedFiles()).toHaveLength(2);
+
+    const [[id, kind, status, namespace, table, message] = []] =
+      await engine.rows("DROP USER ada PURGE");
+    expect(id).toMatch(/^PU\d+$/);
+    expect([kind, status, namespace, table]).toEqual(["purge", "completed", null, null]);
+    expect(message).toMatch(/^\d+ row version\(s\) and 1 file\(s\) of ada erased$/);
+    expect(
+      await engine.rows("SELECT progress, created_by FROM system.jobs WHERE job_type = 'purge'"),
+    ).toEqual([[1, "root"]]);
+
+    expect(tablesOf(ada)).toEqual([]);
+    expect(engine.storedFiles()).toHaveLength(1);
+    expect(await contentsOf("bob")).toEqual(before);
+    await engine.restart();
+    expect(tablesOf(ada)).toEqual([]);
+    expect(await contentsOf("bob")).toEqual(before);
+    expect(
+      await engine.rows(
+        "SELECT email, deleted_at IS NULL, erase_after FROM system.users WHERE user_id = 'ada'",
+      ),
+    ).toEqual([[null, false, null]]);
+  });
+
+  test("erases all other tables beside one that is damaged, and then says so", async () => {
+    const { catalog } = engine.database;
+    const ada = ownerOf("ada");
+    const { tableId = 0 } = catalog.table("default", "a") ?? {};
+    await engine.run("STORAGE FLUSH ALL");
+    await engine.database.close();
+    const folder = join(engine.dataPath, "segments", String(tableId));
+    for (const name of readdirSync(folder)) truncateSync(join(folder, name), 100);
+    await engine.reopen();
+
+    const [[, , status, , , message] = []] = await engine.rows("DROP USER ada PURGE");
+    expect(status).toBe("failed");
+    expect(message).toContain(`segments/${tableId}/`);
+    const { catalog: reopened, store } = engine.database;
+    for (const name of ["b", "s"]) {
+      const table = reopened.table("default", name);
+      expect(store.owners(table?.tableId ?? 0)).not.toContain(ada);
+    }
+    expect(engine.storedFiles()).toHaveLength(1);
+    // It stays due, and is done once the table can be read or is gone.
+    expect(reopened.erasures()).toHaveLength(1);
+    await engine.run("DROP TABLE a");
+    await engine.restart();
+    await jobsEnded();
+    expect(engine.database.catalog.erasures()).toEqual([]);
+  });
+
+  test("answers without a job if there is nobody, and refuses what DROP USER refuses", async () => {
+    expect((await engine.run("DROP USER IF EXISTS nobody PURGE"))[0]?.message).toBe(
+      "User nobody does not exist",
+    );
+    expect(await engine.failure("DROP USER nobody PURGE")).toStartWith("USER_NOT_FOUND@1");
+    expect(await engine.failure("DROP USER root PURGE")).toStartWith("INVALID_OPERATION@1");
+    expect(await as("bob", () => engine.failure("DROP USER ada PURGE"))).toStartWith(
+      "PERMISSION_DENIED@1",
+    );
+    expect(tablesOf(ownerOf("ada"))).toEqual([...TABLES]);
+  });
+
+  test("goes on after a stop in the middle", async () => {
+    const ada = ownerOf("ada");
+    const before = await contentsOf("bob");
+    const purge = engine.run("DROP USER ada PURGE");
+    let job: Job | undefined;
+    while (job === undefined) {
+      await Promise.resolve();
+      job = engine.database.jobs.all().find(({ kind }) => kind === "purge");
+    }
+    expect(job.isEnded).toBe(false);
+    // As closing does, and KILL JOB.
+    job.isCancelled = true;
+    await purge;
+    expect(job.status).toBe("cancelled");
+    expect(tablesOf(ada)).not.toEqual([]);
+    expect(engine.database.catalog.erasures()).toHaveLength(1);
+
+    await engine.restart();
+    await jobsEnded();
+    expect(tablesOf(ada)).toEqual([]);
+    expect(engine.database.catalog.erasures()).toEqual([]);
+    expect(engine.storedFiles()).toHaveLength(1);
+    expect(await contentsOf("bob")).toEqual(before);
+  });
+});
+
+describe("DROP USER", () => {
+  test("keeps the rows unreadable for 30 days, then erases them", async () => {
+    const ada = ownerOf("ada");
+    await engine.run("DROP USER ada");
+    expect(await engine.failure("EXECUTE AS USER 'ada' (SELECT * FROM a)")).toStartWith(
+      "USER_NOT_FOUND",
+    );
+    clock.advance(29 * DAY_MS);
+    await jobsEnded();
+    expect(tablesOf(ada)).toEqual([...TABLES]);
+    clock.advance(2 * DAY_MS);
+    await jobsEnded();
+    expect(tablesOf(ada)).toEqual([]);
+    expect(engine.storedFiles()).toHaveLength(1);
+  });
+
+  test("is completed by a new account of the name, which starts empty", async () => {
+    const ada = ownerOf("ada");
+    await engine.run("DROP USER ada");
+    await engine.run("CREATE USER ada WITH INTERNAL");
+    expect(tablesOf(ada)).toEqual([]);
+    expect(engine.database.catalog.erasures()).toEqual([]);
+    expect(await contentsOf("ada")).toEqual({ a: [], b: [], s: [] });
+  });
+});
+
+test("a kill while a purge runs leaves the user whole, or goes on with it", async () => {
+  await using server = await startReadyServer();
+  await server.sql("CREATE USER TABLE n (id INT PRIMARY KEY, v TEXT)");
+  const token = await server.createUser("eve");
+  await server.sql("INSERT INTO n SELECT i, repeat('x', 90) FROM generate_series(1, 20000) g(i)", {
+    token,
+  });
+  await server.sql("STORAGE FLUSH ALL");
+  await server.sql("INSERT INTO n SELECT i, 'y' FROM generate_series(20001, 30000) g(i)", {
+    token,
+  });
+  const answer = server.sql("DROP USER eve PURGE").then(
+    () => "answered",
+    () => "cut off",
+  );
+  // It has begun once somebody can see it.
+  while ((await server.rows("SELECT 1 FROM system.jobs WHERE job_type = 'purge'")).length === 0);
+  await server.restart("SIGKILL");
+  expect(["answered", "cut off"]).toContain(await answer);
+  const due = "SELECT 1 FROM system.users WHERE user_id = 'eve' AND erase_after IS NOT NULL";
+  while ((await server.rows(due)).length > 0) await Bun.sleep(20);
+  expect(
+    await server.rows(
+      "SELECT deleted_at IS NULL, erase_after FROM system.users WHERE user_id = 'eve'",
+    ),
+  ).toEqual([[false, null]]);
+  expect(
+    await server.rows(
+      "SELECT logical_rows FROM (SELECT coalesce(sum(row_count), 0) AS logical_rows FROM system.segments WHERE table_name = 'n') q",
+    ),
+  ).toEqual([["0"]]);
+}, 30_000);

@@ -1,0 +1,28 @@
+/**
+ * Keys as texts: which keys are the same, and which are not.
+ */
+import { expect, test } from "bun:test";
+import { keyTextOf } from "../../../../src/sql/execute/keys/key_text.ts";
+import { BIGINT, DOUBLE, INT, type Row, TEXT } from "../../../../src/types/mod.ts";
+
+test("keyTextOf differs where values lie differently between their columns", () => {
+  const types = [TEXT, TEXT];
+  const keys: Row[] = [
+    ["ab", "c"],
+    ["a", "bc"],
+    ["", "abc"],
+    ["1:a", "b"],
+    ["n", ""],
+    [null, "n"],
+    ["", null],
+    [null, ""],
+    [null, null],
+  ];
+  expect(new Set(keys.map((key) => keyTextOf(types, key))).size).toBe(keys.length);
+});
+
+test("keyTextOf is the same for equal values, whatever their form, and for NULLs", () => {
+  expect(keyTextOf([BIGINT], [5n])).toBe(keyTextOf([BIGINT], [5]));
+  expect(keyTextOf([DOUBLE], [-0])).toBe(keyTextOf([DOUBLE], [0]));
+  expect(keyTextOf([INT, TEXT], [1, null])).toBe(keyTextOf([INT, TEXT], [1, null]));
+});

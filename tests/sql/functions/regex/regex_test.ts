@@ -1,0 +1,206 @@
+/**
+ * Goal: regular expressions match what the contract says, in linear time.
+ * Method: random patterns without the features that differ, against RegExp; patterns made to blow
+ * up a backtracking matcher, on growing texts. To repeat a failure: SEED=<n> bun test tests/sql/functions
+ */
+import { expect, test } from "bun:test";
+import { matchesOf } from "../../../../src/sql/functions/regex/pattern.ts";
+import { compileRegex } from "../../../../src/sql/functions/regex/regex.ts";
+import { randomFrom, seedOf } from "../../../types/random.ts";
+import { conditionOf } from "../calls.ts";
+
+function randomPattern(random: () => number, depth: number): string {
+  const pick = (items: readonly string[]): string =>
+    items[Math.floor(random() * items.length)] ?? "";
+  const kind = random();
+  if (depth > 3 || kind < 0.4)
+    return pick(["a", "b", "c", ".", "[ab]", "[^a]", "\\w", "\\d", "\\s"]);
+  if (kind < 0.6) {
+    const item = randomPattern(random, depth + 1);
+    // Whether an empty round of a repetition counts differs between engines.
+    if (new RegExp(`^(?:${item})$`).test("")) return item;
+    const isSimple = item.length === 1 || /^(?:\[[^\]]*\]|\\.)$/.test(item);
+    const quantifier = pick(["*", "+", "?", "*?", "+?", "??", "{2}", "{1,2}", "{0,1}?", "{2,}"]);
+    return `${isSimple ? item : `(?:${item})`}${quantifier}`;
+  }
+  if (kind < 0.75) return `(${randomPattern(random, depth + 1)})`;
+  if (kind < 0.88) return randomPattern(random, depth + 1) + randomPattern(random, depth + 1);
+  return `(?:${randomPattern(random, depth + 1)}|${randomPattern(random, depth + 1)})`;
+}
+
+/** Groups inside repetitions keep other rounds than in RegExp, so only the whole match counts there. */
+function hasRepeatedGroup(pattern: string): boolean {
+  return /\)[*+?{]/.test(pattern);
+}
+
+test("test and exec agree with RegExp on random patterns", () => {
+  const seed = seedOf();
+  const random = randomFrom(seed);
+  for (let round = 0; round < 4000; round += 1) {
+    const pattern = randomPattern(random, 0);
+    const text = Array.from(
+      { length: Math.floor(random() * 8) },
+      () => "abc1 "[Math.floor(random() * 5)],
+    ).join("");
+    const native = new RegExp(pattern, "s").exec(text);
+    const regex = compileRegex(pattern, "");
+    const what = `seed ${seed}: /${pattern}/ on "${text}"`;
+    expect(regex.test(text), what).toBe(native !== null);
+    const match = regex.exec(text, 0);
+    expect(match === undefined, what).toBe(native === null);
+    if (match === undefined || native === null) continue;
+    expect(match[0], what).toBe(native.index);
+    expect(text.slice(match[0], match[1]), what).toBe(native[0]);
+    if (hasRepeatedGroup(pattern)) continue;
+    for (let group = 1; group <= regex.groupCount; group += 1) {
+      const start = match[2 * group] ?? -1;
+      const held = start < 0 ? undefined : text.slice(start, match[2 * group + 1]);
+      expect(held, `${what}, group ${group}`).toBe(native[group]);
+    }
+  }
+});
+
+test.each([
+  ["abc", "^a.c$", "", true],
+  ["ABC", "b", "i", true],
+  ["ABC", "(?i)b", "", true],
+  ["a\nb", "a.b", "", true],
+  ["a\nb", "a.b", "n", false],
+  ["a\nb", "^b", "", false],
+  ["a\nb", "^b", "n", true],
+  ["a\nb", "a$", "n", true],
+  ["a\nb", "\\Ab", "n", false],
+  ["foo bar", "\\bbar\\b", "", true],
+  ["foobar", "\\bbar", "", false],
+  ["foobar", "\\Bbar", "", true],
+  ["foo bar", "\\mbar\\M", "", true],
+  ["a-b", "[[:punct:]]", "", true],
+  ["Ünï", "^[[:alpha:]]+$", "", true],
+  ["Ü", "ü", "i", true],
+  ["x😀y", "^x.y$", "", true],
+  ["😀", "^[😀-😂]$", "", true],
+  ["a]b", "a[]]b", "", true],
+  ["a^b", "a[b^]b", "", true],
+  ["a-b", "a[+-]b", "", true],
+  ["a\tb", "a\\tb", "", true],
+  ["é", "\\u00e9", "", true],
+  ["a{b", "a{b", "", true],
+  ["a+b", "a\\+b", "", true],
+  ["A", "[^a]", "i", false],
+  ["\n", "[^a]", "n", false],
+  ["aXb", "a[^[:lower:]]b", "", true],
+  ["5", "[\\d\\s]", "", true],
+  ["", "", "", true],
+  ["", "^$", "", true],
+  ["ab", "(?:a|ab)$", "", true],
+] as const)("%p ~ %p with flags %p is %p", (text, pattern, flags, wanted) => {
+  expect(compileRegex(pattern, flags).test(text)).toBe(wanted);
+  expect(compileRegex(pattern, flags).exec(text, 0) !== undefined).toBe(wanted);
+});
+
+test.each([
+  ["(", "INVALID_VALUE"],
+  [")", "INVALID_VALUE"],
+  ["[a", "INVALID_VALUE"],
+  ["[z-a]", "INVALID_VALUE"],
+  ["*a", "INVALID_VALUE"],
+  ["a**", "INVALID_VALUE"],
+  ["a|*", "INVALID_VALUE"],
+  ["a{2,1}", "INVALID_VALUE"],
+  ["a{999}", "INVALID_VALUE"],
+  ["a{1", "INVALID_VALUE"],
+  ["a\\", "INVALID_VALUE"],
+  ["\\q", "INVALID_VALUE"],
+  ["[[:nope:]]", "INVALID_VALUE"],
+  ["^*", "INVALID_VALUE"],
+  ["(?<n>a)", "INVALID_VALUE"],
+  ["(a)\\1", "UNSUPPORTED_FEATURE"],
+  ["a(?=b)", "UNSUPPORTED_FEATURE"],
+  ["(?!b)a", "UNSUPPORTED_FEATURE"],
+  ["(?<=b)a", "UNSUPPORTED_FEATURE"],
+  ["(?<!b)a", "UNSUPPORTED_FEATURE"],
+  ["((((a{255}){255}){255}){255})", "INVALID_VALUE"],
+  ["(".repeat(1000), "INVALID_VALUE"],
+])("the pattern %p raises %s", (pattern, condition) => {
+  expect(conditionOf(() => compileRegex(pattern, ""))).toBe(condition);
+});
+
+test("the leftmost match wins, then the alternative written first", () => {
+  const spans = (pattern: string, text: string): readonly number[] | undefined =>
+    compileRegex(pattern, "").exec(text, 0)?.slice(0, 2);
+  expect(spans("a|ab", "xab")).toEqual([1, 2]);
+  expect(spans("ab|a", "xab")).toEqual([1, 3]);
+  expect(spans("a*?b", "aab")).toEqual([0, 3]);
+  expect(spans("a+?", "aaa")).toEqual([0, 1]);
+  expect(spans("(?:x|)y?", "y")).toEqual([0, 1]);
+});
+
+test("matchesOf finds matches that do not overlap, empty ones between characters", () => {
+  const starts = (pattern: string, text: string): (number | undefined)[] =>
+    [...matchesOf(compileRegex(pattern, ""), text, 0)].map(([start]) => start);
+  expect(starts("aa", "aaaa")).toEqual([0, 2]);
+  expect(starts("", "a😀")).toEqual([0, 1, 3]);
+  expect(starts("a*", "baac")).toEqual([0, 1, 3, 4]);
+});
+
+test.each(["(a+)+$", "(a|aa)+$", "(.*a){12}b", "^(a?){60}a{60}$", "(x+x+)+y", "(a*)*b"])(
+  "%p ends on a text made to blow up",
+  (pattern) => {
+    const text = `${"a".repeat(20_000)}!${"x".repeat(20_000)}`;
+    const regex = compileRegex(pattern, "");
+    // One that tries every way would not end before the sun does.
+    expect(regex.test(text)).toBe(false);
+    expect(regex.exec(text.slice(0, 2000), 0) !== undefined).toBe(regex.test("a".repeat(2000)));
+  },
+);
+
+test("a pattern with many states forgets them instead of keeping them all", () => {
+  const regex = compileRegex("(?:a|b)*a(?:a|b){14}c", "");
+  const random = randomFrom(7);
+  const text = Array.from({ length: 50_000 }, () => (random() < 0.5 ? "a" : "b")).join("");
+  expect(regex.test(text)).toBe(false);
+  expect(regex.test(`${text}c`)).toBe(text.at(-15) === "a");
+});
+
+test("no character of a text is taken for its end", () => {
+  const regex = compileRegex("^[a-z]*$", "");
+  expect(regex.test("a")).toBe(true);
+  for (const character of ["\u007f", "\u0080", "\u0081", "\uffff", "😀"]) {
+    expect(regex.test(`a${character}`)).toBe(false);
+    expect(regex.test(`a${character}b`)).toBe(false);
+  }
+});
+
+test("a search that would take for ever is refused, whatever it searches for", () => {
+  const text = "a".repeat(1_000_000);
+  const all = compileRegex("a.*z|a", "");
+  // Each match is one character, and each asks the whole rest of the text for a z.
+  expect(conditionOf(() => [...matchesOf(all, text, 0)])).toBe("LIMIT_EXCEEDED");
+  const long = compileRegex("(?:a?){200}z", "");
+  expect(conditionOf(() => long.exec(text, 0))).toBe("LIMIT_EXCEEDED");
+  // The pattern is as good as before.
+  expect(all.exec("ba", 0)).toEqual([1, 2]);
+  expect(long.exec("aaz", 0)).toEqual([0, 3]);
+});
+
+test("a pattern of very many groups finds them all, more than once", () => {
+  const groupCount = 400;
+  const regex = compileRegex(`(?:${"(a?)".repeat(groupCount)}x)+`, "");
+  const expected = [0, 5, ...[0, 1].flatMap((at) => [at, at + 1])];
+  for (let round = 0; round < 2; round += 1) {
+    const match = regex.exec("aaaax", 0) ?? [];
+    expect(match.length).toBe(2 * (groupCount + 1));
+    expect(match.slice(0, 6)).toEqual(expected);
+    expect(match.slice(-2)).toEqual([4, 4]);
+  }
+});
+
+test("every match of half a million is found in a moment", () => {
+  const text = "ab".repeat(500_000);
+  let count = 0;
+  for (const [start, end] of matchesOf(compileRegex("(a|b)*?b", ""), text, 0)) {
+    if (start !== 2 * count || end !== start + 2) break;
+    count += 1;
+  }
+  expect(count).toBe(500_000);
+});

@@ -1,0 +1,210 @@
+/**
+ * Requests with a key: once, whole, for their user, for a time, and over a restart.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { SqlResponse } from "../../../src/sql/mod.ts";
+import { ManualClock } from "../../support/manual_clock.ts";
+import { TestEngine } from "../../support/sql_engine.ts";
+
+const clock = new ManualClock();
+let engine: TestEngine;
+let keyCount = 0;
+
+beforeAll(async () => {
+  engine = await TestEngine.open({ clock });
+  await engine.run(
+    "CREATE TABLE t (id INT PRIMARY KEY, v INT) WITH (ACCESS_LEVEL = 'PUBLIC');" +
+      "CREATE USER ann WITH PASSWORD 'Correct-horse-9' ROLE service",
+  );
+});
+afterAll(() => engine[Symbol.asyncDispose]());
+
+beforeEach(async () => {
+  await engine.run("DELETE FROM t; INSERT INTO t VALUES (1, 10)");
+});
+
+function freshKey(): string {
+  keyCount += 1;
+  return `key-${keyCount}`;
+}
+
+function ask(sql: string, key: string, digest = sql): Promise<SqlResponse> {
+  return engine.ask(sql, { idempotency: { key, digest } });
+}
+
+const count = async () => (await engine.rows("SELECT count(*) FROM t"))[0]?.[0];
+
+test("a repeat is answered as the first time, whatever happened since", async () => {
+  const key = freshKey();
+  const sql = "INSERT INTO t SELECT id + 1, v FROM t RETURNING id, v, 1.5::decimal(3,2), 'x'";
+  const first = await ask(sql, key);
+  expect(first.isReplayed).toBeUndefined();
+  expect(first.results[0]?.rows).toEqual([[2, 10, "1.50", "x"]]);
+  await engine.run("DELETE FROM t");
+  const { isReplayed, results } = await ask(sql, key);
+  expect(results).toEqual(JSON.parse(JSON.stringify(first.results)));
+  expect([isReplayed, await count()]).toEqual([true, 0]);
+});
+
+test("all statements of a text are one transaction", async () => {
+  const key = freshKey();
+  const failing = "INSERT INTO t VALUES (2, 1); INSERT INTO t VALUES (1, 1)";
+  const { error, results } = await ask(failing, key);
+  expect([error?.condition, error?.statementIndex]).toEqual(["DUPLICATE_KEY", 1]);
+  expect(results).toEqual([]);
+  expect(await count()).toBe(1);
+  // What failed left no record, so the key may still be used, and another body is no conflict.
+  const text = "INSERT INTO t VALUES (2, 1); UPDATE t SET v = v + 1; SELECT sum(v) FROM t";
+  expect((await ask(text, key)).results.map(({ rowCount }) => rowCount)).toEqual([1, 2, 1]);
+  expect((await ask(text, key)).results[2]?.rows).toEqual([[13]]);
+  expect(await engine.rows("SELECT id, v FROM t ORDER BY id")).toEqual([
+    [1, 11],
+    [2, 2],
+  ]);
+});
+
+test("BEGIN … COMMIT in the text answers its last_seq again", async () => {
+  const key = freshKey();
+  const text = "BEGIN; INSERT INTO t VALUES (2, 1); COMMIT";
+  const first = await ask(text, key);
+  expect(first.results[2]?.lastSeq).toBeNumber();
+  expect((await ask(text, key)).results).toEqual(JSON.parse(JSON.stringify(first.results)));
+  const reading = freshKey();
+  expect((await ask("BEGIN; SELECT 1; COMMIT", reading)).results[2]?.lastSeq).toBeNull();
+  expect((await ask("BEGIN; SELECT 1; COMMIT", reading)).results[2]?.lastSeq).toBeNull();
+});
+
+test("without BEGIN the last change has the last_seq, also when it is answered again", async () => {
+  const key = freshKey();
+  const text = "INSERT INTO t VALUES (2, 1); DELETE FROM t WHERE id = 9; SELECT 1";
+  const first = await ask(text, key);
+  const [inserted, deleted] = first.results;
+  expect(inserted?.lastSeq).toBeGreaterThanOrEqual(
+    Number((await engine.rows("SELECT _seq FROM t WHERE id = 2"))[0]?.[0]),
+  );
+  expect(deleted?.lastSeq).toBeNull();
+  expect((await ask(text, key)).results).toEqual(JSON.parse(JSON.stringify(first.results)));
+  const without = "INSERT INTO t VALUES (3, 1); DELETE FROM t WHERE id = 3";
+  const none = (await ask(without, freshKey())).results;
+  expect(none.map(({ lastSeq }) => lastSeq)).toEqual([null, null]);
+});
+
+test("another body is refused, another user's key is another key", async () => {
+  const key = freshKey();
+  await ask("INSERT INTO t VALUES (2, 1)", key);
+  const { error, results } = await ask("INSERT INTO t VALUES (3, 1)", key);
+  expect([error?.condition, results.length]).toEqual(["IDEMPOTENCY_CONFLICT", 0]);
+  engine.userId = "ann";
+  const other = await ask("INSERT INTO t VALUES (3, 1)", key);
+  engine.userId = "root";
+  expect([other.error, other.isReplayed, await count()]).toEqual([undefined, undefined, 3]);
+});
+
+test("a repeat while the first runs waits for it", async () => {
+  const key = freshKey();
+  const sql = "INSERT INTO t VALUES (2, 1)";
+  const [first, second, other] = await Promise.all([
+    ask(sql, key),
+    ask(sql, key),
+    ask("SELECT 1", key),
+  ]);
+  expect([first.error, first.isReplayed, second.error, second.isReplayed]).toEqual([
+    undefined,
+    undefined,
+    undefined,
+    true,
+  ]);
+  expect(other.error?.condition).toBe("IDEMPOTENCY_CONFLICT");
+  const failing = freshKey();
+  const both = await Promise.all([ask(sql, failing), ask(sql, failing)]);
+  expect(both.map(({ error }) => error?.condition)).toEqual(["DUPLICATE_KEY", "DUPLICATE_KEY"]);
+});
+
+test("records survive a restart, from the log and from a segment", async () => {
+  const key = freshKey();
+  const sql = "INSERT INTO t VALUES (2, 1)";
+  const first = await ask(sql, key);
+  await engine.restart();
+  expect(await ask(sql, key)).toEqual({ ...first, isReplayed: true });
+  const tableId = 0xffff_ffff;
+  expect((await engine.database.store.flush(tableId)).versions).toBeGreaterThan(0);
+  await engine.restart();
+  expect(await ask(sql, key)).toEqual({ ...first, isReplayed: true });
+});
+
+test("after its time a key is as new, and expired records go", async () => {
+  const key = freshKey();
+  await ask("INSERT INTO t VALUES (2, 1)", key);
+  clock.advance(599_000);
+  expect((await ask("INSERT INTO t VALUES (2, 1)", key)).isReplayed).toBe(true);
+  clock.advance(1_000);
+  expect((await ask("INSERT INTO t VALUES (3, 1)", key)).error).toBeUndefined();
+  await ask("SELECT 1", freshKey());
+  const owner = engine.database.catalog.ownerNumber("root");
+  expect(engine.database.store.liveRowCount(0xffff_ffff, owner)).toBe(2);
+});
+
+/** Segments of records, once the store has had time to drop some. */
+async function segmentsOfRecords(wanted: number): Promise<string[]> {
+  const directory = join(engine.dataPath, "segments", "4294967295");
+  const listed = (): string[] => readdirSync(directory).filter((name) => name.endsWith(".seg"));
+  for (let round = 0; round < 500 && listed().length !== wanted; round += 1) await Bun.sleep(10);
+  return listed().map((name) => join(directory, name));
+}
+
+test("records of an owner who never comes back go all the same", async () => {
+  for (let made = 0; made < 40; made += 1) await ask("SELECT 1", freshKey());
+  await engine.database.store.flush(0xffff_ffff);
+  expect((await segmentsOfRecords(1)).length).toBeGreaterThan(0);
+  clock.advance(620_000);
+  const owner = engine.database.catalog.ownerNumber("root");
+  expect(engine.database.store.liveRowCount(0xffff_ffff, owner)).toBe(0);
+  expect(await segmentsOfRecords(0)).toEqual([]);
+});
+
+test("damaged records refuse those who may need them, and no longer than they would live", async () => {
+  const key = freshKey();
+  const sql = "INSERT INTO t VALUES (2, 1)";
+  await ask(sql, key);
+  await engine.database.store.flush(0xffff_ffff);
+  const [path = ""] = await segmentsOfRecords(1);
+  const bytes = readFileSync(path);
+  writeFileSync(path, bytes.fill(0x55, bytes.length >> 2));
+  await engine.restart();
+  const { error } = await ask(sql, key);
+  expect(error?.condition).toBe("DATA_DAMAGED");
+  expect(error?.message).toContain(path);
+  expect(error?.hint).toContain("go by themselves 600 s after they were written");
+  expect(error?.hint).not.toContain("drop the table");
+  expect(await count()).toBe(2);
+  clock.advance(620_000);
+  expect(await segmentsOfRecords(0)).toEqual([]);
+  await engine.run("DELETE FROM t WHERE id = 2");
+  expect((await ask(sql, key)).error).toBeUndefined();
+  expect((await ask(sql, key)).isReplayed).toBe(true);
+});
+
+test("a long answer is kept as its counts", async () => {
+  const key = freshKey();
+  const sql = "SELECT repeat('x', 1100000)";
+  expect((await ask(sql, key)).results[0]?.rows).toHaveLength(1);
+  const { isReplayed, results } = await ask(sql, key);
+  expect([isReplayed, results]).toEqual([true, [{ rowCount: 1, asUser: "root" }]]);
+});
+
+describe("what cannot be one transaction is refused before anything runs", () => {
+  test.each([
+    ["INSERT INTO t VALUES (2, 1); DROP TABLE t", "INVALID_INPUT"],
+    ["SHOW TABLES", "INVALID_INPUT"],
+    ["BEGIN; SELECT 1; COMMIT; SELECT 1", "INVALID_INPUT"],
+    ["BEGIN; SELECT 1; ROLLBACK", "INVALID_INPUT"],
+    ["BEGIN; COMMIT; BEGIN; COMMIT", "INVALID_INPUT"],
+    ["COMMIT", "INVALID_INPUT"],
+    ["SELECT nope", "COLUMN_NOT_FOUND"],
+  ])("%s: %s", async (sql, condition) => {
+    const { error, results } = await ask(sql, freshKey());
+    expect([error?.condition, results.length, await count()]).toEqual([condition as never, 0, 1]);
+  });
+});

@@ -1,0 +1,243 @@
+/**
+ * Changes that take more than a turn of the event loop: they are one commit or nothing, whoever
+ * writes meanwhile, and can be ended.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { systemClock } from "../../../src/base/clock.ts";
+import type { SqlResponse, StatementResult } from "../../../src/sql/mod.ts";
+import { TestEngine } from "../../support/sql_engine.ts";
+
+/** More than fit a turn. */
+const ROWS = 20_000;
+
+let engine: TestEngine;
+
+beforeAll(async () => {
+  const config = "performance.query_memory_bytes = 1073741824";
+  engine = await TestEngine.open({ clock: systemClock, config });
+});
+afterAll(() => engine[Symbol.asyncDispose]());
+
+beforeEach(async () => {
+  await engine.run(
+    "DROP TABLE IF EXISTS t; DROP TABLE IF EXISTS u;" +
+      "CREATE TABLE t (id INT PRIMARY KEY, v BIGINT NOT NULL); CREATE TABLE u (id INT PRIMARY KEY, v BIGINT);" +
+      `INSERT INTO t SELECT g, 0 FROM generate_series(1, ${ROWS}) g`,
+  );
+});
+
+async function totals(table = "t"): Promise<readonly unknown[]> {
+  const [row] = await engine.rows(`SELECT COUNT(*), SUM(v) FROM ${table}`);
+  return row ?? [];
+}
+
+/** Starts a statement, which must not have ended in its turn. */
+function begin(sql: string): { isOver: () => boolean; ended: Promise<SqlResponse> } {
+  let isOver = false;
+  const ended = engine.ask(sql).finally(() => {
+    isOver = true;
+  });
+  return { isOver: () => isOver, ended };
+}
+
+async function conditionOf({
+  ended,
+}: {
+  ended: Promise<SqlResponse>;
+}): Promise<string | undefined> {
+  return (await ended).error?.condition;
+}
+
+async function killTheOther(): Promise<void> {
+  const sql = "SELECT query_id FROM system.queries WHERE sql NOT LIKE '%system.queries%'";
+  for (;;) {
+    const [queryId] = (await engine.rows(sql)).flat().map((id) => String(id));
+    if (queryId === undefined) {
+      await systemClock.yield();
+      continue;
+    }
+    await engine.run(`KILL QUERY '${queryId}'`);
+    return;
+  }
+}
+
+/** A VALUES list of rows for `u`, with other rows behind them. */
+function listed(count: number, ...last: readonly string[]): string {
+  const rows = Array.from({ length: count }, (_, index) => `(${index + 1}, 2)`);
+  return `INSERT INTO u VALUES ${[...rows, ...last].join(", ")}`;
+}
+
+const CHANGES: readonly (readonly [string, string])[] = [
+  ["UPDATE", "UPDATE t SET v = v + 1"],
+  ["UPDATE … FROM", "UPDATE t SET v = t.v + s.v + 1 FROM t s WHERE s.id = t.id"],
+  ["DELETE", "DELETE FROM t"],
+  ["DELETE … USING", "DELETE FROM t USING t s WHERE s.id = t.id"],
+  ["INSERT … SELECT", "INSERT INTO u SELECT id, v FROM t"],
+  ["an upsert", "INSERT INTO t SELECT id, 7 FROM t ON CONFLICT (id) DO UPDATE SET v = excluded.v"],
+  ["RETURNING", "UPDATE t SET v = v + 1 RETURNING id, _seq"],
+  ["a transaction", "BEGIN; UPDATE t SET v = v + 1; INSERT INTO u SELECT id, v FROM t; COMMIT"],
+  ["a VALUES list", listed(ROWS)],
+];
+
+describe("killed", () => {
+  for (const [name, sql] of CHANGES) {
+    test(`${name} has changed nothing`, async () => {
+      const long = begin(sql);
+      await killTheOther();
+      expect(await conditionOf(long)).toBe("CANCELLED");
+      expect([await totals(), await totals("u")]).toEqual([
+        [ROWS, "0"],
+        [0, null],
+      ]);
+      await engine.restart();
+      expect(await totals()).toEqual([ROWS, "0"]);
+    });
+  }
+});
+
+describe("to its end", () => {
+  test.each([
+    ["UPDATE", "UPDATE t SET v = v + 1", [ROWS, String(ROWS)], [0, null]],
+    ["UPDATE … FROM", CHANGES[1]?.[1] ?? "", [ROWS, String(ROWS)], [0, null]],
+    ["DELETE", "DELETE FROM t WHERE id > 10", [10, "0"], [0, null]],
+    ["DELETE … USING", CHANGES[3]?.[1] ?? "", [0, null], [0, null]],
+    ["INSERT … SELECT", "INSERT INTO u SELECT id, 2 FROM t", [ROWS, "0"], [ROWS, String(2 * ROWS)]],
+    ["a VALUES list", listed(ROWS), [ROWS, "0"], [ROWS, String(2 * ROWS)]],
+    ["a VALUES list that fits a turn", listed(16_384), [ROWS, "0"], [16_384, "32768"]],
+    ["an upsert", CHANGES[5]?.[1] ?? "", [ROWS, String(7 * ROWS)], [0, null]],
+    ["a transaction", CHANGES[7]?.[1] ?? "", [ROWS, String(ROWS)], [ROWS, String(ROWS)]],
+  ])("%s is there, also after a restart", async (_name, sql, t, u) => {
+    await engine.run(sql);
+    expect([await totals(), await totals("u")]).toEqual([t, u]);
+    await engine.restart();
+    expect([await totals(), await totals("u")]).toEqual([t, u]);
+  });
+
+  test("RETURNING answers each row with the _seq that it has", async () => {
+    const returned = await engine.rows("UPDATE t SET v = v + id RETURNING id, v, _seq");
+    expect(returned).toHaveLength(ROWS);
+    expect(returned).toEqual([...(await engine.rows("SELECT id, v, _seq FROM t ORDER BY _seq"))]);
+  });
+
+  test("it is one commit", async () => {
+    const [result] = (await engine.run("UPDATE t SET v = 1")) as [StatementResult];
+    expect(result.rowCount).toBe(ROWS);
+    expect(await engine.rows("SELECT MAX(_seq) FROM t")).toEqual([[result.lastSeq]]);
+  });
+});
+
+describe("refused in the middle", () => {
+  test.each([
+    [
+      "a duplicate",
+      "INSERT INTO t SELECT g, 1 FROM generate_series(12001, 30000) g UNION ALL SELECT 5, 1",
+      "DUPLICATE_KEY@1",
+    ],
+    [
+      "a NULL",
+      `UPDATE t SET v = CASE WHEN id = ${ROWS} THEN NULL ELSE 1 END`,
+      "NOT_NULL_VIOLATION@1",
+    ],
+    ["a division", `UPDATE t SET v = 1 / (${ROWS} - id)`, "DIVISION_BY_ZERO@1"],
+    [
+      "what RETURNING raises",
+      `UPDATE t SET v = 1 RETURNING 1 / (${ROWS} - id)`,
+      "DIVISION_BY_ZERO@1",
+    ],
+  ])("by %s, it has changed nothing", async (_name, sql, condition) => {
+    expect(await engine.failure(sql)).toStartWith(condition);
+    expect(await totals()).toEqual([ROWS, "0"]);
+  });
+
+  test.each([
+    ["a cell that cannot be cast", "('x', 1)", "INVALID_VALUE"],
+    ["a NULL in its key", "(NULL, 1)", "NOT_NULL_VIOLATION"],
+    ["a key that it has already", "(7, 1)", "DUPLICATE_KEY"],
+  ])("by %s, a list has the error of a short one and leaves nothing", async (_name, row, is) => {
+    const { error: short } = await engine.ask(listed(200, row));
+    const { error: long } = await engine.ask(listed(ROWS, row));
+    expect(long?.condition).toBe(is as never);
+    const message = short?.message.replace("row 201)", `row ${ROWS + 1})`);
+    expect(long?.message).toBe(message ?? "");
+    const cell = short?.position === undefined ? undefined : listed(ROWS, row).lastIndexOf("'x'");
+    expect(long?.position).toBe(cell);
+    expect(await totals("u")).toEqual([0, null]);
+  });
+});
+
+describe("while others write", () => {
+  test("its own rows, it is run again on what they wrote", async () => {
+    const long = begin("UPDATE t SET v = v + 1");
+    // A short statement runs in the turn in which it is asked.
+    await Promise.all([
+      engine.run("UPDATE t SET v = 1000 WHERE id = 5"),
+      engine.run("DELETE FROM t WHERE id = 6"),
+    ]);
+    expect(await conditionOf(long)).toBeUndefined();
+    expect(await engine.rows("SELECT v FROM t WHERE id = 5")).toEqual([[1001]]);
+    expect(await totals()).toEqual([ROWS - 1, String(ROWS - 1 + 1000)]);
+  });
+
+  test("other rows and other tables, it goes on", async () => {
+    const long = begin("UPDATE t SET v = v + 1 WHERE id > 10");
+    await Promise.all([
+      engine.run("UPDATE t SET v = 100 WHERE id = 5"),
+      engine.run("INSERT INTO u VALUES (1, 1)"),
+    ]);
+    expect(await conditionOf(long)).toBeUndefined();
+    expect(await totals()).toEqual([ROWS, String(ROWS - 10 + 100)]);
+  });
+
+  test("one of its rows again and again, both succeed", async () => {
+    const long = begin("UPDATE t SET v = v + 1000000");
+    let count = 0;
+    while (!long.isOver()) {
+      await engine.run("UPDATE t SET v = v + 1 WHERE id = 5");
+      count += 1;
+      await systemClock.yield();
+    }
+    expect(await conditionOf(long)).toBeUndefined();
+    expect(await engine.rows("SELECT v FROM t WHERE id = 5")).toEqual([[1_000_000 + count]]);
+  });
+
+  test("a key that it inserts, it is a duplicate, and for an upsert it is not", async () => {
+    const select = `SELECT g, 1 FROM generate_series(1, ${ROWS}) g`;
+    const long = begin(`INSERT INTO u ${select}`);
+    await engine.run("INSERT INTO u VALUES (9, 9)");
+    expect(await conditionOf(long)).toBe("DUPLICATE_KEY");
+    const list = begin(listed(ROWS).replaceAll("(9, 2), ", ""));
+    await engine.run(listed(0, ...Array.from({ length: 200 }, (_, i) => `(${ROWS - i}, 1)`)));
+    expect(await conditionOf(list)).toBe("DUPLICATE_KEY");
+    await engine.run("DELETE FROM u WHERE id <> 9");
+    const upsert = begin(`INSERT INTO u ${select} ON CONFLICT (id) DO UPDATE SET v = u.v + 1`);
+    await engine.run("INSERT INTO u VALUES (10, 50)");
+    expect(await conditionOf(upsert)).toBeUndefined();
+    expect(await engine.rows("SELECT id, v FROM u WHERE v <> 1 ORDER BY id")).toEqual([
+      [9, 10],
+      [10, 51],
+    ]);
+  });
+
+  test("rows of a transaction, it is told so", async () => {
+    const long = begin("BEGIN; UPDATE t SET v = v + 1; COMMIT");
+    await systemClock.yield();
+    await engine.run("UPDATE t SET v = 1000 WHERE id = 5");
+    expect(await conditionOf(long)).toBe("SERIALIZATION_FAILURE");
+    expect(await totals()).toEqual([ROWS, "1000"]);
+  });
+
+  test("and alter its table, it is run as the table is then", async () => {
+    const long = begin("UPDATE t SET v = v + 1");
+    await engine.run("ALTER TABLE t ADD COLUMN w INT DEFAULT 3");
+    expect(await conditionOf(long)).toBeUndefined();
+    expect(await engine.rows("SELECT COUNT(*), SUM(v), SUM(w) FROM t")).toEqual([
+      [ROWS, String(ROWS), 3 * ROWS],
+    ]);
+  });
+
+  test("and drop its table, it is told so", async () => {
+    const long = begin("UPDATE t SET v = v + 1");
+    await engine.run("DROP TABLE t");
+    expect(await conditionOf(long)).toBe("TABLE_NOT_FOUND");
+  });
+});

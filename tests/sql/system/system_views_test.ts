@@ -1,0 +1,308 @@
+/**
+ * The catalogs that are read with SELECT: their columns are those of the contract, their rows those
+ * of the caller.
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { StatementResult } from "../../../src/sql/mod.ts";
+import { failureOf } from "../../auth/auth_fixture.ts";
+import { TestEngine } from "../../support/sql_engine.ts";
+
+let engine: TestEngine;
+
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  await engine.run(
+    "CREATE NAMESPACE app; CREATE TABLE app.t (id INT, n INT CHECK (n > 0), PRIMARY KEY (id));" +
+      "ALTER TABLE app.t ADD COLUMN x TEXT DEFAULT 'y';" +
+      "CREATE TABLE app.f (id INT PRIMARY KEY, doc FILE) WITH (TYPE='USER');" +
+      "CREATE VIEW app.v AS SELECT id FROM app.t; CREATE USER ann WITH PASSWORD 'Correct-horse-9'",
+  );
+});
+afterAll(() => engine[Symbol.asyncDispose]());
+
+async function as<T>(userId: string, work: () => Promise<T>): Promise<T> {
+  engine.userId = userId;
+  try {
+    return await work();
+  } finally {
+    engine.userId = "root";
+  }
+}
+
+/**
+ * Every view with its columns in order: t TEXT, i INT, b BIGINT, d DOUBLE, B BOOLEAN, z TIMESTAMPTZ,
+ * j JSON.
+ */
+const LIVE =
+  "live_id, connection_id, subscription_id, namespace_id, table_name, user_id, query, options j, " +
+  "status, changes b, last_seq b, queued i, created_at z, last_update z, node_id i, position b, " +
+  "lag_ms b, changes_per_sec d";
+const CONNECTIONS =
+  "connection_id, user_id, role, transport, client_addr, serialization, compression, " +
+  "subscriptions i, bytes_in b, bytes_out b, queued_bytes b, opened_at z, last_seen_at z";
+const FILES =
+  "file_id, namespace_id, table_name, column_name, user_id, sub, stored_name, name, mime, size b, " +
+  "sha256, created_at z";
+const JOBS =
+  "job_id, job_type, status, namespace_id, table_name, parameters j, message, error, progress d, " +
+  "retry_count i, max_retries i, created_by, created_at z, started_at z, finished_at z, " +
+  "updated_at z, node_id i";
+const CONSTRAINT = "constraint_schema, constraint_name, table_schema, table_name";
+
+const VIEWS: Readonly<Record<string, string>> = {
+  "information_schema.schemata": "catalog_name, schema_name, schema_owner",
+  "information_schema.tables":
+    "table_catalog, table_schema, table_name, table_type, is_insertable_into",
+  "information_schema.columns":
+    "table_catalog, table_schema, table_name, column_name, ordinal_position i, column_default, " +
+    "is_nullable, data_type, character_maximum_length i, numeric_precision i, numeric_scale i, " +
+    "datetime_precision i, udt_name, is_identity",
+  "information_schema.views": "table_catalog, table_schema, table_name, view_definition",
+  "information_schema.table_constraints": `${CONSTRAINT}, constraint_type`,
+  "information_schema.key_column_usage": `${CONSTRAINT}, column_name, ordinal_position i`,
+  "information_schema.check_constraints": `${CONSTRAINT}, check_clause`,
+  "system.users":
+    "user_id, role, email, auth_type, auth_data j, failed_login_attempts i, locked_until z, " +
+    "last_login_at z, last_seen z, created_at z, updated_at z, deleted_at z, erase_after z",
+  "system.namespaces": "namespace_id, name, owner, options j, table_count b, created_at z",
+  "system.tables":
+    "table_id, namespace_id, table_name, table_type, storage_id, access_level, schema_version i, " +
+    "options j, table_comment, created_by, created_at z, updated_at z",
+  "system.columns":
+    "namespace_id, table_name, schema_version i, column_id i, column_name, ordinal i, data_type, " +
+    "nullable B, primary_key B, primary_key_pos i, default_value, column_comment",
+  "system.schemas":
+    "table_id, table_name, namespace_id, table_type, schema_version i, columns j, constraints j, " +
+    "options j, access_level, storage_id, is_latest B, table_comment, created_at z, updated_at z",
+  "system.storages":
+    "storage_id, storage_name, description, storage_type, base_directory, config j, " +
+    "shared_tables_template, user_tables_template, created_at z, updated_at z",
+  "system.jobs": JOBS,
+  "system.my_jobs": JOBS,
+  "system.live": LIVE,
+  "system.my_live": LIVE,
+  "system.connections": CONNECTIONS,
+  "system.my_connections": CONNECTIONS,
+  "system.queries":
+    "query_id, user_id, as_user, sql, state, started_at z, elapsed_ms d, rows_read b, " +
+    "memory_bytes b",
+  "system.audit_log":
+    "audit_id b, timestamp z, actor_user_id, action, target, outcome, details j, ip_address, " +
+    "subject_user_id",
+  "system.segments":
+    "segment_id, namespace_id, table_name, user_id, storage_id, min_seq b, max_seq b, row_count b, " +
+    "size_bytes b, compression, schema_version i, status, created_at z",
+  "system.manifest":
+    "namespace_id, table_name, user_id, segments i, pending_versions b, flushed_seq b, sync_state, " +
+    "updated_at z, manifest_json j",
+  "system.stats": "metric_name, metric_value, unit, description",
+  "system.settings": "name, value, default_value, source, category, description",
+  "system.logs": "timestamp z, level, target, message, fields j",
+  "system.query_stats":
+    "fingerprint, sql, calls b, errors b, rows b, total_ms d, mean_ms d, p50_ms d, p95_ms d, " +
+    "p99_ms d, max_ms d, last_seen z",
+  "system.files": FILES,
+  "system.my_files": FILES,
+  "system.my_account": "user_id, role, email, auth_type, last_login_at z, created_at z",
+};
+
+const TYPE_LETTERS: Readonly<Record<string, string>> = {
+  Text: "",
+  Int: " i",
+  BigInt: " b",
+  Double: " d",
+  Boolean: " B",
+  DateTime: " z",
+  Json: " j",
+};
+
+/** The columns of an answer, as they are listed above. */
+function columnsOf(found: StatementResult | undefined): string | undefined {
+  return found?.schema
+    ?.map(({ data_type: type, name }) => {
+      const word = typeof type === "string" ? type : JSON.stringify(type);
+      return `${name}${TYPE_LETTERS[word] ?? ` ${word}`}`;
+    })
+    .join(", ");
+}
+
+test.each(Object.entries(VIEWS))("%s has its columns, with their types", async (name, columns) => {
+  const [found] = await engine.run(`SELECT * FROM ${name}`);
+  expect(columnsOf(found)).toBe(columns);
+});
+
+test("these are all of the views", async () => {
+  const rows = await engine.rows(
+    "SELECT table_schema || '.' || table_name FROM information_schema.tables " +
+      "WHERE table_type = 'SYSTEM VIEW'",
+  );
+  expect(new Set(rows.flat())).toEqual(new Set(Object.keys(VIEWS)));
+});
+
+/** The statements that show something, likewise. */
+const SHOWN: Readonly<Record<string, string>> = {
+  "SHOW NAMESPACES": "namespace_id, name, owner, created_at z, options j, table_count b",
+  "SHOW TABLES":
+    "table_id, table_name, namespace_id, table_type, created_at z, schema_version i, " +
+    "table_comment, updated_at z, options j, access_level, storage_id",
+  "DESCRIBE app.t":
+    "column_name, ordinal_position i, column_id i, data_type, is_nullable B, is_primary_key B, " +
+    "column_default, column_comment, schema_version i",
+  "SHOW STATS FOR TABLE app.t":
+    "table_name, namespace, schema_version i, logical_rows b, unflushed_versions b, " +
+    "flushed_segments b, bytes b, active_subscriptions b, memory_bytes b",
+  "SHOW MANIFEST":
+    "namespace_id, table_name, scope, segments b, rows b, bytes b, min_seq b, max_seq b, " +
+    "sync_state, last_flushed_at z, manifest_json j",
+  "SHOW STORAGES":
+    "storage_id, storage_name, description, storage_type, base_directory, config j, " +
+    "shared_tables_template, user_tables_template, created_at z, updated_at z",
+  "SHOW ALL": "name, value, description, category",
+};
+
+test.each(Object.entries(SHOWN))("%s has its columns, with their types", async (sql, columns) => {
+  const [found] = await engine.run(sql);
+  expect(columnsOf(found)).toBe(columns);
+});
+
+test("system.users says how an account proves itself and how its logins fare", async () => {
+  await engine.run(`CREATE USER oda OAUTH '{"subject":"7","provider":"idp"}'`);
+  const caller = { address: "203.0.113.7", isLocal: true };
+  const attempt = { user: "ann", password: "wrong" };
+  const { auth, catalog } = engine.database;
+  catalog.changeUser("root", { passwordHash: catalog.user("ann")?.passwordHash ?? "" });
+  expect(await failureOf(() => auth.login(attempt, caller))).toBe("unauthorized");
+  const sql =
+    "SELECT auth_type, auth_data, failed_login_attempts, locked_until IS NULL, last_seen IS NULL " +
+    "FROM system.users WHERE user_id IN ('ann', 'oda') ORDER BY user_id";
+  expect(await engine.rows(sql)).toEqual([
+    ["password", null, 1, true, true],
+    ["oauth", '{"provider":"idp","subject":"7"}', 0, true, true],
+  ]);
+  for (let tries = 0; tries < 4; tries += 1) {
+    expect(await failureOf(() => auth.login(attempt, caller))).toBe("unauthorized");
+  }
+  const locked = "SELECT locked_until - NOW() FROM system.users WHERE user_id = 'ann'";
+  expect(await engine.rows(locked)).toEqual([["00:15:00"]]);
+});
+
+test("system.manifest has what of each table is in segments", async () => {
+  await engine.run("CREATE TABLE app.m (id INT PRIMARY KEY); INSERT INTO app.m VALUES (1), (2)");
+  const sql =
+    "SELECT segments, pending_versions, flushed_seq IS NULL, sync_state, user_id, " +
+    "manifest_json ->> 'unflushed_versions' FROM system.manifest WHERE table_name = 'm'";
+  expect(await engine.rows(sql)).toEqual([[0, 2, true, "pending_write", null, "2"]]);
+  await engine.run("STORAGE FLUSH TABLE app.m");
+  await Promise.all(engine.database.jobs.all().map(({ ended }) => ended));
+  expect(await engine.rows(sql)).toEqual([[1, 0, false, "in_sync", null, "0"]]);
+  await engine.run("DROP TABLE app.m");
+});
+
+test("system.schemas has a row for each version of a table", async () => {
+  const rows = await engine.rows(
+    "SELECT schema_version, is_latest, json_array_length(columns), constraints FROM system.schemas " +
+      "WHERE table_name = 't' ORDER BY 1",
+  );
+  const constraints =
+    '[{"name":"t_pkey","type":"PRIMARY KEY","columns":["id"]},' +
+    '{"name":"t_n_check","type":"CHECK","check":"n > 0"}]';
+  expect(rows).toEqual([
+    [1, false, 2, constraints],
+    [2, true, 3, constraints],
+  ]);
+});
+
+test("tables, views and their constraints are listed", async () => {
+  expect(
+    await engine.rows("SELECT table_name, table_type FROM system.tables ORDER BY table_name"),
+  ).toEqual([
+    ["f", "USER"],
+    ["t", "SHARED"],
+    ["v", "VIEW"],
+  ]);
+  const sql =
+    "SELECT c.constraint_name, c.constraint_type, k.column_name, x.check_clause " +
+    "FROM information_schema.table_constraints c " +
+    "LEFT JOIN information_schema.key_column_usage k USING (constraint_name) " +
+    "LEFT JOIN information_schema.check_constraints x USING (constraint_name) " +
+    "WHERE c.table_name = 't' ORDER BY 1";
+  expect(await engine.rows(sql)).toEqual([
+    ["t_n_check", "CHECK", null, "n > 0"],
+    ["t_pkey", "PRIMARY KEY", "id", null],
+  ]);
+});
+
+test("system.my_files has the files of the caller, system.files those of all", async () => {
+  const bytes = new Uint8Array([1, 2, 3]);
+  const files = new Map([["a", { name: "a.bin", mime: "application/octet-stream", bytes }]]);
+  await as("ann", () => engine.run("INSERT INTO app.f VALUES (1, FILE('a'))", { files }));
+  const mine = "SELECT name, size, user_id, column_name FROM system.my_files";
+  expect(await engine.rows(mine)).toEqual([]);
+  const shown = [["a.bin", 3, "ann", "doc"]];
+  await as("ann", async () => expect(await engine.rows(mine)).toEqual(shown));
+  expect(await engine.rows(mine.replace("my_files", "files"))).toEqual(shown);
+});
+
+test("a user sees what it may read, and of system its own views only", async () => {
+  await as("ann", async () => {
+    const seen = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'app'";
+    expect(await engine.rows(seen)).toEqual([["f"]]);
+    const system = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'system'";
+    for (const [name] of await engine.rows(system)) expect(String(name)).toStartWith("my_");
+    for (const name of ["schemas", "storages", "files", "queries", "query_stats", "tables"]) {
+      expect(await engine.failure(`SELECT * FROM system.${name}`)).toBe("PERMISSION_DENIED@1");
+    }
+  });
+});
+
+test("a system view that is not there is named, with one that is near and may be read", async () => {
+  const hintOf = async (name: string): Promise<unknown> => {
+    const { error } = await engine.ask(`SELECT * FROM ${name}`);
+    expect([error?.condition, error?.message]).toEqual([
+      "TABLE_NOT_FOUND",
+      `system view ${name} not found`,
+    ]);
+    return error?.hint;
+  };
+  const list =
+    "SELECT table_schema, table_name FROM information_schema.tables lists those that there are";
+  expect(await hintOf("system.views")).toBe("did you mean information_schema.views?");
+  expect(await hintOf("system.user")).toBe("did you mean system.users?");
+  expect(await hintOf("information_schema.nonsense")).toBe(list);
+  await as("ann", async () => expect(await hintOf("system.user")).toBe(list));
+});
+
+test("SHOW STORAGES has the path for whoever may read system.storages", async () => {
+  const path = "SELECT base_directory FROM system.storages";
+  const [[known] = []] = await engine.rows(path);
+  const shown = async (): Promise<unknown> => (await engine.rows("SHOW STORAGES"))[0]?.[4];
+  expect([known, await shown()]).toEqual([engine.dataPath, engine.dataPath]);
+  await as("ann", async () => expect(await shown()).toBeNull());
+});
+
+test("system.stats counts what there is, and system.logs has the newest lines", async () => {
+  await engine.run("CREATE USER quinn WITH INTERNAL");
+  const stats = new Map(
+    (await engine.rows("SELECT metric_name, metric_value FROM system.stats")).map(
+      ([name, value]) => [String(name), String(value)] as const,
+    ),
+  );
+  const count = async (view: string): Promise<string> =>
+    String((await engine.rows(`SELECT count(*) FROM system.${view}`))[0]?.[0]);
+  expect(stats.get("total_users")).toBe(await count("users"));
+  expect(stats.get("total_namespaces")).toBe(await count("namespaces"));
+  expect(stats.get("active_connections")).toBe("0");
+  expect(stats.get("server_version")).toBe("0.0.0");
+  expect(Number(stats.get("memory_rss_bytes"))).toBeGreaterThan(1_000_000);
+  const lines = await engine.rows("SELECT level, message, fields FROM system.logs");
+  const [level, message, fields] = lines.at(-1) ?? [];
+  expect([level, message, JSON.parse(String(fields))]).toEqual([
+    "info",
+    "user created",
+    { user: "quinn", role: "user", by: "root" },
+  ]);
+  await as("ann", async () => {
+    expect(await engine.failure("SELECT * FROM system.stats")).toStartWith("PERMISSION_DENIED");
+    expect(await engine.failure("SELECT * FROM system.logs")).toStartWith("PERMISSION_DENIED");
+  });
+});

@@ -1,0 +1,158 @@
+/**
+ * What commits come to when one disk operation fails while the log goes on to another file.
+ */
+import { expect, test } from "bun:test";
+import { DatabaseError } from "../../../src/base/errors.ts";
+import { dataPathsOf } from "../../../src/storage/directory/file_names.ts";
+import type { LocalStore } from "../../../src/storage/mod.ts";
+import { SeededRandom } from "../../support/seeded_random.ts";
+import { type Fault, SimulatedDisk } from "../../support/simulated_disk.ts";
+import {
+  commit,
+  DATA_PATH,
+  defineTable,
+  openStore,
+  readRows,
+} from "../../support/store_fixture.ts";
+
+const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
+const PATHS = dataPathsOf(DATA_PATH);
+
+/** What became of the rows that somebody wanted to write. */
+interface Told {
+  readonly acknowledged: Set<number>;
+  readonly refused: Set<number>;
+  /** Nobody knows. */
+  readonly unknown: Set<number>;
+}
+
+/** A disk as the next process may find it. */
+interface Find {
+  readonly disk: SimulatedDisk;
+  /** Whether everything that was acknowledged must be there. */
+  readonly isWhole: boolean;
+}
+
+interface Run extends Told {
+  readonly finds: readonly Find[];
+  readonly isFatal: boolean;
+  /** Operations on the log, each with its path. */
+  readonly operations: readonly string[];
+}
+
+interface Story {
+  readonly durability: "sync" | "relaxed";
+  /** Rows of a commit; many go over several files. */
+  readonly rowsPerCommit: number;
+  /** Whether the failing operation goes on to fail, until the writers have all been told. */
+  readonly lasts: boolean;
+  readonly code: Fault["code"];
+  /** Fails the operation of this number on the log; none if it is negative. */
+  readonly nth: number;
+}
+
+/** They commit at once. */
+const WRITERS = 3;
+
+/** Nothing is flushed. */
+const OPTIONS = { walSegmentBytes: 16384, rowBytesMax: 4096, walMaxBytes: 1 << 30 };
+
+/** Commits over several log files, some of them at once, with one fault. */
+async function tell({ code, durability, lasts, nth, rowsPerCommit }: Story): Promise<Run> {
+  const disk = new SimulatedDisk();
+  const told: Told = { acknowledged: new Set(), refused: new Set(), unknown: new Set() };
+  const options = { ...OPTIONS, durability };
+  const store = await openStore({ disk, definitions: [TABLE], options });
+  let isFatal = false;
+  store.onFatal = () => {
+    isFatal = true;
+  };
+  const operations: string[] = [];
+  disk.faultPlan = (operation, path) => {
+    if (!path.startsWith(PATHS.wal) && !path.includes("/tmp/wal.")) return undefined;
+    const name = `${operation} ${path.slice(DATA_PATH.length)}`;
+    operations.push(name);
+    const isHit = operations.length - 1 === nth;
+    const isHitAgain = lasts && operations.length - 1 > nth && name === operations[nth];
+    return nth >= 0 && (isHit || isHitAgain) ? { code } : undefined;
+  };
+  let id = 0;
+  for (let round = 0; round < (rowsPerCommit === 1 ? 6 : 1); round += 1) {
+    const writes: Promise<void>[] = [];
+    for (let at = 0; at < WRITERS; at += 1) {
+      const ids = Array.from({ length: rowsPerCommit }, () => (id += 1));
+      writes.push(write(store, ids, told));
+    }
+    await Promise.all(writes);
+  }
+  disk.faultPlan = undefined;
+  const finds = findsOf(disk, durability === "sync");
+  if (!isFatal) {
+    await write(store, [10_000], told);
+    expect(told.acknowledged.has(10_000), "a log that goes on takes commits again").toBe(true);
+    await store.close();
+    finds.push(...findsOf(disk, true));
+  }
+  return { ...told, finds, isFatal, operations };
+}
+
+function findsOf(disk: SimulatedDisk, isSynced: boolean): Find[] {
+  const random = new SeededRandom(7);
+  return [
+    { disk: disk.restart(), isWhole: true },
+    { disk: disk.crash({ keep: "none" }), isWhole: isSynced },
+    { disk: disk.crash({ keep: "some", random }), isWhole: isSynced },
+  ];
+}
+
+async function write(store: LocalStore, ids: readonly number[], told: Told): Promise<void> {
+  try {
+    const rows = ids.map((id) => [id, "x".repeat(1500)]);
+    await commit(store, 1, "insert", rows);
+    for (const id of ids) told.acknowledged.add(id);
+  } catch (error) {
+    if (!(error instanceof DatabaseError)) throw error;
+    const isUnknown = error.condition === "COMMIT_UNKNOWN";
+    for (const id of ids) (isUnknown ? told.unknown : told.refused).add(id);
+  }
+}
+
+/** Opens what the next process may find, and compares. */
+async function judge({ acknowledged, finds, refused }: Run, where: string): Promise<void> {
+  for (const { disk, isWhole } of finds) {
+    const store = await openStore({ disk, definitions: [TABLE], options: OPTIONS });
+    const found = new Set(readRows(store, TABLE).map(([, id]) => Number(id)));
+    const lost = [...acknowledged].filter((id) => isWhole && !found.has(id) && id !== 10_000);
+    expect(lost, `acknowledged, and lost: ${where}`).toEqual([]);
+    const invented = [...found].filter((id) => refused.has(id));
+    expect(invented, `refused, and there: ${where}`).toEqual([]);
+    await commit(store, 1, "insert", [[20_000, "after"]]);
+    await store.close();
+  }
+}
+
+test.each([
+  ["sync", 1],
+  ["sync", 12],
+  ["relaxed", 1],
+  ["relaxed", 12],
+] as const)(
+  "no operation that fails while a log that is %s rolls loses or invents rows, %d in a commit",
+  async (durability, rowsPerCommit) => {
+    const base = { durability, rowsPerCommit };
+    const whole = await tell({ ...base, lasts: false, code: "EMFILE", nth: -1 });
+    expect(whole.operations.filter((name) => name.startsWith("rename")).length).toBeGreaterThan(0);
+    const ends = new Set<string>();
+    for (const code of ["EMFILE", "ENOSPC"] as const) {
+      for (const lasts of [false, true]) {
+        for (const [nth, name] of whole.operations.entries()) {
+          const run = await tell({ ...base, lasts, code, nth });
+          await judge(run, `${code} in ${nth}, ${name}${lasts ? ", and again" : ""}`);
+          ends.add(run.isFatal ? "fatal" : run.refused.size > 0 ? "refused" : "written");
+        }
+      }
+    }
+    expect(ends.size, "a fault is fatal, or refuses commits, or does no harm").toBe(3);
+  },
+  60_000,
+);

@@ -1,0 +1,91 @@
+/**
+ * The rows of keys against a Map: numbers of every form, other keys, and keys that are forgotten.
+ */
+import { expect, test } from "bun:test";
+
+import type { Key } from "../../../src/storage/key.ts";
+import { KeyRows } from "../../../src/storage/memtable/key_rows.ts";
+import { SeededRandom } from "../../support/seeded_random.ts";
+
+function entriesOf(rows: KeyRows): [Key, number][] {
+  const entries: [Key, number][] = [];
+  rows.visit((key, row) => entries.push([key, row]));
+  return entries;
+}
+
+function sortedEntries(entries: Iterable<[Key, number]>): [Key, number][] {
+  return [...entries].toSorted(([, left], [, right]) => left - right);
+}
+
+const KEYS: readonly (readonly [string, (n: number) => Key])[] = [
+  ["small whole numbers", (n) => n - 500],
+  ["whole numbers with equal low bits", (n) => n * 2 ** 40],
+  ["whole numbers near 2^53", (n) => Number.MAX_SAFE_INTEGER - n],
+  ["fractions", (n) => n / 1024 - 0.3],
+  ["texts", (n) => `k${n}`],
+  ["both", (n) => (n % 2 === 0 ? n : `k${n}`)],
+];
+
+test.each(KEYS)("keeps the newest row of %s", (_, keyOf) => {
+  const random = new SeededRandom(7);
+  const rows = new KeyRows();
+  const model = new Map<Key, number>();
+  for (let row = 0; row < 5000; row += 1) {
+    const key = keyOf(Math.floor(random.unit() * 1000));
+    const chance = random.unit();
+    if (chance < 0.2) {
+      rows.forget(key);
+      model.delete(key);
+    } else if (chance < 0.8) {
+      rows.set(key, row);
+      model.set(key, row);
+    }
+    expect(rows.get(key)).toBe(model.get(key));
+  }
+  for (let n = 0; n < 1100; n += 1) expect(rows.get(keyOf(n))).toBe(model.get(keyOf(n)));
+  expect(sortedEntries(entriesOf(rows))).toEqual(sortedEntries(model));
+});
+
+test("keeps keys that ascend, those that come between them, and those that do so again", () => {
+  const rows = new KeyRows();
+  for (let n = 0; n < 1000; n += 1) rows.set(2 * n, n);
+  for (let n = 999; n >= 0; n -= 1) rows.set(2 * n + 1, 1000 + n);
+  for (let n = 0; n < 1000; n += 3) rows.set(2 * n, 2000 + n);
+  rows.forget(1998);
+  rows.set(1998, 3000);
+  rows.set(2001, 3001);
+  const expected = (key: number): number => {
+    if (key === 1998) return 3000;
+    if (key % 2 === 1) return 1000 + (key - 1) / 2;
+    return key % 6 === 0 ? 2000 + key / 2 : key / 2;
+  };
+  for (let key = 0; key < 2000; key += 1) expect(rows.get(key)).toBe(expected(key));
+  expect([rows.get(2000), rows.get(2001), rows.get(0.5), rows.get(-1)]).toEqual([
+    undefined,
+    3001,
+    undefined,
+    undefined,
+  ]);
+  expect(entriesOf(rows)).toHaveLength(2001);
+});
+
+test("takes numbers that differ in nothing for one key", () => {
+  const rows = new KeyRows();
+  rows.set(0, 1);
+  rows.set(-0, 2);
+  rows.set(Number.NaN, 3);
+  rows.set(Number.NaN, 4);
+  rows.set(Number.POSITIVE_INFINITY, 5);
+  expect([0, Number.NaN, Number.POSITIVE_INFINITY].map((key) => rows.get(key))).toEqual([2, 4, 5]);
+  expect(entriesOf(rows)).toHaveLength(3);
+});
+
+test("has no key at first, and none again when the only one is forgotten", () => {
+  const rows = new KeyRows();
+  expect(rows.get(1)).toBeUndefined();
+  rows.forget(1);
+  rows.set(1, 0);
+  rows.forget(1);
+  expect(rows.get(1)).toBeUndefined();
+  expect(entriesOf(rows)).toEqual([]);
+});
