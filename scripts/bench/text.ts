@@ -12,9 +12,12 @@ import type { Database } from "../../src/database.ts";
 import { StatementBinding } from "../../src/sql/bind/binding.ts";
 import type { DmlWorld } from "../../src/sql/bind/change/dml_target.ts";
 import { bindQuery } from "../../src/sql/bind/query/select_binder.ts";
-import type { SelectFromStatement } from "../../src/sql/parse/ast.ts";
-import { type NormalizedStatement, normalizeStatement } from "../../src/sql/parse/normalize.ts";
+import type { SelectFromStatement } from "../../src/sql/parse/ast/ast.ts";
 import { parseNormalized } from "../../src/sql/parse/parser.ts";
+import {
+  type NormalizedStatement,
+  normalizeStatement,
+} from "../../src/sql/parse/text/normalize.ts";
 import { planSelect } from "../../src/sql/plan/planner.ts";
 import { type CacheKey, literalValues, PlanCache } from "../../src/sql/plan_cache.ts";
 import { type Prepared, prepare } from "../../src/sql/prepared.ts";

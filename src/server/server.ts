@@ -8,17 +8,14 @@
  * the caller gets 500, and the error goes up by `onBug`.
  */
 import type { ConnectionAccess, MetricSample } from "../sql/mod.ts";
-import { Connections } from "./connections.ts";
-import { Cors } from "./cors.ts";
-import { endpointsOf, SOCKET_PATH } from "./endpoints.ts";
-import { Exchange, type ExchangeOptions, RequestIds } from "./exchange.ts";
-import { HttpError, isWorthLogging, RETRY_SECONDS, responseFromError } from "./http_error.ts";
-import { rangesFrom } from "./ip_address.ts";
-import { Metrics } from "./metrics.ts";
-import type { Readiness, ServerOptions } from "./options.ts";
-import { RateLimiter } from "./rate_limit.ts";
-import { RequestTurns } from "./request_turns.ts";
-import { empty, json } from "./responses.ts";
+import { Connections } from "./connections/connections.ts";
+import { type SocketState, Sockets } from "./connections/sockets.ts";
+import { Cors } from "./http/cors.ts";
+import { endpointsOf, SOCKET_PATH } from "./http/endpoints.ts";
+import { Exchange, type ExchangeOptions, RequestIds } from "./http/exchange.ts";
+import { HttpError, isWorthLogging, RETRY_SECONDS, responseFromError } from "./http/http_error.ts";
+import { RequestTurns } from "./http/request_turns.ts";
+import { empty, json } from "./http/responses.ts";
 import {
   allowedMethods,
   type Found,
@@ -26,8 +23,11 @@ import {
   methodNotAllowed,
   notFound,
   Router,
-} from "./router.ts";
-import { type SocketState, Sockets } from "./sockets.ts";
+} from "./http/router.ts";
+import { rangesFrom } from "./ip_address.ts";
+import { Metrics } from "./metrics.ts";
+import type { Readiness, ServerOptions } from "./options.ts";
+import { RateLimiter } from "./rate_limit.ts";
 
 export interface RunningServer {
   /** Scheme, host and port, e.g. "http://127.0.0.1:2900". */

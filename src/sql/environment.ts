@@ -10,7 +10,7 @@ import type { Catalog, TableEntry } from "../catalog/mod.ts";
 import type { BlobStore, Job, JobList, Store, TableDefinition } from "../storage/mod.ts";
 import type { AuditLog } from "./administer/audit_log.ts";
 import type { LivePlan } from "./engine.ts";
-import type { RestoreStatement } from "./parse/ast.ts";
+import type { RestoreStatement } from "./parse/ast/ast.ts";
 import type { Activity } from "./request/activity.ts";
 import type { WriteGates } from "./request/write_gates.ts";
 import type { SpillSpace } from "./spill/mod.ts";

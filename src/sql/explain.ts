@@ -15,7 +15,7 @@ import { ownerOf } from "./execute/scan.ts";
 import { planOfCte } from "./execute/subquery/cte_rows.ts";
 import { plansOfSubquery } from "./execute/subquery/subquery_program.ts";
 import { type Slots, textOfExpression } from "./explain_expression.ts";
-import type { ExplainStatement } from "./parse/ast.ts";
+import type { ExplainStatement } from "./parse/ast/ast.ts";
 import { keyCountOf } from "./plan/access.ts";
 import { estimatedRows, type Known } from "./plan/estimate.ts";
 import { keyedSideOf } from "./plan/keyed_side.ts";

@@ -10,7 +10,7 @@ import {
   type NamespaceEntry,
   type TableEntry,
 } from "../catalog/mod.ts";
-import type { AstNode } from "./parse/ast.ts";
+import type { AstNode } from "./parse/ast/ast.ts";
 
 export interface TableName {
   readonly name: string;

@@ -1,8 +1,8 @@
 /**
  * Which statements read or write rows, which begin a transaction or a job.
  */
-import type { QueryStatement, Statement } from "./parse/ast.ts";
-import { isChangeNode, isSelectNode } from "./parse/query_nodes.ts";
+import type { QueryStatement, Statement } from "./parse/ast/ast.ts";
+import { isChangeNode, isSelectNode } from "./parse/ast/query_nodes.ts";
 
 export function isQueryNode(node: Statement): node is QueryStatement {
   return isSelectNode(node) || isChangeNode(node);

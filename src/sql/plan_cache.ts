@@ -17,7 +17,7 @@ import {
   type NormalizedStatement,
   normalizeStatement,
   type SlotLiteral,
-} from "./parse/normalize.ts";
+} from "./parse/text/normalize.ts";
 import type { Prepared } from "./prepared.ts";
 
 /** Plans kept. Each holds compiled expressions, some kilobytes in all. */

@@ -3,9 +3,9 @@
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
-import { parseMultipart } from "../../src/server/multipart.ts";
-import { memberText, parseJson } from "../../src/server/request_body.ts";
-import { sqlRequestFromForm, sqlRequestFromJson } from "../../src/server/sql_request.ts";
+import { parseMultipart } from "../../src/server/http/multipart.ts";
+import { memberText, parseJson } from "../../src/server/http/request_body.ts";
+import { sqlRequestFromForm, sqlRequestFromJson } from "../../src/server/http/sql_request.ts";
 import { serverConfig } from "../support/http.ts";
 
 const CONFIG = serverConfig({

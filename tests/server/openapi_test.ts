@@ -5,9 +5,9 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
-import { Connections } from "../../src/server/connections.ts";
-import { Cors } from "../../src/server/cors.ts";
-import { endpointsOf } from "../../src/server/endpoints.ts";
+import { Connections } from "../../src/server/connections/connections.ts";
+import { Cors } from "../../src/server/http/cors.ts";
+import { endpointsOf } from "../../src/server/http/endpoints.ts";
 import { Metrics } from "../../src/server/metrics.ts";
 import type { Schema } from "../../src/server/openapi/operation.ts";
 import { startTestServer, type TestServer } from "../support/http.ts";

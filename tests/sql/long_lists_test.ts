@@ -7,7 +7,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { parseStatements } from "../../src/sql/parse/parser.ts";
-import { expressionToSql, statementToSql } from "../../src/sql/parse/print.ts";
+import { expressionToSql, statementToSql } from "../../src/sql/parse/print/print.ts";
 import { bulkShapeOf, textOfStatement } from "../../src/sql/request/query_text.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 

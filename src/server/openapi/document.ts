@@ -2,9 +2,9 @@
  * `GET /v1/openapi.json`: the endpoints as an OpenAPI 3.1 document, made from the routes that serve
  * them. What every endpoint of a kind may answer is added here, so that no operation repeats it.
  */
-import type { ErrorShape } from "../http_error.ts";
-import type { Method } from "../route.ts";
-import type { Endpoints } from "../router.ts";
+import type { ErrorShape } from "../http/http_error.ts";
+import type { Method } from "../http/route.ts";
+import type { Endpoints } from "../http/router.ts";
 import type { Access, Answer, Content, Operation } from "./operation.ts";
 import { reference, SCHEMAS } from "./schemas.ts";
 

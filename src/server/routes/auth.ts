@@ -3,13 +3,19 @@
  * here are bodies, cookies and headers.
  */
 import type { Auth } from "../../auth/mod.ts";
-import { cookieOf, expireSessionCookies, setSessionCookies } from "../cookies.ts";
-import type { Exchange } from "../exchange.ts";
-import { HttpError } from "../http_error.ts";
+import { cookieOf, expireSessionCookies, setSessionCookies } from "../http/cookies.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { HttpError } from "../http/http_error.ts";
+import {
+  objectOf,
+  parseJson,
+  readBytes,
+  requireJsonType,
+  textFromUtf8,
+} from "../http/request_body.ts";
+import { json } from "../http/responses.ts";
+import type { Method, Route, RouteFunction } from "../http/route.ts";
 import { AUTH_OPERATIONS } from "../openapi/operations.ts";
-import { objectOf, parseJson, readBytes, requireJsonType, textFromUtf8 } from "../request_body.ts";
-import { json } from "../responses.ts";
-import type { Method, Route, RouteFunction } from "../route.ts";
 
 export interface AuthRouteOptions {
   readonly auth: Auth;

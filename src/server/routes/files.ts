@@ -5,11 +5,11 @@ import type { Auth } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { FileEntry } from "../../catalog/mod.ts";
 import type { FileAccess, FilePath, OpenFile } from "../../sql/mod.ts";
-import { type ByteRange, hasTag, rangeOf } from "../byte_range.ts";
-import type { Exchange } from "../exchange.ts";
-import { HttpError } from "../http_error.ts";
-import { invalidInput } from "../request_body.ts";
-import { plainHeaders } from "../responses.ts";
+import { type ByteRange, hasTag, rangeOf } from "../http/byte_range.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { HttpError } from "../http/http_error.ts";
+import { invalidInput } from "../http/request_body.ts";
+import { plainHeaders } from "../http/responses.ts";
 
 export interface FileRouteOptions {
   readonly auth: Auth;

@@ -8,15 +8,15 @@ import type {
   HealthBody,
   ReadinessBody,
 } from "../../protocol/mod.ts";
-import type { Exchange } from "../exchange.ts";
-import { HttpError } from "../http_error.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { HttpError } from "../http/http_error.ts";
+import { apiHeaders, json, textResponse } from "../http/responses.ts";
+import type { Route, RouteFunction } from "../http/route.ts";
 import { type IpRange, isInRanges } from "../ip_address.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Operation } from "../openapi/operation.ts";
 import { healthOperation, PROBE_OPERATIONS as operations } from "../openapi/operations.ts";
 import type { Readiness } from "../options.ts";
-import { apiHeaders, json, textResponse } from "../responses.ts";
-import type { Route, RouteFunction } from "../route.ts";
 
 export interface HealthRouteOptions {
   readonly auth: Auth;

@@ -1,11 +1,12 @@
 /**
  * `GET /v1/openapi.json`: the description of every endpoint, this one included.
  */
+
+import { apiHeaders, textResponse } from "../http/responses.ts";
+import type { Route } from "../http/route.ts";
+import type { Endpoints } from "../http/router.ts";
 import { openApiText } from "../openapi/document.ts";
 import { PROBE_OPERATIONS } from "../openapi/operations.ts";
-import { apiHeaders, textResponse } from "../responses.ts";
-import type { Route } from "../route.ts";
-import type { Endpoints } from "../router.ts";
 
 export interface OpenApiRouteOptions {
   /** Asked at the first request, since what it gives has this route, too. */

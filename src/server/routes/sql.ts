@@ -13,14 +13,11 @@ import type {
   SqlResponse,
   StatementResult,
 } from "../../sql/mod.ts";
-import { type Exchange, tookMs } from "../exchange.ts";
-import { errorBodyOf, errorBodyOfFailure, HttpError } from "../http_error.ts";
-import { isMultipart } from "../multipart.ts";
-import { SQL_OPERATION } from "../openapi/operations.ts";
-import type { ServerConfig } from "../options.ts";
-import { RateLimiter } from "../rate_limit.ts";
-import { requireJsonType, withBytes } from "../request_body.ts";
-import { apiHeaders, streamResponse, type TextOptions, textResponse } from "../responses.ts";
+import { type Exchange, tookMs } from "../http/exchange.ts";
+import { errorBodyOf, errorBodyOfFailure, HttpError } from "../http/http_error.ts";
+import { isMultipart } from "../http/multipart.ts";
+import { requireJsonType, withBytes } from "../http/request_body.ts";
+import { apiHeaders, streamResponse, type TextOptions, textResponse } from "../http/responses.ts";
 import {
   csvPieces,
   type Ending,
@@ -30,15 +27,18 @@ import {
   jsonPieces,
   ndjsonPieces,
   type ResultFormat,
-} from "../result_format.ts";
-import type { Route } from "../route.ts";
-import { sqlRequestFromForm, sqlRequestFromJson } from "../sql_request.ts";
+} from "../http/result_format.ts";
+import type { Route } from "../http/route.ts";
+import { sqlRequestFromForm, sqlRequestFromJson } from "../http/sql_request.ts";
 import {
   type StreamedAnswer,
   streamedCsv,
   streamedJson,
   streamedNdjson,
-} from "../streamed_result.ts";
+} from "../http/streamed_result.ts";
+import { SQL_OPERATION } from "../openapi/operations.ts";
+import type { ServerConfig } from "../options.ts";
+import { RateLimiter } from "../rate_limit.ts";
 
 export interface SqlRouteOptions {
   readonly auth: Auth;

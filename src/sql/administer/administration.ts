@@ -29,7 +29,7 @@ import type {
   Name,
   QName,
   Statement,
-} from "../parse/ast.ts";
+} from "../parse/ast/ast.ts";
 import type { ShownSetting } from "../request/request_settings.ts";
 import { messageResult, type PlainColumn, rowsResult } from "../result.ts";
 import { manifestRows, SHOW_MANIFEST_COLUMNS } from "../system/manifest_rows.ts";

@@ -5,7 +5,7 @@
 import type { AuditEvent, Principal } from "../../auth/mod.ts";
 import type { DatabaseError } from "../../base/errors.ts";
 import type { SqlRequest } from "../engine.ts";
-import type { QName, Statement } from "../parse/ast.ts";
+import type { QName, Statement } from "../parse/ast/ast.ts";
 import { strangersText } from "../request/query_text.ts";
 import type { AuditLog } from "./audit_log.ts";
 

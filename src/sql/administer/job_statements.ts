@@ -24,7 +24,7 @@ import type {
   KillStatement,
   RestoreStatement,
   StorageTableStatement,
-} from "../parse/ast.ts";
+} from "../parse/ast/ast.ts";
 import { type PlainColumn } from "../result.ts";
 import { refuseSystemView } from "../system/system_views.ts";
 import { eraseName } from "./erasure.ts";

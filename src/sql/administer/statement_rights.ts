@@ -3,7 +3,7 @@
  * added does not compile before somebody has decided who may run it.
  */
 import type { StatementClass } from "../../auth/mod.ts";
-import type { Statement } from "../parse/ast.ts";
+import type { Statement } from "../parse/ast/ast.ts";
 
 /**
  * `"object"` is decided by what the statement names: `definitions.ts` asks with the namespace or the

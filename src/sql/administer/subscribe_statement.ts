@@ -8,8 +8,8 @@ import { TEXT } from "../../types/mod.ts";
 import type { LivePlan, Parameter, StatementResult } from "../engine.ts";
 import type { LiveMatch, SqlEnvironment } from "../environment.ts";
 import { planLiveQuery } from "../live_planner.ts";
-import type { SubscribeStatement } from "../parse/ast.ts";
-import { expressionToSql } from "../parse/print.ts";
+import type { SubscribeStatement } from "../parse/ast/ast.ts";
+import { expressionToSql } from "../parse/print/print.ts";
 import { type PlainColumn, rowsResult } from "../result.ts";
 import type { AdministrationCall } from "./administration.ts";
 

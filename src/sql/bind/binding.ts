@@ -13,7 +13,7 @@ import { aggregateNames, isAggregate } from "../functions/aggregate/aggregates.t
 import { functionExists, functionNames } from "../functions/registry.ts";
 import { isTableFunction, tableFunctionNames } from "../functions/table/table_functions.ts";
 import { isWindowName, windowFunctionNames } from "../functions/window_functions.ts";
-import type { AstNode, Expr, ExprSlot, SelectStatement } from "../parse/ast.ts";
+import type { AstNode, Expr, ExprSlot, SelectStatement } from "../parse/ast/ast.ts";
 import type { BoundSelect, BoundTableFunction, Requirement } from "./bound.ts";
 import type {
   BoundAggregate,

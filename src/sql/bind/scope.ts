@@ -3,7 +3,7 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
-import type { ExprRef } from "../parse/ast.ts";
+import type { ExprRef } from "../parse/ast/ast.ts";
 import type { BoundRelation } from "./bound.ts";
 import type { BoundColumn } from "./bound_expressions.ts";
 

@@ -16,7 +16,7 @@ import type {
   Name,
   TableAlterationAlterColumn,
   TableAlterationModifyColumn,
-} from "../parse/ast.ts";
+} from "../parse/ast/ast.ts";
 import { parseExpression } from "../parse/parser.ts";
 import { columnsNamedIn, type RowDemand } from "./row_inspection.ts";
 import { checkDefault, newCheck } from "./table_elements.ts";

@@ -37,9 +37,9 @@ import type {
   TableAlterationDropColumn,
   TableAlterationDropConstraint,
   TableAlterationRenameColumn,
-} from "../parse/ast.ts";
+} from "../parse/ast/ast.ts";
+import { partsOf } from "../parse/ast/tree_parts.ts";
 import { parseExpression } from "../parse/parser.ts";
-import { partsOf } from "../parse/tree_parts.ts";
 import { alterColumn, columnNamed, modifyColumn } from "./alter_column.ts";
 import { columnsNamedIn, holdsRows, type RowDemand } from "./row_inspection.ts";
 import {

@@ -2,8 +2,8 @@
  * Which objects a definition creates, changes or drops, and whether a statement behind it in the same
  * text names one of them: then it is bound at its turn, and else before anything of the text runs.
  */
-import type { Statement } from "../parse/ast.ts";
-import { partsOf } from "../parse/tree_parts.ts";
+import type { Statement } from "../parse/ast/ast.ts";
+import { partsOf } from "../parse/ast/tree_parts.ts";
 
 /** Names of the objects that a statement defines, without their namespace; none of other statements. */
 export function definedNames(node: Statement): readonly string[] {

@@ -31,7 +31,7 @@ import type {
   DropTableStatement,
   QName,
   Statement,
-} from "../parse/ast.ts";
+} from "../parse/ast/ast.ts";
 import { messageResult } from "../result.ts";
 import { refuseSystemView } from "../system/system_views.ts";
 import { type Alteration, alteredTable, definitionRun } from "./alter_table.ts";

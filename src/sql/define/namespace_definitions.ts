@@ -18,7 +18,7 @@ import type {
   DropNamespaceStatement,
   OptionEntry,
   UserName,
-} from "../parse/ast.ts";
+} from "../parse/ast/ast.ts";
 import { optionSettings } from "./table_elements.ts";
 import { dependentsOf } from "./views.ts";
 

@@ -32,7 +32,7 @@ import type {
   Name,
   OptionEntry,
   TableConstraint,
-} from "../parse/ast.ts";
+} from "../parse/ast/ast.ts";
 
 const FORBIDDEN_IN_DEFAULTS: ReadonlySet<string> = new Set([
   "COLUMN_NOT_FOUND",

@@ -19,7 +19,7 @@ import { bindQuery } from "../bind/query/select_binder.ts";
 import type { RelationSource } from "../bind/query/select_world.ts";
 import type { SqlEnvironment } from "../environment.ts";
 import { findNamespace, requireHolder } from "../names.ts";
-import type { CreateViewStatement, DropViewStatement, QName } from "../parse/ast.ts";
+import type { CreateViewStatement, DropViewStatement, QName } from "../parse/ast/ast.ts";
 import { authorize, boundFor } from "../prepared.ts";
 import { dmlWorldOf } from "../relation_source.ts";
 import { refuseSystemView, systemViewFinder } from "../system/system_views.ts";

@@ -13,7 +13,7 @@ import { StatementBinding } from "../bind/binding.ts";
 import type { Requirement } from "../bind/bound.ts";
 import { bindQuery } from "../bind/query/select_binder.ts";
 import type { RelationSource, SystemView, ViewRelation } from "../bind/query/select_world.ts";
-import type { AstNode, SelectStatement } from "../parse/ast.ts";
+import type { AstNode, SelectStatement } from "../parse/ast/ast.ts";
 import { PARSE_LIMITS, parseStatements } from "../parse/parser.ts";
 
 /** Where names lead. */

@@ -1,7 +1,7 @@
 /**
  * ALTER TABLE.
  */
-import type { AlterColumn, AlterTableStatement, TableAlteration, TableKind } from "./ast.ts";
+import type { AlterColumn, AlterTableStatement, TableAlteration, TableKind } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
 import {
   acceptBehaviour,

@@ -11,9 +11,9 @@ import type {
   QName,
   ValueKeyword,
   WindowFrame,
-} from "./ast.ts";
+} from "./ast/ast.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
-import { Token } from "./lexer.ts";
+import { Token } from "./text/lexer.ts";
 
 /** The rest of a call whose name was taken. */
 export function parseCall(cursor: Cursor, start: number, name: QName): ExprCall {

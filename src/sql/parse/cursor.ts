@@ -17,7 +17,7 @@ import {
   type QName,
   type SelectStatement,
   type Statement,
-} from "./ast.ts";
+} from "./ast/ast.ts";
 import {
   type Expectations,
   type SyntaxStop,
@@ -25,10 +25,10 @@ import {
   unexpectedToken,
   unsupported,
 } from "./errors.ts";
-import { isFunctionWord, isNameWord, type Keyword } from "./keywords.ts";
-import { Token, type Tokens } from "./lexer.ts";
 import { decodeString, integerText } from "./literals.ts";
-import type { SlotLiteral } from "./normalize.ts";
+import { isFunctionWord, isNameWord, type Keyword } from "./text/keywords.ts";
+import { Token, type Tokens } from "./text/lexer.ts";
+import type { SlotLiteral } from "./text/normalize.ts";
 
 /** Bounds of a request. */
 export interface ParseLimits {

@@ -2,9 +2,9 @@
  * Type names as written. Which of them exist is the binder's business; what belongs to the name,
  * as in `TIMESTAMP(3) WITH TIME ZONE`, is grammar.
  */
-import type { BasicDataTypeDef, DataTypeDef, IntervalField } from "./ast.ts";
+import type { BasicDataTypeDef, DataTypeDef, IntervalField } from "./ast/ast.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
-import { Token } from "./lexer.ts";
+import { Token } from "./text/lexer.ts";
 
 /** `name [( n [, m] )] [ [] ]`. */
 export function parseDataType(cursor: Cursor): DataTypeDef {

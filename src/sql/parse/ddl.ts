@@ -18,12 +18,12 @@ import type {
   QName,
   TableConstraint,
   TableKind,
-} from "./ast.ts";
+} from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
-import { Token } from "./lexer.ts";
 import { parseOptions, parseUserName } from "./options.ts";
 import { refuseForeignKey, refuseUnique } from "./refused.ts";
 import { parseQuery } from "./select.ts";
+import { Token } from "./text/lexer.ts";
 
 /** `IF NOT EXISTS`. */
 export function acceptIfNotExists(cursor: Cursor): true | undefined {

@@ -13,12 +13,12 @@ import type {
   ShowSimpleStatement,
   Statement,
   SubscribeStatement,
-} from "./ast.ts";
+} from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
 import { parseNamespaceName, parseNamespaceOf } from "./ddl.ts";
-import { Token } from "./lexer.ts";
 import { parseOptions, parsePlainLiteral, parseUserName } from "./options.ts";
 import { beginsQuery, emptySelect, parseQuery } from "./select.ts";
+import { Token } from "./text/lexer.ts";
 
 /** `USE [NAMESPACE] n`. */
 export function parseUse(cursor: Cursor, start: number): Statement {

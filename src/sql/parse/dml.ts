@@ -12,13 +12,13 @@ import {
   type SetColumn,
   type SetStatement,
   type UpdateStatement,
-} from "./ast.ts";
+} from "./ast/ast.ts";
+import { isSelectNode } from "./ast/query_nodes.ts";
 import type { Cursor, Word } from "./cursor.ts";
 import { parseFromList, parseTargetAlias } from "./from.ts";
-import { Token } from "./lexer.ts";
 import { parseParenthesised } from "./primary.ts";
-import { isSelectNode } from "./query_nodes.ts";
 import { beginsQuery, parseItems, parseQuery } from "./select.ts";
+import { Token } from "./text/lexer.ts";
 
 /** What makes a VALUES list a part of a longer query. */
 const QUERY_CONTINUATIONS: readonly Word[] = [

@@ -5,7 +5,7 @@
  * Contents of strings never enter a message: a string may be a password.
  */
 import { DatabaseError, type ErrorDetails } from "../../base/errors.ts";
-import { Token, type Tokens } from "./lexer.ts";
+import { Token, type Tokens } from "./text/lexer.ts";
 
 const SHOWN_CHARACTERS_MAX = 40;
 const SHOWN_WORDS_MAX = 6;

@@ -5,11 +5,11 @@
  * All binary operators associate to the left, so `parseAt(cursor, power)` takes operators that
  * bind tighter than `power` only. Comparison and BETWEEN IN LIKE do not chain.
  */
-import type { BinaryOperator, Expr, UnaryOperator } from "./ast.ts";
+import type { BinaryOperator, Expr, UnaryOperator } from "./ast/ast.ts";
+import { listOfLiterals } from "./ast/literal_nodes.ts";
 import type { Cursor } from "./cursor.ts";
-import { Token } from "./lexer.ts";
-import { listOfLiterals } from "./literal_nodes.ts";
 import { parseParenthesised, parsePrimary } from "./primary.ts";
+import { Token } from "./text/lexer.ts";
 
 const Power = {
   none: 0,

@@ -17,11 +17,11 @@ import type {
   QName,
   SelectStatement,
   TableAliasName,
-} from "./ast.ts";
+} from "./ast/ast.ts";
 import { parseCall } from "./calls.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
-import { Token } from "./lexer.ts";
 import { startsQuery } from "./primary.ts";
+import { Token } from "./text/lexer.ts";
 
 /** `from {, from}` as one list. */
 export function parseFromList(cursor: Cursor): From[] {

@@ -2,8 +2,8 @@
  * From tokens to values: strings, numbers, bytes. Exact text goes in and comes out; only `value`
  * of a number node is rounded.
  */
-import { closingQuote, stringContinuation } from "./characters.ts";
-import { decodeUnicode } from "./unicode_escapes.ts";
+import { closingQuote, stringContinuation } from "./text/characters.ts";
+import { decodeUnicode } from "./text/unicode_escapes.ts";
 
 const BACKSLASH = 92;
 

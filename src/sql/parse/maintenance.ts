@@ -1,7 +1,7 @@
 /**
  * Statements about work that the server does or could stop: STORAGE, BACKUP, RESTORE, KILL.
  */
-import type { BackupStatement, KillStatement, RestoreStatement, Statement } from "./ast.ts";
+import type { BackupStatement, KillStatement, RestoreStatement, Statement } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
 import { parseNamespaceOf } from "./ddl.ts";
 

@@ -1,9 +1,15 @@
 /**
  * `(name = value, …)`, user ids, and other small forms that several statements share.
  */
-import type { CopyOption, ExprLiteral, OptionEntry, OptionIdentifier, UserName } from "./ast.ts";
+import type {
+  CopyOption,
+  ExprLiteral,
+  OptionEntry,
+  OptionIdentifier,
+  UserName,
+} from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
-import { Token } from "./lexer.ts";
+import { Token } from "./text/lexer.ts";
 
 /** `( name = value, … )`. */
 export function parseOptions(cursor: Cursor): OptionEntry[] {

@@ -6,15 +6,15 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { NESTING_MAX } from "../../base/limits.ts";
-import type { Expr, Statement } from "./ast.ts";
+import type { Expr, Statement } from "./ast/ast.ts";
 import { Cursor, type Grammar, type ParseLimits } from "./cursor.ts";
 import { parseDataType } from "./data_types.ts";
 import { Expectations } from "./errors.ts";
 import { parseExpression as parseAnyExpression, parseOperand } from "./expressions.ts";
-import { Token, type Tokens, tokenize, tokenizeWithLists } from "./lexer.ts";
-import type { NormalizedStatement, SlotLiteral } from "./normalize.ts";
 import { parseQuery, parseQueryRest } from "./select.ts";
 import { parseStatement } from "./statements.ts";
+import { Token, type Tokens, tokenize, tokenizeWithLists } from "./text/lexer.ts";
+import type { NormalizedStatement, SlotLiteral } from "./text/normalize.ts";
 
 export type { ParseLimits } from "./cursor.ts";
 

@@ -2,14 +2,14 @@
  * The operands of expressions: literals, names, parentheses, and the forms that begin with a word
  * of their own; with `::` and `[ ]` behind them. Calls are in `calls.ts`.
  */
-import type { BasicDataTypeDef, Expr, ExprCase, ExprRef, ExprWhen, QName } from "./ast.ts";
+import type { BasicDataTypeDef, Expr, ExprCase, ExprRef, ExprWhen, QName } from "./ast/ast.ts";
+import { listOfLiterals } from "./ast/literal_nodes.ts";
+import { isSelectNode } from "./ast/query_nodes.ts";
 import { parseCall, parseKeywordForm } from "./calls.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 import { isTypedLiteral, parseBasicType, parseIntervalFields } from "./data_types.ts";
-import { Token } from "./lexer.ts";
-import { listOfLiterals } from "./literal_nodes.ts";
 import { bytesHex, integerText, numericText } from "./literals.ts";
-import { isSelectNode } from "./query_nodes.ts";
+import { Token } from "./text/lexer.ts";
 
 /** An operand with its casts and subscripts. */
 export function parsePrimary(cursor: Cursor): Expr {

@@ -15,13 +15,13 @@ import {
   type SelectStatement,
   type ValuesStatement,
   type WithBinding,
-} from "./ast.ts";
+} from "./ast/ast.ts";
+import { valuesOfLiterals } from "./ast/literal_nodes.ts";
 import { parseOrderBy, parseWindow } from "./calls.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 import { parseFromList } from "./from.ts";
-import { Token } from "./lexer.ts";
-import { valuesOfLiterals } from "./literal_nodes.ts";
 import { startsQuery } from "./primary.ts";
+import { Token } from "./text/lexer.ts";
 
 /** `[WITH …] body [ORDER BY …] [LIMIT …]`. */
 export function parseQuery(cursor: Cursor): SelectStatement {

@@ -3,7 +3,7 @@
  */
 
 import { parseAlterTable } from "./alter.ts";
-import type { Statement, TableKind } from "./ast.ts";
+import type { Statement, TableKind } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
 import {
   parseAlterNamespace,

@@ -6,10 +6,10 @@ import type {
   CreateStorageStatement,
   DropStorageStatement,
   StorageSetting,
-} from "./ast.ts";
+} from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
 import { acceptIfExists } from "./ddl.ts";
-import { Token } from "./lexer.ts";
+import { Token } from "./text/lexer.ts";
 
 /** Behind `CREATE STORAGE`. */
 export function parseCreateStorage(cursor: Cursor, start: number): CreateStorageStatement {

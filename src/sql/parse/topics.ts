@@ -14,7 +14,7 @@ import type {
   Expr,
   Name,
   WriteOperation,
-} from "./ast.ts";
+} from "./ast/ast.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 import { acceptIfExists, acceptIfNotExists } from "./ddl.ts";
 import { parseCopyOptions, parseOptions } from "./options.ts";

@@ -1,7 +1,7 @@
 /**
  * Where a transaction begins and ends.
  */
-import type { BeginStatement, Statement } from "./ast.ts";
+import type { BeginStatement, Statement } from "./ast/ast.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 
 /** `BEGIN …`, `START TRANSACTION …`, `COMMIT`, `ROLLBACK`, `END`, `ABORT`. */

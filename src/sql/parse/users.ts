@@ -1,7 +1,7 @@
 /**
  * CREATE, ALTER and DROP USER.
  */
-import type { AlterUserStatement, CreateUserStatement, DropUserStatement } from "./ast.ts";
+import type { AlterUserStatement, CreateUserStatement, DropUserStatement } from "./ast/ast.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 import { acceptIfExists, acceptIfNotExists } from "./ddl.ts";
 import { parseUserName } from "./options.ts";

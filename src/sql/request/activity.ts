@@ -11,7 +11,7 @@ import { cancelRequest, type RequestLedger } from "../execute/request_ledger.ts"
 import { isJobNode } from "../node_kinds.ts";
 import type { ParseLimits } from "../parse/parser.ts";
 import { parseStatements } from "../parse/parser.ts";
-import { statementToSql } from "../parse/print.ts";
+import { statementToSql } from "../parse/print/print.ts";
 import { QueryStats } from "./query_stats.ts";
 import { strangersText } from "./query_text.ts";
 

@@ -4,7 +4,7 @@
 import { type DatabaseError, withDetails } from "../../base/errors.ts";
 import { CellError, type CellPlace } from "../bind/expression/cell_error.ts";
 import { rowsNode } from "../node_kinds.ts";
-import type { Expr, QueryStatement, SetStatement, Statement } from "../parse/ast.ts";
+import type { Expr, QueryStatement, SetStatement, Statement } from "../parse/ast/ast.ts";
 
 /** The same failure with the position of the value, and the number of its parameter. */
 export function atCell(

@@ -13,11 +13,11 @@ import {
   type LiteralValuesStatement,
   type Statement,
   type ValuesStatement,
-} from "../parse/ast.ts";
-import { Token, tokenize } from "../parse/lexer.ts";
-import { listOfLiterals, valuesOfLiterals } from "../parse/literal_nodes.ts";
-import { LIFTED_LITERALS_MAX, LITERAL_MARKS, normalizeStatement } from "../parse/normalize.ts";
-import { statementToSql } from "../parse/print.ts";
+} from "../parse/ast/ast.ts";
+import { listOfLiterals, valuesOfLiterals } from "../parse/ast/literal_nodes.ts";
+import { statementToSql } from "../parse/print/print.ts";
+import { Token, tokenize } from "../parse/text/lexer.ts";
+import { LIFTED_LITERALS_MAX, LITERAL_MARKS, normalizeStatement } from "../parse/text/normalize.ts";
 
 const LENGTH_MAX = 2000;
 

@@ -27,7 +27,7 @@ import type { RequestLedger } from "../execute/request_ledger.ts";
 import { runSteps, SharedTurns } from "../execute/step_turns.ts";
 import { explained } from "../explain.ts";
 import { isBegin, isReadOnlyNode } from "../node_kinds.ts";
-import type { BeginStatement, ExplainStatement, Statement } from "../parse/ast.ts";
+import type { BeginStatement, ExplainStatement, Statement } from "../parse/ast/ast.ts";
 import type { Prepared } from "../prepared.ts";
 import { messageResult, rowsResult } from "../result.ts";
 import type { RunningRequest } from "./activity.ts";

@@ -16,7 +16,7 @@ import type { SqlRequest } from "../engine.ts";
 import type { SqlEnvironment } from "../environment.ts";
 import { findNamespace } from "../names.ts";
 import { rowsNode } from "../node_kinds.ts";
-import type { Statement } from "../parse/ast.ts";
+import type { Statement } from "../parse/ast/ast.ts";
 import { authorize, boundFor, type Prepared, prepare } from "../prepared.ts";
 import { dmlWorldOf, statisticsOf } from "../relation_source.ts";
 import { isSystemViews } from "../system/system_views.ts";

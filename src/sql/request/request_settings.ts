@@ -6,7 +6,7 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { SettingRow, SqlLimits } from "../environment.ts";
-import type { SetStatementVariable, SetTimezone, SetValue } from "../parse/ast.ts";
+import type { SetStatementVariable, SetTimezone, SetValue } from "../parse/ast/ast.ts";
 
 type SetStatement = SetStatementVariable | SetTimezone;
 

@@ -6,7 +6,7 @@ import { DatabaseError } from "../../base/errors.ts";
 import type { SqlRequest } from "../engine.ts";
 import type { SqlEnvironment } from "../environment.ts";
 import { isBegin, rowsNode } from "../node_kinds.ts";
-import type { ExecuteAsStatement, Statement } from "../parse/ast.ts";
+import type { ExecuteAsStatement, Statement } from "../parse/ast/ast.ts";
 import { parseRequest } from "../parse/parser.ts";
 import { parseLimitsOf } from "./parameters.ts";
 

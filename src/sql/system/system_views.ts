@@ -17,7 +17,7 @@ import {
 import type { SystemView } from "../bind/query/select_world.ts";
 import type { SqlEnvironment } from "../environment.ts";
 import { noSystemView } from "../names.ts";
-import type { QName } from "../parse/ast.ts";
+import type { QName } from "../parse/ast/ast.ts";
 import { activityViews } from "./activity_views.ts";
 import { informationSchema } from "./information_schema.ts";
 import { jobViews } from "./job_views.ts";

@@ -6,9 +6,9 @@
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
-import type { Statement } from "../../../src/sql/parse/ast.ts";
+import type { Statement } from "../../../src/sql/parse/ast/ast.ts";
 import { parseStatements } from "../../../src/sql/parse/parser.ts";
-import { statementToSql } from "../../../src/sql/parse/print.ts";
+import { statementToSql } from "../../../src/sql/parse/print/print.ts";
 import { bare, type Json } from "./bare.ts";
 import {
   generatedStatements,

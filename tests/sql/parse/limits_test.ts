@@ -3,14 +3,14 @@
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
-import { normalizeStatement } from "../../../src/sql/parse/normalize.ts";
 import {
   PARSE_LIMITS,
   parseNormalized,
   parseRequest,
   parseStatements,
 } from "../../../src/sql/parse/parser.ts";
-import { expressionToSql, statementToSql } from "../../../src/sql/parse/print.ts";
+import { expressionToSql, statementToSql } from "../../../src/sql/parse/print/print.ts";
+import { normalizeStatement } from "../../../src/sql/parse/text/normalize.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
 import { StatementGenerator } from "./statement_generator.ts";
 

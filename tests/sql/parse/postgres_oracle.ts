@@ -5,7 +5,7 @@
 import { loadModule, parseSync } from "libpg-query";
 import { DatabaseError } from "../../../src/base/errors.ts";
 import { parseStatements } from "../../../src/sql/parse/parser.ts";
-import { statementToSql } from "../../../src/sql/parse/print.ts";
+import { statementToSql } from "../../../src/sql/parse/print/print.ts";
 
 await loadModule();
 

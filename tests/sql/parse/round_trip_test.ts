@@ -3,7 +3,7 @@
  */
 import { expect, test } from "bun:test";
 import { parseExpression, parseStatements } from "../../../src/sql/parse/parser.ts";
-import { expressionToSql, statementToSql } from "../../../src/sql/parse/print.ts";
+import { expressionToSql, statementToSql } from "../../../src/sql/parse/print/print.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
 import { bare } from "./bare.ts";
 import { StatementGenerator } from "./statement_generator.ts";

@@ -3,7 +3,7 @@
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { keyNameOf, type TableEntry } from "../../../catalog/mod.ts";
-import type { OnConflictAction } from "../../parse/ast.ts";
+import type { OnConflictAction } from "../../parse/ast/ast.ts";
 import type { Place } from "../binding.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
 import { bindCondition } from "../expression/expression_binder.ts";

@@ -4,7 +4,7 @@
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import type { ColumnEntry, TableEntry } from "../../../catalog/mod.ts";
-import type { Expr, Name, QNameAliased, SetStatement } from "../../parse/ast.ts";
+import type { Expr, Name, QNameAliased, SetStatement } from "../../parse/ast/ast.ts";
 import type { Place } from "../binding.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
 import { castInColumn, castTo } from "../expression/casts.ts";

@@ -13,10 +13,10 @@ import type {
   LiteralValuesStatement,
   SelectStatement,
   ValuesStatement,
-} from "../../parse/ast.ts";
-import { LiteralCell } from "../../parse/ast.ts";
-import { literalPosition } from "../../parse/literal_list.ts";
-import { literalValuesToRows } from "../../parse/literal_nodes.ts";
+} from "../../parse/ast/ast.ts";
+import { LiteralCell } from "../../parse/ast/ast.ts";
+import { literalValuesToRows } from "../../parse/ast/literal_nodes.ts";
+import { literalPosition } from "../../parse/text/literal_list.ts";
 import type { Place, StatementBinding } from "../binding.ts";
 import type { BoundSelect } from "../bound.ts";
 import { selectFromQuery } from "../bound_nodes.ts";

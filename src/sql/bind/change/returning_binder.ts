@@ -1,7 +1,7 @@
 /**
  * RETURNING: what a statement that writes answers of each row that it wrote.
  */
-import type { SelectedColumn } from "../../parse/ast.ts";
+import type { SelectedColumn } from "../../parse/ast/ast.ts";
 import type { BoundOutput } from "../bound.ts";
 import type { BoundColumn } from "../bound_expressions.ts";
 import type { FromResult } from "../query/join_binder.ts";

@@ -9,7 +9,7 @@ import { DatabaseError } from "../../../base/errors.ts";
 import type { TableEntry } from "../../../catalog/mod.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../../storage/mod.ts";
 import { BOOLEAN } from "../../../types/mod.ts";
-import type { DeleteStatement, Expr, From, UpdateStatement } from "../../parse/ast.ts";
+import type { DeleteStatement, Expr, From, UpdateStatement } from "../../parse/ast/ast.ts";
 import type { BoundSelect } from "../bound.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
 import { columnOutput, columnValue, plainSelect } from "../bound_nodes.ts";

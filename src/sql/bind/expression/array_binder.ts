@@ -4,7 +4,7 @@
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { INT, isInteger, JSONB, TEXT, typeName, type Value } from "../../../types/mod.ts";
-import type { Expr } from "../../parse/ast.ts";
+import type { Expr } from "../../parse/ast/ast.ts";
 import type { Bind, Place } from "../binding.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { bindFunction } from "./calls.ts";

@@ -14,7 +14,7 @@ import {
 } from "../../../types/mod.ts";
 import type { OperatorForm } from "../../functions/function.ts";
 import { resolveBinary } from "../../functions/operator/operators.ts";
-import type { Expr } from "../../parse/ast.ts";
+import type { Expr } from "../../parse/ast/ast.ts";
 import type { BoundExpression, ComparisonOperator } from "../bound_expressions.ts";
 import { comparedByDay } from "./day_comparison.ts";
 import { decimalLiteral } from "./decimal_literal.ts";

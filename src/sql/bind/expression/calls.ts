@@ -7,7 +7,7 @@ import { resolveFunction } from "../../functions/registry.ts";
 import { SLEEP } from "../../functions/session.ts";
 import { isTableFunction } from "../../functions/table/table_functions.ts";
 import { isWindowName } from "../../functions/window_functions.ts";
-import type { AstNode, ExprCall } from "../../parse/ast.ts";
+import type { AstNode, ExprCall } from "../../parse/ast/ast.ts";
 import { type Bind, type Place, unknownFunction } from "../binding.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { bindAggregate, bindGrouping } from "../query/aggregate_binder.ts";

@@ -19,7 +19,7 @@ import {
   typeName,
   type Value,
 } from "../../../types/mod.ts";
-import type { AstNode } from "../../parse/ast.ts";
+import type { AstNode } from "../../parse/ast/ast.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { mayFail } from "../walk.ts";
 import type { CellPlace } from "./cell_error.ts";

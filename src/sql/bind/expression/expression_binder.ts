@@ -14,7 +14,7 @@ import {
   type Value,
   valueFromNumberText,
 } from "../../../types/mod.ts";
-import type { Expr, ExprCase, ExprList, ExprRef } from "../../parse/ast.ts";
+import type { Expr, ExprCase, ExprList, ExprRef } from "../../parse/ast/ast.ts";
 import type { Bind, Place } from "../binding.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { columnValue } from "../bound_nodes.ts";

@@ -5,7 +5,7 @@
  * was stored from the same digits equals it. As a DOUBLE it would lie beside every stored value.
  */
 import { FLOAT } from "../../../types/mod.ts";
-import type { AstNode } from "../../parse/ast.ts";
+import type { AstNode } from "../../parse/ast/ast.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { castTo } from "./casts.ts";
 

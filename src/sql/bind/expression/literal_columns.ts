@@ -14,8 +14,8 @@ import {
   UNKNOWN,
   type Value,
 } from "../../../types/mod.ts";
-import { LiteralCell, type LiteralList } from "../../parse/ast.ts";
-import { literalText } from "../../parse/literal_list.ts";
+import { LiteralCell, type LiteralList } from "../../parse/ast/ast.ts";
+import { literalText } from "../../parse/text/literal_list.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 
 /** Digits of an integer that is surely BIGINT at most, and exact as a number. */

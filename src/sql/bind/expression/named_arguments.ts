@@ -6,7 +6,7 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import { INT } from "../../../types/mod.ts";
 import { parameterNames } from "../../functions/registry.ts";
-import type { Expr, ExprCall } from "../../parse/ast.ts";
+import type { Expr, ExprCall } from "../../parse/ast/ast.ts";
 import type { Bind, Place } from "../binding.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 

@@ -5,7 +5,7 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import { BOOLEAN, DATETIME, TEXT, typeName } from "../../../types/mod.ts";
 import { resolvePrefix } from "../../functions/operator/operators.ts";
-import type { Expr, ExprBinary, ExprUnary } from "../../parse/ast.ts";
+import type { Expr, ExprBinary, ExprUnary } from "../../parse/ast/ast.ts";
 import type { Bind, Place } from "../binding.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { conjunctionOf } from "../walk.ts";

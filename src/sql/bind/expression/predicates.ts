@@ -22,8 +22,8 @@ import type {
   ExprTernary,
   LiteralList,
   SelectStatement,
-} from "../../parse/ast.ts";
-import { isSelectNode } from "../../parse/query_nodes.ts";
+} from "../../parse/ast/ast.ts";
+import { isSelectNode } from "../../parse/ast/query_nodes.ts";
 import type { Bind, Place } from "../binding.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { binaryOf, elementOf } from "./binary_forms.ts";

@@ -3,8 +3,8 @@
  * expression does not know where it stood, so the clauses are searched, and only when one fails.
  */
 import { isAggregate } from "../../functions/aggregate/aggregates.ts";
-import type { Expr, ExprRef, GroupItem, SelectFromStatement } from "../../parse/ast.ts";
-import { expressionToSql } from "../../parse/print_queries.ts";
+import type { Expr, ExprRef, GroupItem, SelectFromStatement } from "../../parse/ast/ast.ts";
+import { expressionToSql } from "../../parse/print/print_queries.ts";
 import type { BoundColumn } from "../bound_expressions.ts";
 import type { Scope } from "../scope.ts";
 

@@ -9,7 +9,7 @@ import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import { BOOLEAN, JSON_ROW, TEXT, type Value } from "../../../types/mod.ts";
 import { jsonTextOf } from "../../functions/json/json_build.ts";
-import type { Expr, ExprCall, ExprList, ExprRef } from "../../parse/ast.ts";
+import type { Expr, ExprCall, ExprList, ExprRef } from "../../parse/ast/ast.ts";
 import { type Bind, type Place, type StatementBinding, unknownFunction } from "../binding.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
 import { columnOutput, columnValue, selectFrom } from "../bound_nodes.ts";

@@ -4,7 +4,7 @@
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import { BOOLEAN, type DataType } from "../../../types/mod.ts";
-import type { Expr, ExprArraySelect, ExprCall, SelectStatement } from "../../parse/ast.ts";
+import type { Expr, ExprArraySelect, ExprCall, SelectStatement } from "../../parse/ast/ast.ts";
 import type { Place } from "../binding.ts";
 import type { BoundSelect } from "../bound.ts";
 import type {

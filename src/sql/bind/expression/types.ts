@@ -25,7 +25,7 @@ import {
   TIMESTAMP,
   UUID,
 } from "../../../types/mod.ts";
-import type { BasicDataTypeDef, DataTypeDef } from "../../parse/ast.ts";
+import type { BasicDataTypeDef, DataTypeDef } from "../../parse/ast/ast.ts";
 
 /** Names without parameters. */
 const SIMPLE: ReadonlyMap<string, DataType> = new Map<string, DataType>([

@@ -10,9 +10,9 @@ import {
   isOrderedSetAggregate,
   resolveAggregate,
 } from "../../functions/aggregate/aggregates.ts";
-import type { Expr, ExprCall, ExprRef } from "../../parse/ast.ts";
-import { expressionToSql } from "../../parse/print_queries.ts";
-import { isSelectNode } from "../../parse/query_nodes.ts";
+import type { Expr, ExprCall, ExprRef } from "../../parse/ast/ast.ts";
+import { isSelectNode } from "../../parse/ast/query_nodes.ts";
+import { expressionToSql } from "../../parse/print/print_queries.ts";
 import {
   type AggregateSink,
   type Bind,

@@ -6,7 +6,7 @@
  * by the one between them first, so an inner query depends on its captures and on nothing else.
  */
 import { defined } from "../../../base/assert.ts";
-import type { ExprRef } from "../../parse/ast.ts";
+import type { ExprRef } from "../../parse/ast/ast.ts";
 import type { Correlation, Place } from "../binding.ts";
 import type { BoundCapture, BoundExpression } from "../bound_expressions.ts";
 import { columnValue } from "../bound_nodes.ts";

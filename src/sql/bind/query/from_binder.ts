@@ -16,7 +16,7 @@ import type {
   FromStatement,
   FromTable,
   Name,
-} from "../../parse/ast.ts";
+} from "../../parse/ast/ast.ts";
 import { notAvailable, type Place, type StatementBinding } from "../binding.ts";
 import type { BoundRelation } from "../bound.ts";
 import type { BoundColumn } from "../bound_expressions.ts";

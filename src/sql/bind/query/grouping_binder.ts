@@ -8,7 +8,7 @@
 
 import { DatabaseError } from "../../../base/errors.ts";
 import { INT } from "../../../types/mod.ts";
-import type { Expr, GroupItem, SelectFromStatement } from "../../parse/ast.ts";
+import type { Expr, GroupItem, SelectFromStatement } from "../../parse/ast/ast.ts";
 import type { AggregateSink, Place, WindowSink } from "../binding.ts";
 import type { BoundOutput, GroupingSets } from "../bound.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";

@@ -6,7 +6,7 @@
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { BOOLEAN } from "../../../types/mod.ts";
-import type { ExprRef, JoinClause, Name } from "../../parse/ast.ts";
+import type { ExprRef, JoinClause, Name } from "../../parse/ast/ast.ts";
 import type { BoundFrom } from "../bound.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
 import { columnValue } from "../bound_nodes.ts";

@@ -3,7 +3,7 @@
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { BIGINT, isInteger } from "../../../types/mod.ts";
-import type { Expr, LimitStatement } from "../../parse/ast.ts";
+import type { Expr, LimitStatement } from "../../parse/ast/ast.ts";
 import type { Place } from "../binding.ts";
 import type { BoundOutput, BoundSelect } from "../bound.ts";
 import type { BoundExpression, BoundSort } from "../bound_expressions.ts";

@@ -13,9 +13,9 @@ import type {
   SelectStatement,
   ValuesStatement,
   WithStatement,
-} from "../../parse/ast.ts";
-import { valuesOfLiterals } from "../../parse/literal_nodes.ts";
-import { isChangeNode, isSelectNode } from "../../parse/query_nodes.ts";
+} from "../../parse/ast/ast.ts";
+import { valuesOfLiterals } from "../../parse/ast/literal_nodes.ts";
+import { isChangeNode, isSelectNode } from "../../parse/ast/query_nodes.ts";
 import { type ExpansionSink, notAvailable, type Place } from "../binding.ts";
 import type { BoundOutput, BoundSelect } from "../bound.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";

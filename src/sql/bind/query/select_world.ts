@@ -3,7 +3,7 @@
  */
 import type { TableEntry } from "../../../catalog/mod.ts";
 import type { DataType } from "../../../types/mod.ts";
-import type { AstNode, SelectStatement } from "../../parse/ast.ts";
+import type { AstNode, SelectStatement } from "../../parse/ast/ast.ts";
 import type { Correlation, Place, StatementBinding } from "../binding.ts";
 import type { BoundCte, BoundRecursion, BoundSelect, SystemRows } from "../bound.ts";
 

@@ -4,7 +4,7 @@
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
-import type { Expr, SelectFromUnion, SelectStatement } from "../../parse/ast.ts";
+import type { Expr, SelectFromUnion, SelectStatement } from "../../parse/ast/ast.ts";
 import type { BoundOutput, BoundSelect, SetOperator } from "../bound.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { columnOutput, selectFrom, selectFromQuery } from "../bound_nodes.ts";

@@ -1,7 +1,7 @@
 /**
  * One entry of ORDER BY, wherever it stands.
  */
-import type { OrderByStatement } from "../../parse/ast.ts";
+import type { OrderByStatement } from "../../parse/ast/ast.ts";
 import type { BoundExpression, BoundSort } from "../bound_expressions.ts";
 
 /** One entry over what it orders by. ASC puts NULL last, DESC first. */

@@ -12,7 +12,7 @@ import { resolveFunction } from "../../functions/registry.ts";
 import { SLEEP } from "../../functions/session.ts";
 import type { ResultColumn, TableForm } from "../../functions/table/table_function.ts";
 import { resolveTableFunction } from "../../functions/table/table_functions.ts";
-import type { AstNode, ExprCall, FromCall, FromRows } from "../../parse/ast.ts";
+import type { AstNode, ExprCall, FromCall, FromRows } from "../../parse/ast/ast.ts";
 import {
   type Bind,
   type ExpansionSink,

@@ -3,7 +3,7 @@
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { commonType, type DataType, type Value } from "../../../types/mod.ts";
-import type { Expr, LiteralList, ValuesStatement } from "../../parse/ast.ts";
+import type { Expr, LiteralList, ValuesStatement } from "../../parse/ast/ast.ts";
 import type { BoundExpression, ConstantRows } from "../bound_expressions.ts";
 import { castAlike } from "../expression/casts.ts";
 import { bindExpression } from "../expression/expression_binder.ts";

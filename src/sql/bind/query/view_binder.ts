@@ -6,7 +6,7 @@
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { VIEW_DEPTH_MAX, VIEWS_MAX } from "../../../base/limits.ts";
-import type { FromTable, Location, SelectStatement } from "../../parse/ast.ts";
+import type { FromTable, Location, SelectStatement } from "../../parse/ast/ast.ts";
 import type { BoundSelect } from "../bound.ts";
 import type { BoundColumn } from "../bound_expressions.ts";
 import type { SelectWorld, ViewRelation } from "./select_world.ts";

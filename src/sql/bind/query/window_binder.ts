@@ -17,7 +17,7 @@ import type {
   FrameBound,
   NamedWindow as NamedWindowNode,
   WindowFrame,
-} from "../../parse/ast.ts";
+} from "../../parse/ast/ast.ts";
 import {
   type Bind,
   type NamedWindow,

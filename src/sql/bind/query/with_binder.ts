@@ -6,7 +6,12 @@
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError, withDetails } from "../../../base/errors.ts";
-import type { FromTable, SelectFromUnion, WithBinding, WithStatement } from "../../parse/ast.ts";
+import type {
+  FromTable,
+  SelectFromUnion,
+  WithBinding,
+  WithStatement,
+} from "../../parse/ast/ast.ts";
 import { type Correlation, notAvailable, type StatementBinding } from "../binding.ts";
 import type { BoundCte, BoundRecursion, BoundRelation, BoundSelect } from "../bound.ts";
 import type { BoundColumn } from "../bound_expressions.ts";

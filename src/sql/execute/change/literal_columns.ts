@@ -5,8 +5,8 @@
  * needs casts, or may be wrong.
  */
 import type { DataType, Vector } from "../../../types/mod.ts";
-import { LiteralCell, type LiteralValuesStatement } from "../../parse/ast.ts";
-import { literalText } from "../../parse/literal_list.ts";
+import { LiteralCell, type LiteralValuesStatement } from "../../parse/ast/ast.ts";
+import { literalText } from "../../parse/text/literal_list.ts";
 
 /** Digits of an integer that fits INT whatever they are. */
 const INT_DIGITS_MAX = 9;

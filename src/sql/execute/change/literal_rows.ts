@@ -17,8 +17,8 @@ import {
   vectorFromValues,
 } from "../../../types/mod.ts";
 import { type CellPlace, errorInCell } from "../../bind/expression/cell_error.ts";
-import { LiteralCell, type LiteralValuesStatement } from "../../parse/ast.ts";
-import { literalPosition, literalText } from "../../parse/literal_list.ts";
+import { LiteralCell, type LiteralValuesStatement } from "../../parse/ast/ast.ts";
+import { literalPosition, literalText } from "../../parse/text/literal_list.ts";
 import type { Run } from "../run.ts";
 import { readLiteralColumn } from "./literal_columns.ts";
 import type { TableRuntime } from "./table_runtime.ts";

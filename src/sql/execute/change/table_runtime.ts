@@ -23,7 +23,7 @@ import { isFaultOfValue } from "../../bind/expression/cell_error.ts";
 import { bindCondition, bindExpression } from "../../bind/expression/expression_binder.ts";
 import { Scope } from "../../bind/scope.ts";
 import { columnIdsIn } from "../../bind/walk.ts";
-import type { Expr } from "../../parse/ast.ts";
+import type { Expr } from "../../parse/ast/ast.ts";
 import { parseExpression } from "../../parse/parser.ts";
 import { compileExpression, type Evaluator } from "../evaluate/expression.ts";
 import { compileScalar } from "../evaluate/scalar.ts";

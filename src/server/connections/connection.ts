@@ -1,0 +1,466 @@
+/**
+ * One WebSocket connection, from upgrade to close.
+ *
+ *                      authenticate                    idle, revoked, shutdown,
+ *                      or header                       tenth invalid message, flood
+ *     unauthenticated ───────────► authenticated ─────────────────────────► closing ──► (closed)
+ *            │                                                                 ▲
+ *            └─ wrong token, no token in time ─────────────────────────────────┘
+ *
+ *     event \ state    unauthenticated            authenticated             closing
+ *     authenticate     one attempt, or closing    auth_success again        ignored
+ *     ping             pong                       pong                      ignored
+ *     subscribe …      AUTH_REQUIRED              served                    ignored
+ *     drain            waiting messages           waiting messages, and     closes when empty
+ *                                                 subscriptions go on
+ *
+ * Nothing is dropped silently: while the socket holds more than `websocket.send_queue_bytes`,
+ * subscriptions keep only their cursor and client messages wait in a bounded queue, so what one
+ * connection can hold in memory is the budget, one message of each subscription, and that queue.
+ */
+import { AuthError, type Principal } from "../../auth/mod.ts";
+import { assert } from "../../base/assert.ts";
+import type { CancelTimer } from "../../base/clock.ts";
+import { type LiveSink, type SharedMessage, SubscriptionError } from "../../live/mod.ts";
+import type {
+  ControlMessage,
+  ErrorMessage,
+  SubscriptionCode,
+  SubscriptionSpec,
+} from "../../protocol/mod.ts";
+import type { ConnectionRow } from "../../sql/mod.ts";
+import { decodeFrame } from "../frames/decode.ts";
+import { type FrameFormat, frameOf } from "../frames/encode.ts";
+import { jsonFromMessage } from "../frames/json.ts";
+import {
+  type Decoded,
+  errorMessage,
+  messageTypeOf,
+  PROTOCOL_WORD,
+  readAuthenticate,
+  readNextBatch,
+  readPing,
+  readSpec,
+  readSubscriptionId,
+  readUnsubscribe,
+  refusal,
+} from "./client_message.ts";
+import type {
+  ConnectionOptions,
+  ConnectionParts,
+  ConnectionRequest,
+} from "./connection_options.ts";
+import { type ClientFrame, Intake } from "./intake.ts";
+import type { MessageServer } from "./message_turns.ts";
+import { connectionRow, type OpenConnection } from "./open_connection.ts";
+import { Outbox, type OutboxOwner, type Socket } from "./outbox.ts";
+import { authFailure, bearerFrom, formatFrom } from "./socket_log_in.ts";
+import { Subscriptions } from "./subscriptions.ts";
+
+/** Close codes of the wire. */
+const CLOSE_NORMAL = 1000;
+const CLOSE_GOING_AWAY = 1001;
+const CLOSE_POLICY = 1008;
+const CLOSE_INTERNAL = 1011;
+
+/** After how long a client may try again whose messages fill what may wait. */
+const BUSY_RETRY_MS = 1000;
+
+type State = "unauthenticated" | "authenticated" | "closing";
+
+export class Connection implements LiveSink, MessageServer, OpenConnection, OutboxOwner {
+  /** The live engine's. */
+  note: unknown;
+  readonly #number: number;
+  readonly #socket: Socket;
+  readonly #outbox: Outbox;
+  readonly #parts: ConnectionParts;
+  readonly #address: string;
+  /** What the upgrade asked for, until it is known who it is. */
+  #request: ConnectionRequest | undefined;
+  /** Undefined while there is nothing to remember of what the client sent. */
+  #intake: Intake | undefined;
+  readonly #subscriptions = new Subscriptions();
+  #state: State = "unauthenticated";
+  #format: FrameFormat;
+  #principal: Principal | undefined;
+  #cancelAuthTimeout: CancelTimer | undefined;
+  readonly #openedMs: number;
+  #lastFrameMs: number;
+  #lastPingMs: number;
+  #bytesIn = 0;
+  /** How to close once the queue is empty. */
+  #closeWhenFlushed: { code: number; reason: string } | undefined;
+
+  constructor(options: ConnectionOptions) {
+    this.#number = options.number;
+    const { parts, request, socket } = options;
+    this.#parts = parts;
+    this.#request = request;
+    this.#address = request.caller.address;
+    this.#socket = socket;
+    this.#outbox = new Outbox({ socket, parts: parts.outbox, owner: this });
+    this.#format = request.format;
+    this.#openedMs = parts.clock.monotonicMs();
+    this.#lastFrameMs = this.#openedMs;
+    this.#lastPingMs = this.#openedMs;
+  }
+
+  get connectionId(): string {
+    return `ws-${this.#number}`;
+  }
+
+  get state(): State {
+    return this.#state;
+  }
+
+  /** Who is connected; undefined before authentication. */
+  get principal(): Principal | undefined {
+    return this.#principal;
+  }
+
+  get address(): string {
+    return this.#address;
+  }
+
+  get queuedBytes(): number {
+    return this.#outbox.queuedBytes;
+  }
+
+  /** The socket is open: authenticates by header, or starts to wait for a message. */
+  open(): void {
+    const bearer = this.#request?.bearer;
+    if (bearer !== undefined) {
+      this.#authenticate(bearer);
+      return;
+    }
+    const timeoutMs = this.#parts.config.websocket.auth_timeout_secs * 1000;
+    this.#cancelAuthTimeout = this.#parts.clock.after(timeoutMs, () => {
+      if (this.#state === "unauthenticated") this.#refuseAuthentication("AUTH_TIMEOUT");
+    });
+  }
+
+  /** A data frame of the client. */
+  receive(frame: ClientFrame): void {
+    this.touch();
+    this.#bytesIn += typeof frame === "string" ? Buffer.byteLength(frame) : frame.length;
+    if (this.#state === "closing") return;
+    const isFull = this.#outbox.isOverBudget;
+    const retryAfterMs = this.#intakeNow().rateWaitMs(this.#parts.clock.monotonicMs());
+    const { turns } = this.#parts;
+    if (retryAfterMs > 0 && !isFull) {
+      this.#refuseRate(retryAfterMs, `Over ${this.#perSecond} messages a second`);
+    } else if (isFull || this.#intake?.hasWaiting === true || !turns.hasTime) {
+      this.#wait(frame, isFull);
+    } else {
+      turns.serve(this, frame);
+    }
+  }
+
+  /** Answers one message, and sends what it caused. */
+  serveNow(frame: ClientFrame): void {
+    this.#serve(frame);
+    // The runtime corks the whole event: what it caused goes out with it.
+    this.#outbox.flush();
+  }
+
+  serveWaiting(): boolean {
+    if (!this.#canServeWaiting) return false;
+    const frame = this.#intake?.next();
+    assert(frame !== undefined, "a frame waits");
+    this.serveNow(frame);
+    return this.#canServeWaiting;
+  }
+
+  /** A control frame of the client. */
+  touch(): void {
+    this.#lastFrameMs = this.#parts.clock.monotonicMs();
+  }
+
+  /** The socket has taken some of its queue. */
+  drained(): void {
+    if (this.#closeWhenFlushed !== undefined) {
+      this.#closeIfFlushed();
+      return;
+    }
+    if (this.#canServeWaiting) this.#parts.turns.enqueue(this);
+    if (this.#state !== "closing" && !this.#outbox.isOverBudget) this.#subscriptions.drained();
+  }
+
+  /** Called about once a second: keep-alive and idle timeout. */
+  tick(): void {
+    if (this.#state === "closing") return;
+    // A drain that the runtime did not tell of delays by a second at most.
+    this.drained();
+    const nowMs = this.#parts.clock.monotonicMs();
+    if (this.#intake?.isIdle(nowMs) === true) this.#intake = undefined;
+    const { idle_timeout_secs, ping_interval_secs } = this.#parts.config.websocket;
+    if (nowMs - this.#lastFrameMs >= idle_timeout_secs * 1000) {
+      this.#close(CLOSE_NORMAL, "idle timeout");
+    } else if (nowMs - this.#lastPingMs >= ping_interval_secs * 1000) {
+      this.#lastPingMs = nowMs;
+      this.#socket.ping();
+    }
+  }
+
+  /** The tokens of this connection are worth nothing any more. */
+  revoke(): void {
+    if (this.#state === "closing") return;
+    this.#endAll("TOKEN_REVOKED", "The session was ended; log in again");
+    this.#close(CLOSE_POLICY, "tokens revoked");
+  }
+
+  /** KILL CONNECTION. */
+  kill(): void {
+    if (this.#state !== "closing") this.#close(CLOSE_POLICY, "KILL CONNECTION");
+  }
+
+  /** What `system.connections` shows; undefined while nobody knows who it is. */
+  row(): ConnectionRow | undefined {
+    const principal = this.#principal;
+    if (principal === undefined || this.#state === "closing") return undefined;
+    const { serialization, isGzipOn } = this.#format;
+    return connectionRow(this.#parts.clock, {
+      connectionId: this.connectionId,
+      principal,
+      transport: "websocket",
+      clientAddress: this.#address,
+      serialization,
+      compression: isGzipOn ? "gzip" : "none",
+      subscriptions: this.#subscriptions.count,
+      bytesIn: this.#bytesIn,
+      bytesOut: this.#outbox.bytesOut,
+      queuedBytes: this.#outbox.queuedBytes,
+      openedMs: this.#openedMs,
+      lastSeenMs: this.#lastFrameMs,
+    });
+  }
+
+  /**
+   * The server stops; subscriptions have been ended by the live engine. Closes once what is queued
+   * has been sent.
+   */
+  shutDown(): void {
+    if (this.#state === "closing") return;
+    this.#intake?.dropWaiting();
+    this.#subscriptions.closeAll();
+    this.#closeWhenFlushed = { code: CLOSE_GOING_AWAY, reason: "server shutdown" };
+    this.#closeIfFlushed();
+  }
+
+  /** Closes without waiting any longer for the queue. */
+  closeNow(): void {
+    if (this.#state !== "closing") this.#close(CLOSE_GOING_AWAY, "server shutdown");
+    this.#socket.terminate();
+  }
+
+  /** The socket is gone. */
+  closed(): void {
+    this.#leave();
+  }
+
+  send(message: SharedMessage): boolean {
+    if (this.#state === "closing") return true;
+    return this.#outbox.hold(frameOf(message, this.#format));
+  }
+
+  end(message: ErrorMessage): void {
+    this.#subscriptions.forget(message.subscription_id);
+    this.#sendControl(message);
+  }
+
+  get #perSecond(): number {
+    return this.#parts.config.limits.messages_per_sec;
+  }
+
+  get #canServeWaiting(): boolean {
+    const hasWaiting = this.#state !== "closing" && this.#intake?.hasWaiting === true;
+    return hasWaiting && !this.#outbox.isOverBudget;
+  }
+
+  /** Keeps a message until the socket drains, or until others have had their turn. */
+  #wait(frame: ClientFrame, isFull: boolean): void {
+    const isKept = this.#intakeNow().wait(frame);
+    if (isKept && !isFull) this.#parts.turns.enqueue(this);
+    else if (!isKept && isFull) this.#close(CLOSE_POLICY, "sends without reading");
+    else if (!isKept) this.#refuseRate(BUSY_RETRY_MS, "The server is busy: too many messages wait");
+  }
+
+  #refuseRate(retryAfterMs: number, message: string): void {
+    this.#sendControl({
+      ...errorMessage("RATE_LIMIT_EXCEEDED", "rate_limit", message),
+      retry_after_ms: retryAfterMs,
+    });
+  }
+
+  /** Answers one frame: the one place where refusals become error messages. */
+  #serve(frame: ClientFrame): void {
+    try {
+      this.#dispatch(this.#decode(frame));
+    } catch (error) {
+      if (!(error instanceof SubscriptionError)) throw error;
+      this.#sendControl(error.response);
+      if (error.response.code !== "INVALID_MESSAGE") return;
+      const isOneTooMany = this.#intakeNow().countInvalid(this.#parts.clock.monotonicMs());
+      if (isOneTooMany) this.#close(CLOSE_POLICY, "invalid messages");
+    }
+  }
+
+  #decode(frame: ClientFrame): Decoded {
+    return decodeFrame(frame, {
+      serialization: this.#format.serialization,
+      bytesMax: this.#parts.config.limits.max_message_size,
+    });
+  }
+
+  #dispatch(decoded: Decoded): void {
+    const type = messageTypeOf(decoded);
+    switch (type) {
+      case "ping":
+        this.#pong(readPing(decoded));
+        return;
+      case "authenticate":
+        if (this.#state === "authenticated") this.#sendIdentity();
+        else this.#authenticateByMessage(decoded);
+        return;
+      case "subscribe":
+        this.#requireAuthentication(type);
+        this.#subscribe(decoded);
+        return;
+      case "next_batch":
+        this.#requireAuthentication(PROTOCOL_WORD);
+        this.#subscriptions.nextBatch(readNextBatch(decoded));
+        return;
+      case "unsubscribe":
+        this.#requireAuthentication(PROTOCOL_WORD);
+        this.#subscriptions.close(readUnsubscribe(decoded));
+        return;
+    }
+  }
+
+  #requireAuthentication(subscriptionId: string): void {
+    if (this.#state === "authenticated") return;
+    throw refusal("AUTH_REQUIRED", subscriptionId, "Authenticate first");
+  }
+
+  #authenticateByMessage(decoded: Decoded): void {
+    const fields = readAuthenticate(decoded);
+    const isForbidden = this.#request?.isGzipForbidden === true;
+    const mayGzip = this.#parts.config.websocket.compression && !isForbidden;
+    this.#format = formatFrom(fields, { before: this.#format, mayGzip });
+    const bearer = bearerFrom(fields);
+    if (bearer === undefined) this.#refuseAuthentication("INVALID_CREDENTIALS");
+    else this.#authenticate(bearer);
+  }
+
+  #authenticate(bearer: string): void {
+    const request = this.#request;
+    assert(request !== undefined, "a connection authenticates once");
+    this.#request = undefined;
+    this.#cancelAuthTimeout?.();
+    this.#cancelAuthTimeout = undefined;
+    try {
+      this.#principal = this.#parts.auth.authenticateHeader(bearer, request.caller);
+    } catch (error) {
+      if (!(error instanceof AuthError)) throw error;
+      this.#refuseAuthentication(error.code);
+      return;
+    }
+    this.#state = "authenticated";
+    this.#sendIdentity();
+  }
+
+  #refuseAuthentication(code: string): void {
+    const failure = authFailure(code);
+    this.#sendControl(failure);
+    this.#close(CLOSE_POLICY, failure.message);
+  }
+
+  #sendIdentity(): void {
+    const principal = this.#principal;
+    assert(principal !== undefined, "an authenticated connection has a principal");
+    const { serialization, isGzipOn } = this.#format;
+    const protocol = { serialization, compression: isGzipOn ? "gzip" : "none" };
+    const { userId: user, role } = principal;
+    this.#sendControl({ type: "auth_success", user, role, protocol });
+  }
+
+  #subscribe(decoded: Decoded): void {
+    const principal = this.#principal;
+    assert(principal !== undefined, "an authenticated connection has a principal");
+    const { live } = this.#parts;
+    const spec = this.#readSpec(decoded);
+    // The old one ends first, whether or not the new one is accepted; so it makes room, too.
+    this.#subscriptions.close(spec.id);
+    const subscription = live.subscribe({ principal, spec, sink: this });
+    // The first batch may have ended the subscription, or the connection.
+    if (subscription.state === "ended") return;
+    if (this.state === "closing") {
+      subscription.close();
+      return;
+    }
+    this.#subscriptions.add(subscription);
+  }
+
+  /** @throws {SubscriptionError} After the end of the subscription whose id it has, if it says so. */
+  #readSpec(decoded: Decoded): SubscriptionSpec {
+    const id = readSubscriptionId(decoded);
+    try {
+      return readSpec(decoded, id, this.#parts.config.limits);
+    } catch (error) {
+      if (error instanceof SubscriptionError && error.response.ended) this.#subscriptions.close(id);
+      throw error;
+    }
+  }
+
+  #pong(id: string | undefined): void {
+    if (id === undefined) return;
+    this.#sendControl({ type: "pong", id, positions: this.#subscriptions.positions() });
+  }
+
+  #sendControl(message: ControlMessage): void {
+    if (this.#state !== "closing") this.#outbox.send(jsonFromMessage(message));
+  }
+
+  /** The socket took nothing of a frame. */
+  sendFailed(): void {
+    this.#parts.log.warn("websocket dropped a message; closing", { connection: this.connectionId });
+    this.#close(CLOSE_INTERNAL, "send failed");
+  }
+
+  #endAll(code: SubscriptionCode, message: string): void {
+    const ids = this.#subscriptions.ids();
+    this.#subscriptions.closeAll();
+    if (ids.length === 0) this.#sendControl(errorMessage(code, PROTOCOL_WORD, message));
+    for (const id of ids) this.#sendControl(errorMessage(code, id, message));
+  }
+
+  #closeIfFlushed(): void {
+    const wanted = this.#closeWhenFlushed;
+    if (wanted === undefined) return;
+    this.#outbox.flush();
+    if (this.#outbox.isEmpty) this.#close(wanted.code, wanted.reason);
+  }
+
+  #close(code: number, reason: string): void {
+    if (this.#state === "closing") return;
+    this.#state = "closing";
+    this.#outbox.flush();
+    this.#leave();
+    this.#socket.close(code, reason);
+  }
+
+  #leave(): void {
+    this.#state = "closing";
+    this.#cancelAuthTimeout?.();
+    this.#outbox.clear();
+    this.#intake?.dropWaiting();
+    this.#parts.turns.forget(this);
+    this.#subscriptions.closeAll();
+  }
+
+  #intakeNow(): Intake {
+    this.#intake ??= new Intake(this.#parts.config.limits);
+    return this.#intake;
+  }
+}

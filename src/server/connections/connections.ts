@@ -1,0 +1,101 @@
+/**
+ * All open connections, sockets and streams of events: counted for the limits, ticked for
+ * keep-alive, ended together when a session is revoked or the server stops.
+ */
+import type { Revocation } from "../../auth/mod.ts";
+import { assert } from "../../base/assert.ts";
+import type { CancelTimer, Clock } from "../../base/clock.ts";
+import { Arrivals } from "../../base/garbage.ts";
+import type { ConnectionAccess, ConnectionRow } from "../../sql/mod.ts";
+import type { OpenConnection } from "./open_connection.ts";
+
+const TICK_MS = 1000;
+
+/** How long a connection may take to send what its queue holds at shutdown. */
+const FLUSH_MS_MAX = 5000;
+
+/** How often a waiting shutdown looks whether all connections are gone. */
+const FLUSH_POLL_MS = 20;
+
+export class Connections implements ConnectionAccess {
+  readonly #clock: Clock;
+  readonly #open = new Set<OpenConnection>();
+  readonly #arrivals = new Arrivals();
+  readonly #byAddress = new Map<string, { readonly address: string; count: number }>();
+  #cancelTick: CancelTimer | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get count(): number {
+    return this.#open.size;
+  }
+
+  countOf(address: string): number {
+    return this.#byAddress.get(address)?.count ?? 0;
+  }
+
+  /** The text of an address as others have it already: each request brings a copy of its own. */
+  shared(address: string): string {
+    return this.#byAddress.get(address)?.address ?? address;
+  }
+
+  add(connection: OpenConnection): void {
+    this.#open.add(connection);
+    this.#arrivals.add();
+    const { address } = connection;
+    const known = this.#byAddress.get(address);
+    if (known === undefined) this.#byAddress.set(address, { address, count: 1 });
+    else known.count += 1;
+    this.#cancelTick ??= this.#clock.after(TICK_MS, () => this.#tick());
+  }
+
+  remove(connection: OpenConnection): void {
+    if (!this.#open.delete(connection)) return;
+    const known = this.#byAddress.get(connection.address);
+    assert(known !== undefined && known.count > 0, "an open connection is counted");
+    known.count -= 1;
+    if (known.count === 0) this.#byAddress.delete(connection.address);
+  }
+
+  rows(): readonly ConnectionRow[] {
+    return [...this.#open].flatMap((connection) => connection.row() ?? []);
+  }
+
+  /** KILL CONNECTION. Returns false when there is none of this id. */
+  kill(connectionId: string): boolean {
+    for (const connection of this.#open) {
+      if (connection.row()?.connectionId !== connectionId) continue;
+      connection.kill();
+      return true;
+    }
+    return false;
+  }
+
+  /** Ends the connections of a session, or of all sessions of a user. */
+  revoke({ userId, sessionId }: Revocation): void {
+    for (const connection of this.#open) {
+      const principal = connection.principal;
+      if (principal === undefined || principal.actorId !== userId) continue;
+      if (sessionId === undefined || principal.sessionId === sessionId) connection.revoke();
+    }
+  }
+
+  /** Closes every connection once its queue is sent, at most 5 seconds from now. */
+  async shutDown(): Promise<void> {
+    this.#cancelTick?.();
+    for (const connection of this.#open) connection.shutDown();
+    const deadlineMs = this.#clock.monotonicMs() + FLUSH_MS_MAX;
+    while (this.#open.size > 0 && this.#clock.monotonicMs() < deadlineMs) {
+      await new Promise<void>((resolve) => void this.#clock.after(FLUSH_POLL_MS, resolve));
+    }
+    for (const connection of this.#open) connection.closeNow();
+  }
+
+  #tick(): void {
+    for (const connection of this.#open) connection.tick();
+    this.#cancelTick =
+      this.#open.size === 0 ? undefined : this.#clock.after(TICK_MS, () => this.#tick());
+  }
+}

@@ -1,0 +1,287 @@
+/**
+ * One subscription as server-sent events, for clients that cannot open a WebSocket.
+ *
+ *     live engine ──send──► queue ──pull──► network
+ *                             │
+ *                             └─ over `websocket.send_queue_bytes`: the subscription waits at its
+ *                                position until the network has taken what is queued
+ *
+ * Batches follow each other without being asked for, the next one once there is room. A stream that
+ * has ended goes on until the network has taken what is queued; one whose session is over goes after
+ * a moment, whether or not its client reads. Invariant:
+ * the id of an event is a position from which a resume loses nothing; an event that is none, like a
+ * delete in the middle of a net replay, has no id, so that the client keeps the one before.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import type { CancelTimer, Clock } from "../../base/clock.ts";
+import type { LiveSink, LiveSubscription, SharedMessage } from "../../live/mod.ts";
+import type { DataMessage, ErrorMessage } from "../../protocol/mod.ts";
+import type { ConnectionRow } from "../../sql/mod.ts";
+import { jsonFromMessage } from "../frames/json.ts";
+import { errorMessage } from "./client_message.ts";
+import { connectionRow, type OpenConnection } from "./open_connection.ts";
+
+/** The `subscription_id` of the one subscription of a stream. */
+export const STREAM_WORD = "sse";
+
+/** How long a client should wait before it connects again. */
+const RETRY_LINE = "retry: 2000\n\n";
+
+/** How long a client that may no longer listen has to take what is queued for it. */
+const FAREWELL_MS_MAX = 500;
+
+/** Nothing to say, but still there. */
+const COMMENT_LINE = ":\n\n";
+
+export interface EventStreamOptions {
+  readonly connectionId: string;
+  readonly principal: Principal;
+  readonly address: string;
+  /** On its way to the client; what is queued and counted here is not. */
+  readonly isCompressed: boolean;
+  /** Changes that come while it loads are net effects: they are no positions. */
+  readonly isNetReplay: boolean;
+  readonly clock: Clock;
+  readonly queueBytesMax: number;
+  readonly commentEveryMs: number;
+  /** Nothing more comes: a client that takes nothing of what is left need not be kept. */
+  readonly onEnding: () => void;
+  /** The stream is over, whoever ended it. */
+  readonly onClosed: () => void;
+}
+
+export class EventStream implements LiveSink, OpenConnection {
+  /** The live engine's. */
+  note: unknown;
+  readonly #options: EventStreamOptions;
+  readonly #openedMs: number;
+  readonly #encoder = new TextEncoder();
+  #subscription: LiveSubscription | undefined;
+  #queue: Uint8Array<ArrayBuffer>[] = [];
+  #queuedBytes = 0;
+  #bytesOut = 0;
+  #lastSentMs: number;
+  #lastTakenMs: number;
+  #isLoading = true;
+  #wantsBatch = false;
+  #isPaused = false;
+  /** Nothing more is queued; it closes once the queue is taken. */
+  #isEnding = false;
+  #isClosed = false;
+  /** The network waits for something to send. */
+  #wake: (() => void) | undefined;
+  #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  #cancelFarewell: CancelTimer | undefined;
+
+  constructor(options: EventStreamOptions) {
+    this.#options = options;
+    this.#openedMs = options.clock.monotonicMs();
+    this.#lastSentMs = this.#openedMs;
+    this.#lastTakenMs = this.#openedMs;
+    this.#enqueue(RETRY_LINE);
+  }
+
+  get address(): string {
+    return this.#options.address;
+  }
+
+  get principal(): Principal {
+    return this.#options.principal;
+  }
+
+  get connectionId(): string {
+    return this.#options.connectionId;
+  }
+
+  get queuedBytes(): number {
+    return this.#queuedBytes;
+  }
+
+  /** Whether nothing more comes. */
+  get isEnding(): boolean {
+    return this.#isEnding;
+  }
+
+  /** Hands over the subscription that sends to this stream. */
+  carry(subscription: LiveSubscription): void {
+    // What it has sent so far may have been all of it.
+    if (this.#isEnding) subscription.close();
+    else this.#subscription = subscription;
+  }
+
+  /** The body of the response. */
+  body(): ReadableStream<Uint8Array<ArrayBuffer>> {
+    return new ReadableStream({
+      start: (controller) => {
+        this.#controller = controller;
+      },
+      pull: (controller) => this.#pull(controller),
+      cancel: () => this.closeNow(),
+    });
+  }
+
+  send({ message }: SharedMessage): boolean {
+    if (this.#isEnding) return true;
+    this.#enqueue(this.#eventOf(message));
+    if (message.type === "initial_data_batch") {
+      this.#isLoading = message.batch_control.has_more;
+      this.#wantsBatch = message.batch_control.has_more;
+      // Not from within the call of the engine that sends this one.
+      if (this.#wantsBatch) queueMicrotask(() => this.#askForBatch());
+    }
+    const hasRoom = this.#queuedBytes <= this.#options.queueBytesMax;
+    if (!hasRoom) this.#isPaused = true;
+    return hasRoom;
+  }
+
+  end(message: ErrorMessage): void {
+    this.#subscription = undefined;
+    this.#finish(message);
+  }
+
+  tick(): void {
+    if (this.#isEnding) return;
+    const nowMs = this.#options.clock.monotonicMs();
+    if (nowMs - this.#lastSentMs < this.#options.commentEveryMs) return;
+    // A client that reads nothing has enough to read.
+    if (this.#queuedBytes === 0) this.#enqueue(COMMENT_LINE);
+  }
+
+  revoke(): void {
+    const message = "The session was ended; log in again";
+    this.#finish(errorMessage("TOKEN_REVOKED", STREAM_WORD, message));
+    this.#closeSoon();
+  }
+
+  kill(): void {
+    this.#finish(
+      errorMessage("KILLED", STREAM_WORD, "The connection was ended by KILL CONNECTION"),
+    );
+    this.#closeSoon();
+  }
+
+  shutDown(): void {
+    this.#finish(undefined);
+  }
+
+  closeNow(): void {
+    this.#isEnding = true;
+    this.#queue = [];
+    this.#queuedBytes = 0;
+    // Of a client that is gone already, nobody hears it.
+    if (!this.#isClosed) this.#controller?.error(new Error("The stream was closed"));
+    this.#closed();
+  }
+
+  row(): ConnectionRow | undefined {
+    if (this.#isClosed) return undefined;
+    const { address, clock, isCompressed, principal } = this.#options;
+    return connectionRow(clock, {
+      connectionId: this.connectionId,
+      principal,
+      transport: "sse",
+      clientAddress: address,
+      serialization: "json",
+      compression: isCompressed ? "gzip" : "none",
+      subscriptions: this.#subscription === undefined ? 0 : 1,
+      bytesIn: 0,
+      bytesOut: this.#bytesOut,
+      queuedBytes: this.#queuedBytes,
+      openedMs: this.#openedMs,
+      lastSeenMs: this.#lastTakenMs,
+    });
+  }
+
+  /** Hands over what is queued, or waits for more. */
+  async #pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    if (this.#queue.length === 0 && !this.#isEnding) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    this.#lastTakenMs = this.#options.clock.monotonicMs();
+    if (this.#queue.length > 0) {
+      const bytes = this.#queue.length === 1 ? this.#queue[0] : Buffer.concat(this.#queue);
+      this.#queue = [];
+      this.#bytesOut += this.#queuedBytes;
+      this.#queuedBytes = 0;
+      if (bytes !== undefined) controller.enqueue(bytes);
+      this.#drained();
+    }
+    if (!this.#isEnding || this.#queue.length > 0) return;
+    if (!this.#isClosed) controller.close();
+    this.#closed();
+  }
+
+  #drained(): void {
+    if (this.#isPaused) {
+      this.#isPaused = false;
+      this.#subscription?.drained();
+    }
+    this.#askForBatch();
+  }
+
+  #askForBatch(): void {
+    if (!this.#wantsBatch || this.#queuedBytes > this.#options.queueBytesMax) return;
+    if (this.#subscription === undefined) return;
+    this.#wantsBatch = false;
+    this.#subscription.nextBatch();
+  }
+
+  #finish(message: ErrorMessage | undefined): void {
+    if (this.#isEnding) return;
+    if (message !== undefined) {
+      this.#enqueue(`event: subscription_error\ndata: ${jsonFromMessage(message)}\n\n`);
+    }
+    this.#isEnding = true;
+    const subscription = this.#subscription;
+    this.#subscription = undefined;
+    subscription?.close();
+    this.#options.onEnding();
+    this.#wake?.();
+  }
+
+  /** A client that reads has taken everything by then, and is gone. */
+  #closeSoon(): void {
+    if (this.#isClosed) return;
+    this.#cancelFarewell ??= this.#options.clock.after(FAREWELL_MS_MAX, () => this.closeNow());
+  }
+
+  #closed(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#cancelFarewell?.();
+    const subscription = this.#subscription;
+    this.#subscription = undefined;
+    subscription?.close();
+    this.#wake?.();
+    this.#options.onClosed();
+  }
+
+  #enqueue(text: string): void {
+    const bytes = this.#encoder.encode(text);
+    this.#queue.push(bytes);
+    this.#queuedBytes += bytes.length;
+    this.#lastSentMs = this.#options.clock.monotonicMs();
+    const wake = this.#wake;
+    if (wake === undefined) return;
+    this.#wake = undefined;
+    // The promise is looked at once this turn's messages are all queued: they leave together.
+    wake();
+  }
+
+  #eventOf(message: DataMessage): string {
+    const id = this.#idOf(message);
+    const idLine = id === undefined ? "" : `id: ${id}\n`;
+    return `event: ${message.type}\n${idLine}data: ${jsonFromMessage(message)}\n\n`;
+  }
+
+  /** Up to where the client has everything with this message; undefined when that is as before. */
+  #idOf(message: DataMessage): number | undefined {
+    if (message.type !== "change") return message.batch_control.last_seq_id ?? undefined;
+    if (this.#isLoading && this.#options.isNetReplay) return undefined;
+    const last = message.rows.at(-1) ?? message.old_values?.at(-1);
+    const seq = last?.["_seq"];
+    return typeof seq === "number" ? seq : undefined;
+  }
+}

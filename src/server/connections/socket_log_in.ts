@@ -1,0 +1,40 @@
+/**
+ * How a socket logs in: what an `authenticate` message changes about the format of its frames, and
+ * what its client is told when it fails.
+ */
+import type { ControlMessage } from "../../protocol/mod.ts";
+import { type FrameFormat, frameFormat } from "../frames/encode.ts";
+import type { AuthenticateFields } from "./client_message.ts";
+
+/** Longest access token. */
+const TOKEN_BYTES_MAX = 16384;
+
+/** The codes of `auth_error`; every other failure looks like a wrong token. */
+const AUTH_ERROR_CODES: ReadonlySet<string> = new Set([
+  "INVALID_CREDENTIALS",
+  "TOKEN_EXPIRED",
+  "AUTH_TIMEOUT",
+  "RATE_LIMIT_EXCEEDED",
+]);
+
+type AuthFailure = Extract<ControlMessage, { type: "auth_error" }>;
+
+/** The `Authorization` header that a message stands for; undefined if it cannot be one. */
+export function bearerFrom({ method, token }: AuthenticateFields): string | undefined {
+  return method === "jwt" && token.length <= TOKEN_BYTES_MAX ? `Bearer ${token}` : undefined;
+}
+
+/** The format from now on: what a message leaves open stays as the upgrade asked. */
+export function formatFrom(
+  { compression, serialization }: AuthenticateFields,
+  { before, mayGzip }: { before: FrameFormat; mayGzip: boolean },
+): FrameFormat {
+  const wantsGzip = compression === undefined ? before.isGzipOn : compression === "gzip";
+  return frameFormat(serialization ?? before.serialization, mayGzip && wantsGzip);
+}
+
+export function authFailure(code: string): AuthFailure {
+  const word = AUTH_ERROR_CODES.has(code) ? code : "INVALID_CREDENTIALS";
+  const message = word === "AUTH_TIMEOUT" ? "Authentication timed out" : "Authentication failed";
+  return { type: "auth_error", message, code: word };
+}

@@ -1,0 +1,122 @@
+/**
+ * The WebSockets of the server: a request that asks for one, and what becomes of it.
+ *
+ *     request ──upgrade──► ConnectionRequest ──open──► Connection ──close──► gone
+ *
+ * What a connection throws is a bug: it ends that connection, and goes up by `onBug`.
+ */
+import type { ServerWebSocket, WebSocketHandler } from "bun";
+import type { Cors } from "../http/cors.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { HttpError } from "../http/http_error.ts";
+import type { ServerOptions } from "../options.ts";
+import { Connection } from "./connection.ts";
+import type { ConnectionParts, ConnectionRequest } from "./connection_options.ts";
+import type { Connections } from "./connections.ts";
+import { MessageTurns } from "./message_turns.ts";
+import { SocketFlusher } from "./socket_flusher.ts";
+import { connectionRequestFrom } from "./upgrade.ts";
+
+/** What the upgrade asked for, until the socket is open. */
+export type SocketState = ConnectionRequest | Connection;
+
+export interface SocketsOptions
+  extends Pick<ServerOptions, "auth" | "clock" | "config" | "live" | "log" | "onBug"> {
+  readonly cors: Cors;
+  readonly connections: Connections;
+  readonly nextNumber: () => number;
+  /** Whether a socket that opens now is told at once that the server stops. */
+  readonly isStopping: () => boolean;
+  readonly onOpened: () => void;
+}
+
+type ServerSocket = ServerWebSocket<SocketState>;
+
+/** Room above the send queue's budget, in frames: reaching it closes the connection. */
+const FRAMES_ABOVE_BUDGET = 8;
+
+export class Sockets {
+  readonly #options: SocketsOptions;
+  readonly #parts: ConnectionParts;
+
+  constructor(options: SocketsOptions) {
+    const { auth, clock, config, live, log } = options;
+    this.#options = options;
+    const budgetBytes = config.websocket.send_queue_bytes;
+    const outbox = { budgetBytes, flusher: new SocketFlusher(clock) };
+    const turns = new MessageTurns(clock);
+    this.#parts = { config, auth, live, clock, log, outbox, turns };
+  }
+
+  /** For the runtime. */
+  get handler(): WebSocketHandler<SocketState> {
+    const { limits, websocket } = this.#options.config;
+    return {
+      // Keep-alive is the connection's: it counts every frame, and closes with 1000.
+      idleTimeout: 0,
+      sendPings: false,
+      perMessageDeflate: false,
+      maxPayloadLength: 4 * limits.max_message_size,
+      backpressureLimit:
+        websocket.send_queue_bytes + FRAMES_ABOVE_BUDGET * websocket.max_frame_bytes,
+      closeOnBackpressureLimit: false,
+      open: (socket) => this.#guard(socket, () => this.#opened(socket)),
+      message: (socket, frame) => this.#guard(socket, () => connectionOf(socket)?.receive(frame)),
+      drain: (socket) => this.#guard(socket, () => connectionOf(socket)?.drained()),
+      ping: (socket) => connectionOf(socket)?.touch(),
+      pong: (socket) => connectionOf(socket)?.touch(),
+      close: (socket) => this.#guard(socket, () => this.#closed(socket)),
+    };
+  }
+
+  /**
+   * Makes a socket of a request, in the turn in which it arrived.
+   *
+   * @throws {HttpError} What the request is refused with.
+   */
+  upgrade(exchange: Exchange, server: Bun.Server<SocketState>): void {
+    const request = connectionRequestFrom(exchange, this.#options);
+    const headers = { "X-Request-ID": exchange.requestId };
+    if (server.upgrade(exchange.request, { data: request, headers })) return;
+    throw new HttpError(426, "upgrade_required", "The WebSocket handshake is malformed");
+  }
+
+  #opened(socket: ServerSocket): void {
+    const request = socket.data;
+    if (request instanceof Connection) return;
+    const { connections, isStopping, nextNumber, onOpened } = this.#options;
+    const connection = new Connection({
+      number: nextNumber(),
+      socket,
+      request,
+      parts: this.#parts,
+    });
+    // The request goes with this: a socket is open for long, and what it asked for is known.
+    socket.data = connection;
+    connections.add(connection);
+    onOpened();
+    connection.open();
+    if (isStopping()) connection.shutDown();
+  }
+
+  #closed(socket: ServerSocket): void {
+    const connection = connectionOf(socket);
+    if (connection === undefined) return;
+    this.#options.connections.remove(connection);
+    connection.closed();
+  }
+
+  /** A bug in one connection ends that connection and goes up. */
+  #guard(socket: ServerSocket, serve: () => void): void {
+    try {
+      serve();
+    } catch (error) {
+      this.#options.onBug(error);
+      socket.close(1011, "internal failure");
+    }
+  }
+}
+
+function connectionOf({ data }: ServerSocket): Connection | undefined {
+  return data instanceof Connection ? data : undefined;
+}

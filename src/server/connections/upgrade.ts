@@ -1,0 +1,64 @@
+/**
+ * `GET /v1/ws`: whether a request may become a connection, and what it asked for.
+ */
+
+import { frameFormat } from "../frames/encode.ts";
+import type { Cors } from "../http/cors.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { HttpError } from "../http/http_error.ts";
+import type { ServerConfig } from "../options.ts";
+import type { ConnectionRequest } from "./connection_options.ts";
+import type { Connections } from "./connections.ts";
+
+export interface UpgradeRules {
+  readonly config: ServerConfig;
+  readonly cors: Cors;
+  readonly connections: Connections;
+}
+
+/** Retry-After of refusals that pass by themselves. */
+const RETRY_SECONDS = 5;
+
+/**
+ * Reads an upgrade request; readiness has been checked before.
+ *
+ * @throws {HttpError} TOO_MANY_CONNECTIONS, upgrade_required, origin_not_allowed, in this order.
+ */
+export function connectionRequestFrom(exchange: Exchange, rules: UpgradeRules): ConnectionRequest {
+  refuseTooMany(exchange, rules);
+  const { request } = exchange;
+  if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") {
+    throw new HttpError(426, "upgrade_required", "This endpoint speaks WebSocket only");
+  }
+  if (!rules.cors.mayUpgrade(request)) {
+    throw new HttpError(403, "origin_not_allowed", "Pages of this origin may not connect");
+  }
+  const query = new URLSearchParams(exchange.query);
+  const isGzipForbidden = /^(?:false|0|no)$/i.test(query.get("compress") ?? "");
+  const mayGzip = rules.config.websocket.compression && !isGzipForbidden;
+  return {
+    // The request does not outlive the upgrade, so its caller is looked up now.
+    caller: { address: rules.connections.shared(exchange.address), isLocal: exchange.isLocal },
+    bearer: request.headers.get("authorization") ?? undefined,
+    format: frameFormat(
+      query.get("serialization") === "msgpack" ? "msgpack" : "json",
+      mayGzip && query.get("compression") !== "none",
+    ),
+    isGzipForbidden,
+  };
+}
+
+/** @throws {HttpError} TOO_MANY_CONNECTIONS, of all or of this address. */
+export function refuseTooMany(
+  exchange: Exchange,
+  { config, connections }: Omit<UpgradeRules, "cors">,
+): void {
+  const perAddress = config.limits.connections_per_ip;
+  const isFull =
+    connections.count >= config.performance.max_connections ||
+    (perAddress > 0 && !exchange.isLocal && connections.countOf(exchange.address) >= perAddress);
+  if (!isFull) return;
+  throw new HttpError(503, "TOO_MANY_CONNECTIONS", "There are too many connections", {
+    retryAfterSeconds: RETRY_SECONDS,
+  });
+}

@@ -1,0 +1,56 @@
+/**
+ * The two cookies of a browser session. The auth endpoints read them, and the stream of events,
+ * which changes nothing and which no page elsewhere can read; every other endpoint needs the
+ * header, so that no such page can act with them. What changes a session by a cookie asks for the
+ * origin of the page, too.
+ */
+import type { LoginBody } from "../../protocol/mod.ts";
+
+export type CookieName = "tidemark_auth" | "tidemark_refresh";
+
+const PATHS: Readonly<Record<CookieName, string>> = {
+  tidemark_auth: "/",
+  tidemark_refresh: "/v1/api/auth",
+};
+
+/** The value of a cookie of the request, or undefined. */
+export function cookieOf(request: Request, name: CookieName): string | undefined {
+  const header = request.headers.get("cookie");
+  if (header === null) return undefined;
+  for (const pair of header.split(";")) {
+    const equals = pair.indexOf("=");
+    if (equals < 0 || pair.slice(0, equals).trim() !== name) continue;
+    const value = pair.slice(equals + 1).trim();
+    return value === "" ? undefined : value;
+  }
+  return undefined;
+}
+
+/** Sets both cookies, each ending with its token. */
+export function setSessionCookies(
+  headers: Headers,
+  login: LoginBody,
+  { isSecure }: { isSecure: boolean },
+): void {
+  const { access_token, expires_at, refresh_token, refresh_expires_at } = login;
+  const end = { expires: new Date(expires_at), isSecure };
+  headers.append("Set-Cookie", cookie("tidemark_auth", access_token, end));
+  const refreshEnd = { expires: new Date(refresh_expires_at), isSecure };
+  headers.append("Set-Cookie", cookie("tidemark_refresh", refresh_token, refreshEnd));
+}
+
+/** Makes the browser forget both cookies. */
+export function expireSessionCookies(headers: Headers, { isSecure }: { isSecure: boolean }): void {
+  const end = { expires: new Date(0), isSecure };
+  headers.append("Set-Cookie", cookie("tidemark_auth", "", end));
+  headers.append("Set-Cookie", cookie("tidemark_refresh", "", end));
+}
+
+function cookie(
+  name: CookieName,
+  value: string,
+  { expires, isSecure }: { expires: Date; isSecure: boolean },
+): string {
+  const attributes = `Path=${PATHS[name]}; Expires=${expires.toUTCString()}; HttpOnly; SameSite=Strict`;
+  return `${name}=${value}; ${attributes}${isSecure ? "; Secure" : ""}`;
+}

@@ -1,0 +1,101 @@
+/**
+ * What browsers may do from other origins.
+ *
+ * Without `security.cors.allowed_origins` no Access-Control header is ever sent. An allowed origin
+ * is echoed exactly; `*` admits any, without credentials.
+ */
+import type { ServerConfig } from "../options.ts";
+
+const METHODS = "GET, HEAD, POST, OPTIONS";
+const REQUEST_HEADERS = "Authorization, Content-Type, Accept, Range, X-Request-ID, Last-Event-ID";
+const EXPOSED_HEADERS =
+  "X-Request-ID, Retry-After, ETag, Content-Range, Content-Disposition, Idempotency-Replayed";
+
+export class Cors {
+  readonly #origins: ReadonlySet<string>;
+  readonly #hasWildcard: boolean;
+  readonly #allowsCredentials: boolean;
+  readonly #maxAge: string;
+  readonly #publicOrigin: string | undefined;
+
+  constructor(config: Pick<ServerConfig, "security" | "server">) {
+    const { allowed_origins, allow_credentials, max_age } = config.security.cors;
+    this.#origins = new Set(allowed_origins.map(asSent));
+    this.#hasWildcard = this.#origins.has("*");
+    this.#allowsCredentials = allow_credentials && !this.#hasWildcard;
+    this.#maxAge = String(max_age);
+    const { public_origin: own } = config.server;
+    this.#publicOrigin = own === undefined ? undefined : asSent(own);
+  }
+
+  /** Whether any origin is allowed: without one, responses need no look at all. */
+  get isOn(): boolean {
+    return this.#origins.size > 0;
+  }
+
+  /** Adds what the page that asked needs to read this response. */
+  decorate(request: Request, headers: Headers): void {
+    if (!this.isOn) return;
+    if (!this.#hasWildcard) headers.append("Vary", "Origin");
+    const origin = request.headers.get("origin");
+    if (origin === null || !this.#isListed(origin)) return;
+    headers.set("Access-Control-Allow-Origin", this.#hasWildcard ? "*" : origin);
+    headers.set("Access-Control-Expose-Headers", EXPOSED_HEADERS);
+    if (this.#allowsCredentials) headers.set("Access-Control-Allow-Credentials", "true");
+  }
+
+  /** Adds the answer to a preflight; `decorate` adds the rest. */
+  allowPreflight(request: Request, headers: Headers): void {
+    const origin = request.headers.get("origin");
+    if (origin === null || !this.#isListed(origin)) return;
+    headers.set("Access-Control-Allow-Methods", METHODS);
+    headers.set("Access-Control-Allow-Headers", REQUEST_HEADERS);
+    headers.set("Access-Control-Max-Age", this.#maxAge);
+  }
+
+  /** Whether a WebSocket may be opened by this page; no Origin is a native client. */
+  mayUpgrade(request: Request): boolean {
+    const origin = request.headers.get("origin");
+    return origin === null || this.#isListed(origin) || this.#isOwn(origin, request);
+  }
+
+  /**
+   * Whether the cookies of a request that changes something are its page's to use. Browsers keep
+   * them from other sites, but not from another port or subdomain of this one.
+   */
+  mayUseCookies(request: Request): boolean {
+    // Browsers say so themselves, also where a proxy has put another Host.
+    if (request.headers.get("sec-fetch-site") === "same-origin") return true;
+    const origin = request.headers.get("origin");
+    if (origin === null || this.#isOwn(origin, request)) return true;
+    return this.#allowsCredentials && this.#isListed(origin);
+  }
+
+  #isOwn(origin: string, request: Request): boolean {
+    if (origin === this.#publicOrigin) return true;
+    const host = request.headers.get("host");
+    return host !== null && isOriginOf(origin, host);
+  }
+
+  #isListed(origin: string): boolean {
+    return this.#hasWildcard || this.#origins.has(origin);
+  }
+}
+
+/** An origin as browsers write it: in lower case, without the port that its scheme has anyway. */
+function asSent(origin: string): string {
+  return URL.parse(origin)?.origin ?? origin;
+}
+
+/** Whether an origin names this host and port; the port may be left out when it is the default. */
+function isOriginOf(origin: string, host: string): boolean {
+  const match = /^(https?):\/\/([^/?#@]+)$/i.exec(origin);
+  if (match === null) return false;
+  const defaultPort = match[1]?.toLowerCase() === "https" ? ":443" : ":80";
+  return withPort(match[2] ?? "", defaultPort) === withPort(host, defaultPort);
+}
+
+function withPort(host: string, defaultPort: string): string {
+  const lower = host.toLowerCase();
+  return /:\d+$/.test(lower) && !lower.endsWith("]") ? lower : lower + defaultPort;
+}

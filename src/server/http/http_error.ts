@@ -1,0 +1,182 @@
+/**
+ * Failures as HTTP answers. Two shapes: A for auth, health, UI and unknown paths, B for sql and
+ * files. A status number of a condition appears only in `protocol/error_codes.ts`.
+ */
+import { AuthError } from "../../auth/mod.ts";
+import type { Clock } from "../../base/clock.ts";
+import { type Condition, CorruptionError, DatabaseError, DiskError } from "../../base/errors.ts";
+import { type ErrorBody, wireErrorOf } from "../../protocol/mod.ts";
+import { type Exchange, tookMs } from "./exchange.ts";
+import { json } from "./responses.ts";
+
+/** A refusal that the server itself decides: protection, paths, media types. */
+export class HttpError extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly extra: ErrorExtra;
+
+  constructor(status: number, code: string, message: string, extra: ErrorExtra = {}) {
+    super(message);
+    this.name = "HttpError";
+    this.status = status;
+    this.code = code;
+    this.extra = extra;
+  }
+}
+
+/** What a refusal says besides its code and message. */
+export interface ErrorExtra {
+  readonly maxBytes?: number;
+  readonly sizeBytes?: number;
+  readonly retryAfterSeconds?: number;
+  readonly allow?: string;
+  readonly contentRange?: string;
+  /** For `weak_password`: which field. */
+  readonly field?: string;
+}
+
+/** After how long to come again, of refusals that pass by themselves. */
+export const RETRY_SECONDS = 5;
+
+export type ErrorShape = "A" | "B";
+
+/** Answers an expected failure; undefined for anything else, which is a bug. */
+export function responseFromError(
+  exchange: Exchange,
+  error: unknown,
+  { shape, clock }: { shape: ErrorShape; clock: Clock },
+): Response | undefined {
+  const failure = failureOf(error, shape);
+  if (failure === undefined) return undefined;
+  const { status, body, extra } = failure;
+  const response =
+    shape === "A"
+      ? json(exchange, status, plainBody(body, extra))
+      : json(exchange, status, {
+          results: [],
+          status: "error",
+          took: tookMs(exchange, clock),
+          error: body,
+        });
+  addErrorHeaders(response.headers, extra);
+  if (status === 401 && shape === "B") response.headers.set("WWW-Authenticate", "Bearer");
+  return response;
+}
+
+/**
+ * Whether the log should say that a request failed for this: not for a refusal that has a code of
+ * its own, nor for what was logged where it was met.
+ */
+export function isWorthLogging(error: unknown): boolean {
+  if (error instanceof HttpError) return false;
+  if (error instanceof CorruptionError) return !error.isLogged;
+  if (error instanceof DatabaseError) return !LOGGED_BELOW.has(error.condition);
+  return true;
+}
+
+/** What the store logs itself, and what the log says of a shutdown. */
+const LOGGED_BELOW: ReadonlySet<Condition> = new Set([
+  "DISK_FULL",
+  "COMMIT_UNKNOWN",
+  "SHUTTING_DOWN",
+]);
+
+/** The inner error of shape B. `isAdmin` adds the internal cause. */
+export function errorBodyOf(error: DatabaseError, { isAdmin }: { isAdmin: boolean }): ErrorBody {
+  const { code, reason } = wireErrorOf(error.condition);
+  const statement = error.statementIndex;
+  return {
+    code,
+    message: statement === undefined ? error.message : numbered(statement, error.message),
+    ...(error.position === undefined ? {} : { position: error.position }),
+    ...(error.hint === undefined ? {} : { hint: error.hint }),
+    ...(statement === undefined ? {} : { statement }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(error.condition === "SHUTTING_DOWN" ? { retry_after_seconds: RETRY_SECONDS } : {}),
+    ...(error.earliestSeq === undefined ? {} : { earliest_seq: error.earliestSeq }),
+    ...(isAdmin && isInternal(error.cause) ? { details: error.cause.message } : {}),
+  };
+}
+
+/** The inner error of shape B of any expected failure; undefined for a bug. */
+export function errorBodyOfFailure(
+  error: unknown,
+  options: { isAdmin: boolean },
+): ErrorBody | undefined {
+  if (error instanceof DatabaseError) return errorBodyOf(error, options);
+  return failureOf(error, "B")?.body;
+}
+
+/** What a message does not say already: a cause that is no condition itself. */
+function isInternal(cause: unknown): cause is Error {
+  return cause instanceof Error && !(cause instanceof DatabaseError);
+}
+
+interface Failure {
+  readonly status: number;
+  readonly body: ErrorBody;
+  readonly extra: ErrorExtra;
+}
+
+function failureOf(error: unknown, shape: ErrorShape): Failure | undefined {
+  if (error instanceof HttpError) {
+    const { extra } = error;
+    const code = shape === "B" ? error.code.toUpperCase() : error.code;
+    return { status: error.status, body: { code, message: error.message, ...sizes(extra) }, extra };
+  }
+  if (error instanceof AuthError) {
+    const extra: ErrorExtra = {
+      ...(error.field === undefined ? {} : { field: error.field }),
+      ...(error.retryAfterSeconds === undefined
+        ? {}
+        : { retryAfterSeconds: error.retryAfterSeconds }),
+    };
+    const body = { code: error.code, message: error.message, ...sizes(extra) };
+    return { status: error.status, body, extra };
+  }
+  if (error instanceof DatabaseError) {
+    const body = errorBodyOf(error, { isAdmin: false });
+    const { retry_after_seconds: retryAfterSeconds } = body;
+    const extra: ErrorExtra = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
+    return { status: wireErrorOf(error.condition).status, body, extra };
+  }
+  if (error instanceof CorruptionError) {
+    return { status: 500, body: { code: "DATA_DAMAGED", message: error.message }, extra: {} };
+  }
+  if (error instanceof DiskError && error.code === "ENOSPC") {
+    const { code, status } = wireErrorOf("DISK_FULL");
+    return { status, body: { code, message: "Cannot write: the disk is full" }, extra: {} };
+  }
+  if (error instanceof DiskError) {
+    const code = shape === "A" ? "internal_error" : "INTERNAL_ERROR";
+    const message = "Cannot answer: a disk operation failed, see the server's log";
+    return { status: 500, body: { code, message }, extra: {} };
+  }
+  return undefined;
+}
+
+function sizes({ maxBytes, sizeBytes, retryAfterSeconds }: ErrorExtra): Partial<ErrorBody> {
+  return {
+    ...(maxBytes === undefined ? {} : { max_bytes: maxBytes }),
+    ...(sizeBytes === undefined ? {} : { size_bytes: sizeBytes }),
+    ...(retryAfterSeconds === undefined ? {} : { retry_after_seconds: retryAfterSeconds }),
+  };
+}
+
+function plainBody({ code, ...rest }: ErrorBody, { field }: ErrorExtra): object {
+  return { error: code, ...rest, ...(field === undefined ? {} : { field }) };
+}
+
+function addErrorHeaders(headers: Headers, extra: ErrorExtra): void {
+  if (extra.retryAfterSeconds !== undefined) {
+    headers.set("Retry-After", String(extra.retryAfterSeconds));
+  }
+  if (extra.allow !== undefined) headers.set("Allow", extra.allow);
+  if (extra.contentRange !== undefined) headers.set("Content-Range", extra.contentRange);
+}
+
+/** People count statements from 1. The engine may have numbered the message already. */
+function numbered(statementIndex: number, message: string): string {
+  const prefix = `Statement ${statementIndex + 1}: `;
+  return message.startsWith(prefix) ? message : prefix + message;
+}

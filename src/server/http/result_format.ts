@@ -1,0 +1,233 @@
+/**
+ * Results as bodies: JSON, NDJSON and CSV, as pieces of text.
+ *
+ * A small result is one piece. Of a large one each piece holds a bounded number of rows, so that
+ * writing it never holds the event loop for longer than a slice of rows takes.
+ */
+import type { ErrorBody, SchemaField } from "../../protocol/mod.ts";
+import type { StatementResult } from "../../sql/mod.ts";
+import { millisecondsText, seqText } from "./number_text.ts";
+
+export type ResultFormat = "json" | "ndjson" | "csv";
+
+/** Rows in one piece: about half a millisecond of JSON.stringify. */
+const ROWS_PER_PIECE = 2048;
+
+/** A piece ends after so many characters, too: rows may be long. */
+const PIECE_LENGTH = 256 * 1024;
+
+/** Of characters that JSON writes as they are. */
+const PLAIN_NAME = /^[\w.@+-]*$/;
+
+type Rows = readonly (readonly unknown[])[];
+
+/** The end of a JSON body. */
+export interface Ending {
+  readonly tookMs: number;
+  /** Absent for success. */
+  readonly error?: ErrorBody | undefined;
+}
+
+/** Whether a result is large enough to be written piece by piece. */
+export function isLarge(results: readonly StatementResult[]): boolean {
+  let rowCount = 0;
+  for (const { rows } of results) rowCount += rows?.length ?? 0;
+  return rowCount > ROWS_PER_PIECE;
+}
+
+/** What `Accept` asks for; JSON when nothing else is preferred. */
+export function formatFromAccept(accept: string | null): ResultFormat {
+  if (accept === null || accept === "*/*" || accept === "application/json") return "json";
+  let best: ResultFormat = "json";
+  let bestQuality = 0;
+  for (const part of accept.split(",")) {
+    const [type = "", ...parameters] = part.split(";");
+    const format = FORMATS.get(type.trim().toLowerCase());
+    if (format === undefined) continue;
+    const quality = qualityOf(parameters);
+    // Between equals the one named first wins, as clients list what they like best first.
+    if (quality > bestQuality) {
+      best = format;
+      bestQuality = quality;
+    }
+  }
+  return best;
+}
+
+const FORMATS: ReadonlyMap<string, ResultFormat> = new Map([
+  ["application/json", "json"],
+  ["application/*", "json"],
+  ["*/*", "json"],
+  ["application/x-ndjson", "ndjson"],
+  ["text/csv", "csv"],
+]);
+
+function qualityOf(parameters: readonly string[]): number {
+  for (const parameter of parameters) {
+    const match = /^\s*q\s*=\s*([01](?:\.\d{0,3})?)\s*$/i.exec(parameter);
+    if (match !== null) return Number(match[1]);
+  }
+  return 1;
+}
+
+/** The whole of shape B in one text. */
+export function jsonBody(results: readonly StatementResult[], ending: Ending): string {
+  let entries = "";
+  for (const result of results) {
+    if (entries !== "") entries += ",";
+    const { rows } = result;
+    entries += rows === undefined ? "{" : `${entryHead(result.schema)}${JSON.stringify(rows)},`;
+    entries += entryTail(result);
+  }
+  return `{"results":[${entries}${bodyTail(ending)}`;
+}
+
+/** The same piece by piece; the time it took is asked for at the end. */
+export function* jsonPieces(
+  results: readonly StatementResult[],
+  ending: () => Ending,
+): Generator<string> {
+  let separator = "";
+  yield '{"results":[';
+  for (const result of results) {
+    const { rows } = result;
+    if (rows === undefined) {
+      yield `${separator}{${entryTail(result)}`;
+    } else {
+      yield `${separator}${entryHead(result.schema)}[`;
+      yield* jsonRows(rows, { isFirst: true });
+      yield `],${entryTail(result)}`;
+    }
+    separator = ",";
+  }
+  yield bodyTail(ending());
+}
+
+/** One row-returning result as NDJSON. */
+export function* ndjsonPieces(
+  { schema, rows = [], asUser, rowCount }: StatementResult,
+  tookMs: () => number,
+): Generator<string> {
+  yield ndjsonHead({ schema, asUser });
+  yield* ndjsonRows(rows);
+  yield ndjsonTail({ rowCount, tookMs: tookMs() });
+}
+
+export function ndjsonHead(head: {
+  schema: readonly SchemaField[] | undefined;
+  asUser: string;
+}): string {
+  const { asUser, schema } = head;
+  return `${JSON.stringify({ schema, as_user: asUser })}\n`;
+}
+
+export function ndjsonRows(rows: Rows): Generator<string> {
+  return rowPieces(rows, { separator: "", write: (row) => `${jsonRow(row)}\n` });
+}
+
+/** The line of success. */
+export function ndjsonTail({ rowCount, tookMs }: { rowCount: number; tookMs: number }): string {
+  return `${JSON.stringify({ status: "success", row_count: rowCount, took: tookMs })}\n`;
+}
+
+/** One row-returning result as CSV (RFC 4180): NULL is empty, empty text is quoted. */
+export function* csvPieces({ schema = [], rows = [] }: StatementResult): Generator<string> {
+  yield csvHead(schema);
+  yield* csvRows(rows);
+}
+
+export function csvHead(schema: readonly SchemaField[]): string {
+  return `${schema.map(({ name }) => csvField(name)).join(",")}\r\n`;
+}
+
+export function csvRows(rows: Rows): Generator<string> {
+  return rowPieces(rows, { separator: "", write: (row) => `${row.map(csvField).join(",")}\r\n` });
+}
+
+/** Rows as elements of a JSON array. @param isFirst No row of the array was written before. */
+export function jsonRows(rows: Rows, { isFirst }: { isFirst: boolean }): Generator<string> {
+  return rowPieces(rows, { separator: ",", write: jsonRow, isFirst });
+}
+
+/** An entry up to its rows. */
+export function entryHead(schema: readonly SchemaField[] | undefined): string {
+  return schema === undefined ? '{"rows":' : headText(schema);
+}
+
+/** An entry behind its rows. */
+export function entryTail({ rowCount, message, asUser, lastSeq }: StatementResult): string {
+  if (rowCount !== lastCount.rowCount || message !== lastCount.message) {
+    lastCount = { rowCount, message, text: countText(rowCount, message) };
+  }
+  const text = lastCount.text + jsonName(asUser);
+  if (lastSeq === undefined) return `${text}}`;
+  return `${text},"last_seq":${lastSeq === null ? "null" : seqText(lastSeq)}}`;
+}
+
+/** How the newest tail begins: statements of one kind follow each other, of whatever user. */
+let lastCount: {
+  readonly rowCount: number;
+  readonly message: string | undefined;
+  readonly text: string;
+} = { rowCount: -1, message: undefined, text: "" };
+
+function countText(rowCount: number, message: string | undefined): string {
+  const middle = message === undefined ? "" : `,"message":${JSON.stringify(message)}`;
+  return `"row_count":${rowCount}${middle},"as_user":`;
+}
+
+/** A name as JSON: nearly all are their own text, which is found out for less than a call of JSON. */
+function jsonName(name: string): string {
+  return PLAIN_NAME.test(name) ? `"${name}"` : JSON.stringify(name);
+}
+
+export function bodyTail({ tookMs, error }: Ending): string {
+  const took = millisecondsText(tookMs);
+  if (error === undefined) return `],"status":"success","took":${took}}`;
+  return `],"status":"error","took":${took},"error":${JSON.stringify(error)}}`;
+}
+
+/** By the fields themselves, which a plan makes once for all its results. */
+const headTexts = new WeakMap<readonly SchemaField[], string>();
+
+function headText(schema: readonly SchemaField[]): string {
+  let text = headTexts.get(schema);
+  if (text === undefined) {
+    text = `{"schema":${JSON.stringify(schema)},"rows":`;
+    headTexts.set(schema, text);
+  }
+  return text;
+}
+
+function* rowPieces(
+  rows: Rows,
+  {
+    isFirst = true,
+    separator,
+    write,
+  }: { separator: string; write: (row: readonly unknown[]) => string; isFirst?: boolean },
+): Generator<string> {
+  let piece = "";
+  let count = 0;
+  for (const [i, row] of rows.entries()) {
+    piece += i === 0 && isFirst ? write(row) : separator + write(row);
+    count += 1;
+    if (count < ROWS_PER_PIECE && piece.length < PIECE_LENGTH) continue;
+    yield piece;
+    piece = "";
+    count = 0;
+  }
+  if (count > 0) yield piece;
+}
+
+function jsonRow(row: readonly unknown[]): string {
+  return JSON.stringify(row);
+}
+
+function csvField(cell: unknown): string {
+  if (cell === null || cell === undefined) return "";
+  if (typeof cell === "number" || typeof cell === "boolean") return String(cell);
+  const text = typeof cell === "string" ? cell : JSON.stringify(cell);
+  if (text !== "" && !/[",\r\n]/.test(text)) return text;
+  return `"${text.replaceAll('"', '""')}"`;
+}

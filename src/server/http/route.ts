@@ -1,0 +1,19 @@
+/**
+ * What a route is: a function, made once at start, the shape of its errors, and its description.
+ */
+
+import type { Operation } from "../openapi/operation.ts";
+import type { Exchange } from "./exchange.ts";
+import type { ErrorShape } from "./http_error.ts";
+
+export type RouteFunction = (exchange: Exchange) => Response | Promise<Response>;
+
+export type Method = "GET" | "POST";
+
+export interface Route {
+  readonly path: string;
+  readonly method: Method;
+  readonly shape: ErrorShape;
+  readonly operation: Operation;
+  readonly handle: RouteFunction;
+}

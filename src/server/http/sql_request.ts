@@ -1,0 +1,156 @@
+/**
+ * The body of `POST /v1/api/sql`, from JSON or a form to an `SqlRequest`: what has the wrong
+ * size or shape goes no further.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import type { AnswerReader, Parameter, ServerAddress, SqlRequest } from "../../sql/mod.ts";
+import type { ServerConfig } from "../options.ts";
+import { type MultipartForm, parseMultipart } from "./multipart.ts";
+import { parametersFromJson } from "./parameters.ts";
+import { invalidInput, objectOf, parseJson, textFromUtf8 } from "./request_body.ts";
+import { parseSqlBody } from "./sql_body.ts";
+
+export type RequestLimits = Pick<ServerConfig, "limits" | "files">;
+
+/** Where a JSON body has its parameters. */
+const PATH_TO_PARAMS: readonly string[] = ["params"];
+
+/** Where a request came from, as far as its statements ask. */
+export type RequestSender = AnswerReader & ServerAddress & NonNullable<SqlRequest["origin"]>;
+
+/** @throws {DatabaseError} INVALID_INPUT, INVALID_PARAMETER, INVALID_SQL */
+export function sqlRequestFromJson(
+  body: Uint8Array,
+  { limits }: RequestLimits,
+  sender?: RequestSender,
+): SqlRequest {
+  const text = textFromUtf8(body);
+  if (text === undefined) throw invalidInput("Cannot read the body: it is not UTF-8");
+  const { sqlUtf8, value } = parseSqlBody(text, body);
+  const fields = objectOf(value);
+  if (fields === undefined) throw invalidInput("Cannot read the body: expected a JSON object");
+  const { sql, params, namespace_id, timeout_ms, check, idempotency_key } = fields;
+  requireSql(sql, limits.max_sql_bytes);
+  if (check !== undefined && check !== null && typeof check !== "boolean") {
+    throw wrongField("check", "true or false");
+  }
+  const key = keyOf(idempotency_key);
+  return {
+    sql,
+    sqlUtf8,
+    params: parametersFromJson(params, text, { pathToParams: PATH_TO_PARAMS, limits }),
+    namespace: namespaceOf(namespace_id),
+    timeoutMs: timeoutOf(timeout_ms, limits.max_timeout_ms),
+    check: check === true ? true : undefined,
+    idempotency: key === undefined ? undefined : { key, digest: digestOf(body) },
+    reader: sender,
+    server: sender,
+    origin: sender,
+  };
+}
+
+/**
+ * @throws {DatabaseError} The same, and FILE_TOO_LARGE, TOO_MANY_FILES, INVALID_MIME_TYPE.
+ */
+export function sqlRequestFromForm(
+  body: Uint8Array,
+  contentType: string,
+  { files, limits, sender }: RequestLimits & { readonly sender?: RequestSender },
+): SqlRequest {
+  const form = parseMultipart(body, contentType, files);
+  const sql: unknown = form.fields.get("sql");
+  requireSql(sql, limits.max_sql_bytes);
+  const key = keyOf(form.fields.get("idempotency_key"));
+  const timeoutText = form.fields.get("timeout_ms");
+  if (timeoutText !== undefined && !/^\d{1,12}$/.test(timeoutText)) {
+    throw wrongField("timeout_ms", "a whole number");
+  }
+  const timeout = timeoutText === undefined ? undefined : Number(timeoutText);
+  return {
+    sql,
+    params: formParameters(form.fields.get("params"), limits),
+    namespace: namespaceOf(form.fields.get("namespace_id")),
+    timeoutMs: timeoutOf(timeout, limits.max_timeout_ms),
+    check: isCheck(form.fields.get("check")) ? true : undefined,
+    files: form.files,
+    idempotency: key === undefined ? undefined : { key, digest: formDigest(form) },
+    server: sender,
+    origin: sender,
+  };
+}
+
+/** Of a form: to ignore it would run what was to be checked only. */
+function isCheck(text: string | undefined): boolean {
+  if (text !== undefined && text !== "true" && text !== "false") {
+    throw wrongField("check", "true or false");
+  }
+  return text === "true";
+}
+
+function formParameters(
+  text: string | undefined,
+  limits: RequestLimits["limits"],
+): readonly Parameter[] {
+  if (text === undefined || text === "") return [];
+  const value = parseJson(text);
+  if (value === undefined) throw invalidInput('Cannot read part "params": it is not JSON');
+  return parametersFromJson(value, text, { pathToParams: [], limits });
+}
+
+function requireSql(sql: unknown, bytesMax: number): asserts sql is string {
+  if (typeof sql !== "string") throw wrongField("sql", "text");
+  // UTF-8 has one to three bytes for each UTF-16 unit.
+  if (sql.length * 3 > bytesMax && Buffer.byteLength(sql) > bytesMax) {
+    throw new DatabaseError(
+      "INVALID_SQL",
+      `Cannot read the statements: they may have at most ${bytesMax} bytes`,
+    );
+  }
+  if (!sql.isWellFormed()) throw wrongField("sql", "text without half a surrogate pair");
+}
+
+function namespaceOf(value: unknown): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value !== "string" || value === "" || !value.isWellFormed()) {
+    throw wrongField("namespace_id", "the name of a namespace");
+  }
+  return value;
+}
+
+function timeoutOf(value: unknown, maximumMs: number): number | undefined {
+  if (value === undefined || value === null) return undefined;
+  // A maximum of 0 is no maximum.
+  const isInRange =
+    typeof value === "number" &&
+    Number.isSafeInteger(value) &&
+    value >= 1 &&
+    (maximumMs === 0 || value <= maximumMs);
+  if (!isInRange) throw wrongField("timeout_ms", `a whole number from 1 to ${maximumMs}`);
+  return value;
+}
+
+function keyOf(key: unknown): string | undefined {
+  if (key === undefined || key === null) return undefined;
+  if (typeof key === "string" && /^[\x21-\x7e]{1,128}$/.test(key)) return key;
+  throw wrongField("idempotency_key", "1 to 128 printable ASCII characters");
+}
+
+function digestOf(bytes: Uint8Array): string {
+  return new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
+}
+
+/** Of what a form says: its boundary is another one each time. */
+function formDigest({ fields, files }: MultipartForm): string {
+  const hasher = new Bun.CryptoHasher("sha256");
+  const parts = [...fields].toSorted(([left], [right]) => (left < right ? -1 : 1));
+  hasher.update(JSON.stringify(parts));
+  for (const [name, { bytes, mime, name: fileName }] of files) {
+    hasher.update(JSON.stringify([name, fileName, mime, bytes.length]));
+    hasher.update(bytes);
+  }
+  return hasher.digest("hex");
+}
+
+function wrongField(name: string, expected: string): DatabaseError {
+  return invalidInput(`Cannot read "${name}": expected ${expected}`);
+}

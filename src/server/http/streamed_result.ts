@@ -1,0 +1,129 @@
+/**
+ * Answers that are written while their statements run: the same bytes as `result_format.ts` makes of
+ * a whole answer, but for what cannot be known before the rows are sent.
+ *
+ * A failure after the first bytes ends the document as the contract has it: JSON closes the entry
+ * with the rows sent, then says "error"; NDJSON has it as its last line; CSV has no place for it, so
+ * its connection breaks.
+ */
+import type { ErrorBody } from "../../protocol/mod.ts";
+import type { AnswerPart, AnswerStream, StatementResult } from "../../sql/mod.ts";
+import {
+  bodyTail,
+  csvHead,
+  csvRows,
+  type Ending,
+  entryHead,
+  entryTail,
+  jsonRows,
+  ndjsonHead,
+  ndjsonRows,
+  ndjsonTail,
+} from "./result_format.ts";
+
+export interface StreamedAnswer {
+  /** Entries that had ended when the stream began. */
+  readonly results: readonly StatementResult[];
+  readonly stream: AnswerStream;
+  /** What an error says on the wire. @throws What is no expected failure. */
+  readonly errorBodyOf: (error: unknown) => ErrorBody;
+  readonly tookMs: () => number;
+}
+
+type LastPart = { readonly kind: "end"; readonly error: ErrorBody | undefined };
+
+/** The parts of a stream; a failure of any kind is in the last one. */
+async function* partsOf({
+  errorBodyOf,
+  stream,
+}: StreamedAnswer): AsyncGenerator<Exclude<AnswerPart, { kind: "end" }> | LastPart, void> {
+  for (;;) {
+    let part: AnswerPart | LastPart;
+    try {
+      part = await stream.next();
+    } catch (error) {
+      part = { kind: "end", error: errorBodyOf(error) };
+    }
+    if (part.kind !== "end") {
+      yield part;
+      continue;
+    }
+    const { error } = part;
+    yield { kind: "end", error: error instanceof Error ? errorBodyOf(error) : error };
+    return;
+  }
+}
+
+/** Shape B. */
+export async function* streamedJson(answer: StreamedAnswer): AsyncGenerator<string, void> {
+  yield '{"results":[';
+  let separator = "";
+  for (const result of answer.results) {
+    yield* wholeEntry(result, separator);
+    separator = ",";
+  }
+  /** Of the entry at hand, rows that were written; undefined between entries. */
+  let rowCount: number | undefined;
+  let asUser = "";
+  for await (const part of partsOf(answer)) {
+    if (part.kind === "rows") {
+      if (rowCount === undefined) yield `${separator}${entryHead(part.schema)}[`;
+      yield* jsonRows(part.rows, { isFirst: rowCount === undefined });
+      separator = ",";
+      rowCount = (rowCount ?? 0) + part.rows.length;
+      asUser = part.asUser;
+    } else if (part.kind === "entry") {
+      if (rowCount === undefined) yield* wholeEntry(part.result, separator);
+      else yield `],${entryTail(part.result)}`;
+      separator = ",";
+      rowCount = undefined;
+    } else {
+      if (rowCount !== undefined) yield `],${entryTail({ rowCount, asUser })}`;
+      const ending: Ending = { tookMs: answer.tookMs(), error: part.error };
+      yield bodyTail(ending);
+    }
+  }
+}
+
+function* wholeEntry(result: StatementResult, separator: string): Generator<string, void> {
+  if (result.rows === undefined) {
+    yield `${separator}{${entryTail(result)}`;
+    return;
+  }
+  yield `${separator}${entryHead(result.schema)}[`;
+  yield* jsonRows(result.rows, { isFirst: true });
+  yield `],${entryTail(result)}`;
+}
+
+/** The one row-returning entry as NDJSON. */
+export async function* streamedNdjson(answer: StreamedAnswer): AsyncGenerator<string, void> {
+  let rowCount = 0;
+  let isBegun = false;
+  for await (const part of partsOf(answer)) {
+    if (part.kind === "rows") {
+      if (!isBegun) yield ndjsonHead(part);
+      isBegun = true;
+      yield* ndjsonRows(part.rows);
+      rowCount += part.rows.length;
+    } else if (part.kind === "end") {
+      const { error } = part;
+      yield error === undefined
+        ? ndjsonTail({ rowCount, tookMs: answer.tookMs() })
+        : `${JSON.stringify({ status: "error", error })}\n`;
+    }
+  }
+}
+
+/** The one row-returning entry as CSV. @throws {Error} At a late failure, so that the body breaks. */
+export async function* streamedCsv(answer: StreamedAnswer): AsyncGenerator<string, void> {
+  let isBegun = false;
+  for await (const part of partsOf(answer)) {
+    if (part.kind === "rows") {
+      if (!isBegun) yield csvHead(part.schema);
+      isBegun = true;
+      yield* csvRows(part.rows);
+    } else if (part.kind === "end" && part.error !== undefined) {
+      throw new Error(`The statement failed after its first rows: ${part.error.message}`);
+    }
+  }
+}

@@ -1,0 +1,205 @@
+/**
+ * Any statement back to text. What is printed parses to the same tree. Secrets are masked unless
+ * asked for: a text that is shown or logged holds none.
+ */
+import type {
+  AdminStatement,
+  BeginStatement,
+  ConsumeStatement,
+  CopyStatement,
+  DefinitionStatement,
+  QueryStatement,
+  RestoreStatement,
+  SetStatementVariable,
+  Statement,
+} from "../ast/ast.ts";
+import { isChangeNode, isSelectNode } from "../ast/query_nodes.ts";
+import { definitionText, optionsText, type SecretPrinter } from "./print_definitions.ts";
+import { nameText, qnameText, stringText } from "./print_expressions.ts";
+import { expressionToSql, queryStatementText, queryText } from "./print_queries.ts";
+
+export { expressionToSql } from "./print_queries.ts";
+
+/** How a statement is printed. */
+export interface PrintOptions {
+  /** Prints passwords and credentials as they are; otherwise as `'***'`. */
+  readonly showSecrets?: boolean;
+}
+
+/** A statement as SQL. */
+export function statementToSql(statement: Statement, options: PrintOptions = {}): string {
+  return anyText(statement, options.showSecrets === true ? stringText : () => "'***'");
+}
+
+function anyText(statement: Statement, secret: SecretPrinter): string {
+  if (isQueryStatement(statement)) return queryStatementText(statement);
+  if (isDefinition(statement)) return definitionText(statement, secret);
+  switch (statement.type) {
+    case "execute as": {
+      const inner = anyText(statement.statement, secret);
+      return `EXECUTE AS USER ${stringText(statement.user.name)} (${inner})`;
+    }
+    case "explain": {
+      const parts = [`ANALYZE ${statement.analyze}`, `VERBOSE ${statement.verbose}`];
+      const head = `${parts.join(", ")}, FORMAT ${statement.format}`.toUpperCase();
+      return `EXPLAIN (${head}) ${anyText(statement.statement, secret)}`;
+    }
+    case "explain subscribe":
+      return `EXPLAIN ${anyText(statement.subscribe, secret)}`;
+    case "begin":
+    case "start transaction":
+      return beginText(statement);
+    case "commit":
+    case "rollback":
+      return statement.type.toUpperCase();
+    case "set":
+      return setText(statement);
+    case "set timezone": {
+      const { to } = statement;
+      return `SET TIME ZONE ${to.type === "value" ? stringText(to.value) : to.type.toUpperCase()}`;
+    }
+    case "use namespace":
+      return `USE NAMESPACE ${nameText(statement.name.name)}`;
+    case "subscribe": {
+      const { options } = statement;
+      const end = options === undefined ? "" : ` OPTIONS ${optionsText(options)}`;
+      return `SUBSCRIBE TO ${queryText(statement.query)}${end}`;
+    }
+    case "copy":
+      return copyText(statement);
+    default:
+      return simpleText(statement);
+  }
+}
+
+type SimpleStatement = Exclude<
+  AdminStatement,
+  {
+    type:
+      | "execute as"
+      | "explain"
+      | "explain subscribe"
+      | "begin"
+      | "start transaction"
+      | "commit"
+      | "rollback"
+      | "set"
+      | "set timezone"
+      | "use namespace"
+      | "subscribe"
+      | "copy";
+  }
+>;
+
+function simpleText(statement: SimpleStatement): string {
+  switch (statement.type) {
+    case "show":
+      return `SHOW ${variableText(statement.variable.name)}`;
+    case "show tables": {
+      const { namespace } = statement;
+      return namespace === undefined ? "SHOW TABLES" : `SHOW TABLES IN ${nameText(namespace.name)}`;
+    }
+    case "show columns":
+      return `SHOW COLUMNS FROM ${qnameText(statement.table)}`;
+    case "show stats":
+      return `SHOW STATS FOR TABLE ${qnameText(statement.table)}`;
+    case "describe": {
+      const history = statement.history === true ? " HISTORY" : "";
+      return `DESCRIBE TABLE ${qnameText(statement.table)}${history}`;
+    }
+    case "storage flush":
+    case "storage compact": {
+      const { table, namespace } = statement;
+      const all = namespace === undefined ? "ALL" : `ALL IN ${nameText(namespace.name)}`;
+      const target = table === undefined ? all : `TABLE ${qnameText(table)}`;
+      return `${statement.type.toUpperCase()} ${target}`;
+    }
+    case "storage check": {
+      const extended = statement.extended === true ? " EXTENDED" : "";
+      return `STORAGE CHECK ${nameText(statement.name.name)}${extended}`;
+    }
+    case "kill":
+      return `KILL ${statement.target.toUpperCase()} ${stringText(statement.id)}`;
+    case "consume":
+      return consumeText(statement);
+    case "ack": {
+      const { topic, group, partition, upToOffset } = statement;
+      const part = partition === undefined ? "" : ` PARTITION ${partition}`;
+      return `ACK ${qnameText(topic)} GROUP ${stringText(group)}${part} UPTO OFFSET ${upToOffset}`;
+    }
+    case "backup":
+      return `BACKUP DATABASE TO ${stringText(statement.target)}`;
+    case "restore":
+      return `RESTORE DATABASE FROM ${stringText(statement.source)}${restorePoint(statement)}`;
+    default:
+      // SHOW NAMESPACES, EXPORT USER DATA …: the type is the text.
+      return statement.type.toUpperCase();
+  }
+}
+
+function restorePoint({ to }: RestoreStatement): string {
+  if (to === undefined) return "";
+  return to.type === "seq" ? ` TO SEQ ${to.text}` : ` TO TIMESTAMP ${stringText(to.value)}`;
+}
+
+function beginText({ type, isolationLevel, writeable }: BeginStatement): string {
+  const modes: string[] = [];
+  if (isolationLevel !== undefined) modes.push(`ISOLATION LEVEL ${isolationLevel.toUpperCase()}`);
+  if (writeable !== undefined) modes.push(writeable.toUpperCase());
+  return [type.toUpperCase(), modes.join(", ")].filter((part) => part !== "").join(" ");
+}
+
+function variableText(name: string): string {
+  return name.split(".").map(nameText).join(".");
+}
+
+function setText({ variable, scope, set }: SetStatementVariable): string {
+  const value =
+    set.type === "default"
+      ? "DEFAULT"
+      : set.type === "value"
+        ? expressionToSql(set.value)
+        : nameText(set.name);
+  const head = scope === undefined ? "SET" : `SET ${scope.toUpperCase()}`;
+  return `${head} ${variableText(variable.name)} = ${value}`;
+}
+
+function consumeText(statement: ConsumeStatement): string {
+  const parts = [`CONSUME FROM ${qnameText(statement.topic)}`];
+  if (statement.partition !== undefined) parts.push(`PARTITION ${statement.partition}`);
+  if (statement.group !== undefined) parts.push(`GROUP ${stringText(statement.group)}`);
+  if (statement.from !== undefined) parts.push(`FROM ${String(statement.from).toUpperCase()}`);
+  if (statement.limit !== undefined) parts.push(`LIMIT ${statement.limit}`);
+  if (statement.noAck === true) parts.push("NO ACK");
+  return parts.join(" ");
+}
+
+function copyText({ table, columns, query, direction, options }: CopyStatement): string {
+  const list =
+    columns === undefined ? "" : ` (${columns.map(({ name }) => nameText(name)).join(", ")})`;
+  const source =
+    query === undefined
+      ? `${table === undefined ? "" : qnameText(table)}${list}`
+      : `(${queryText(query)})`;
+  const end =
+    options === undefined
+      ? ""
+      : ` WITH (${options
+          .map(({ name, value }) => {
+            if (value === undefined) return nameText(name);
+            const isWord = value.type === "identifier";
+            return `${nameText(name)} ${isWord ? nameText(value.name) : expressionToSql(value)}`;
+          })
+          .join(", ")})`;
+  return `COPY ${source} ${direction.toUpperCase()}${end}`;
+}
+
+// Whether a statement reads or writes rows.
+function isQueryStatement(statement: Statement): statement is QueryStatement {
+  return isSelectNode(statement) || isChangeNode(statement);
+}
+
+// Whether a statement changes definitions: its type begins with what it does.
+function isDefinition(statement: Statement): statement is DefinitionStatement {
+  return /^(?:create|alter|drop|clear) /.test(statement.type);
+}

@@ -1,0 +1,332 @@
+/**
+ * Queries and DML back to text. What is printed parses to the same tree.
+ */
+import type {
+  ColumnDefinition,
+  DeleteStatement,
+  Expr,
+  From,
+  GroupItem,
+  InsertStatement,
+  JoinClause,
+  LimitStatement,
+  LiteralValuesStatement,
+  Name,
+  OnConflictAction,
+  OrderByStatement,
+  QNameAliased,
+  QueryStatement,
+  SelectedColumn,
+  SelectFromStatement,
+  SelectFromUnion,
+  SelectStatement,
+  SetStatement,
+  UpdateStatement,
+  WithStatement,
+} from "../ast/ast.ts";
+import { LiteralCell } from "../ast/ast.ts";
+import { literalText } from "../text/literal_list.ts";
+import {
+  callText,
+  dataTypeText,
+  expressionText,
+  nameText,
+  orderByText,
+  qnameText,
+  stringText,
+  windowText,
+} from "./print_expressions.ts";
+
+/** An expression as SQL. */
+export function expressionToSql(expr: Expr): string {
+  return expressionText(expr, queryText);
+}
+
+/** A query, INSERT, UPDATE or DELETE as SQL. */
+export function queryStatementText(statement: QueryStatement): string {
+  switch (statement.type) {
+    case "insert":
+      return insertText(statement);
+    case "update":
+      return updateText(statement);
+    case "delete":
+      return deleteText(statement);
+    default:
+      return queryText(statement);
+  }
+}
+
+/** A query as SQL. */
+export function queryText(query: SelectStatement): string {
+  switch (query.type) {
+    case "select":
+      return `${selectText(query)}${tailText(query)}`;
+    case "values": {
+      const rows = query.values.map((row) => `(${row.map(expressionToSql).join(", ")})`);
+      return `VALUES ${rows.join(", ")}${tailText(query)}`;
+    }
+    case "with":
+    case "with recursive":
+      return withText(query);
+    default:
+      return `${setOperationText(query)}${tailText(query)}`;
+  }
+}
+
+function withText(query: WithStatement): string {
+  const bindings = query.bind.map(({ alias, columnNames, materialized, statement }) => {
+    const hint =
+      materialized === undefined ? "" : materialized ? "MATERIALIZED " : "NOT MATERIALIZED ";
+    return `${nameText(alias.name)}${columnsText(columnNames)} AS ${hint}(${queryText(statement)})`;
+  });
+  // Inner WITH needs parentheses: two in a row are no query.
+  const inner = queryStatementText(query.in);
+  const body = "bind" in query.in ? `(${inner})` : inner;
+  return `${query.type.toUpperCase()} ${bindings.join(", ")} ${body}`;
+}
+
+function setOperationText({ type, left, right }: SelectFromUnion): string {
+  return `${operandText(left, type, false)} ${type.toUpperCase()} ${operandText(right, type, true)}`;
+}
+
+function operandText(query: SelectStatement, outer: string, isRight: boolean): string {
+  const text = queryText(query);
+  if ("bind" in query || query.orderBy !== undefined || query.limit !== undefined) {
+    return `(${text})`;
+  }
+  if (query.type === "select" || query.type === "values") return text;
+  const isLoose =
+    binds(query.type) < binds(outer) || (isRight && binds(query.type) === binds(outer));
+  return isLoose ? `(${text})` : text;
+}
+
+function binds(type: string): number {
+  return type.startsWith("intersect") ? 2 : 1;
+}
+
+interface Tail {
+  readonly orderBy?: readonly OrderByStatement[] | undefined;
+  readonly limit?: LimitStatement | undefined;
+}
+
+function tailText({ orderBy, limit }: Tail): string {
+  const order = orderBy === undefined ? "" : ` ${orderByText(orderBy, queryText)}`;
+  return limit === undefined ? order : `${order}${limitText(limit)}`;
+}
+
+function limitText({ limit, offset, withTies }: LimitStatement): string {
+  const skip = offset === undefined ? "" : ` OFFSET ${expressionToSql(offset)}`;
+  if (limit === undefined) return skip === "" ? " LIMIT ALL" : skip;
+  const text = expressionToSql(limit);
+  return withTies === true ? `${skip} FETCH FIRST ${text} ROWS WITH TIES` : ` LIMIT ${text}${skip}`;
+}
+
+function selectText(query: SelectFromStatement): string {
+  const parts = ["SELECT"];
+  const { distinct } = query;
+  if (distinct === "all" || distinct === "distinct") parts.push(distinct.toUpperCase());
+  else if (distinct !== undefined) parts.push(`DISTINCT ON (${listText(distinct)})`);
+  if (query.columns !== undefined) parts.push(itemsText(query.columns));
+  if (query.from !== undefined) parts.push(`FROM ${fromText(query.from)}`);
+  if (query.where !== undefined) parts.push(`WHERE ${expressionToSql(query.where)}`);
+  if (query.groupBy !== undefined) {
+    const word = query.groupDistinct === true ? "DISTINCT " : "";
+    parts.push(`GROUP BY ${word}${query.groupBy.map(groupText).join(", ")}`);
+  }
+  if (query.having !== undefined) parts.push(`HAVING ${expressionToSql(query.having)}`);
+  if (query.windows !== undefined) {
+    const windows = query.windows.map(
+      ({ name, window }) => `${nameText(name.name)} AS ${windowText(window, queryText)}`,
+    );
+    parts.push(`WINDOW ${windows.join(", ")}`);
+  }
+  return parts.join(" ");
+}
+
+function listText(expressions: readonly Expr[]): string {
+  return expressions.map(expressionToSql).join(", ");
+}
+
+function groupText(item: GroupItem): string {
+  switch (item.type) {
+    case "rollup":
+    case "cube":
+    case "grouping sets":
+      return `${item.type.toUpperCase()} (${item.groups.map(groupText).join(", ")})`;
+    case "list":
+      return item.expressions.length === 0 ? "()" : expressionToSql(item);
+    default:
+      return expressionToSql(item);
+  }
+}
+
+function itemsText(items: readonly SelectedColumn[]): string {
+  return items
+    .map(({ expr, alias }) => {
+      const text = expressionToSql(expr);
+      return alias === undefined ? text : `${text} AS ${nameText(alias.name)}`;
+    })
+    .join(", ");
+}
+
+function columnsText(columns: readonly Name[] | undefined): string {
+  return columns === undefined ? "" : ` (${columns.map(({ name }) => nameText(name)).join(", ")})`;
+}
+
+function fromText(items: readonly From[]): string {
+  return items
+    .map((item, index) => {
+      const text = sourceText(item);
+      if (item.join !== undefined) return ` ${joinText(text, item.join)}`;
+      return index === 0 ? text : `, ${text}`;
+    })
+    .join("");
+}
+
+function joinText(source: string, join: JoinClause): string {
+  const natural = join.natural === true ? "NATURAL " : "";
+  const text = `${natural}${join.type} ${source}`;
+  if (join.using !== undefined) return `${text} USING${columnsText(join.using)}`;
+  return join.on === undefined ? text : `${text} ON ${expressionToSql(join.on)}`;
+}
+
+function aliasText(alias: string | undefined, columns: readonly Name[] | undefined): string {
+  return alias === undefined ? "" : ` AS ${nameText(alias)}${columnsText(columns)}`;
+}
+
+function sourceText(item: From): string {
+  switch (item.type) {
+    case "table": {
+      const { name, systemTime } = item;
+      const time =
+        systemTime === undefined ? "" : ` FOR SYSTEM_TIME AS OF ${expressionToSql(systemTime)}`;
+      return `${qnameText(name)}${time}${aliasText(name.alias, name.columnNames)}`;
+    }
+    case "statement": {
+      const lateral = item.lateral === true ? "LATERAL " : "";
+      const alias = aliasText(item.alias, item.columnNames);
+      return `${lateral}(${queryText(item.statement)})${alias}`;
+    }
+    case "from group":
+      return `(${fromText(item.from)})${aliasText(item.alias, item.columnNames)}`;
+    case "rows from": {
+      const lateral = item.lateral === true ? "LATERAL " : "";
+      const ordinality = item.withOrdinality === true ? " WITH ORDINALITY" : "";
+      const alias = aliasText(item.alias?.name, item.alias?.columns);
+      const calls = item.calls.map((call) => {
+        const defined = call.columnDefinitions;
+        return `${callText(call, queryText)}${defined === undefined ? "" : ` AS ${definitionsText(defined)}`}`;
+      });
+      return `${lateral}ROWS FROM (${calls.join(", ")})${ordinality}${alias}`;
+    }
+    case "call": {
+      const lateral = item.lateral === true ? "LATERAL " : "";
+      const ordinality = item.withOrdinality === true ? " WITH ORDINALITY" : "";
+      const call = `${lateral}${callText(item, queryText)}${ordinality}`;
+      if (item.columnDefinitions === undefined) {
+        return `${call}${aliasText(item.alias?.name, item.alias?.columns)}`;
+      }
+      const alias = item.alias === undefined ? "" : ` ${nameText(item.alias.name)}`;
+      return `${call} AS${alias} ${definitionsText(item.columnDefinitions)}`;
+    }
+  }
+}
+
+function definitionsText(definitions: readonly ColumnDefinition[]): string {
+  const texts = definitions.map(
+    ({ name, dataType }) => `${nameText(name.name)} ${dataTypeText(dataType)}`,
+  );
+  return `(${texts.join(", ")})`;
+}
+
+function targetText(target: QNameAliased): string {
+  return `${qnameText(target)}${aliasText(target.alias, undefined)}`;
+}
+
+function returningText(items: readonly SelectedColumn[] | undefined): string {
+  return items === undefined ? "" : ` RETURNING ${itemsText(items)}`;
+}
+
+function insertText(statement: InsertStatement): string {
+  const { insert, onConflict } = statement;
+  const conflict = onConflict === undefined ? "" : conflictText(onConflict);
+  const head = `INSERT INTO ${targetText(statement.into)}${columnsText(statement.columns)}`;
+  return `${head} ${insertedText(insert)}${conflict}${returningText(statement.returning)}`;
+}
+
+function insertedText(insert: InsertStatement["insert"]): string {
+  switch (insert.type) {
+    case "default values":
+      return "DEFAULT VALUES";
+    case "literal values":
+      return literalValuesText(insert);
+    default:
+      return queryText(insert);
+  }
+}
+
+function literalValuesText(node: LiteralValuesStatement): string {
+  const rows: string[] = [];
+  for (let row = 0; row < node.rowCount; row++) {
+    const cells: string[] = [];
+    for (let column = 0; column < node.columnCount; column++) {
+      cells.push(cellText(node, row * node.columnCount + column));
+    }
+    rows.push(`(${cells.join(", ")})`);
+  }
+  return `VALUES ${rows.join(", ")}`;
+}
+
+function cellText(node: LiteralValuesStatement, cell: number): string {
+  const text = literalText(node, cell);
+  switch (node.kinds[cell]) {
+    case LiteralCell.null:
+      return "NULL";
+    case LiteralCell.default:
+      return "DEFAULT";
+    case LiteralCell.false:
+      return "FALSE";
+    case LiteralCell.true:
+      return "TRUE";
+    case LiteralCell.string:
+    case LiteralCell.encodedString:
+      return stringText(text);
+    default:
+      return text;
+  }
+}
+
+function conflictText({ on, do: action, where }: OnConflictAction): string {
+  const target =
+    on === undefined
+      ? ""
+      : on.type === "on constraint"
+        ? ` ON CONSTRAINT ${nameText(on.constraint.name)}`
+        : ` (${listText(on.exprs)})`;
+  if (action === "do nothing") return ` ON CONFLICT${target} DO NOTHING`;
+  const filter = where === undefined ? "" : ` WHERE ${expressionToSql(where)}`;
+  return ` ON CONFLICT${target} DO UPDATE SET ${setsText(action.sets)}${filter}`;
+}
+
+function setsText(sets: readonly SetStatement[]): string {
+  return sets
+    .map((set) =>
+      set.type === "set"
+        ? `${nameText(set.column.name)} = ${expressionToSql(set.value)}`
+        : `${columnsText(set.columns).trimStart()} = (${queryText(set.select)})`,
+    )
+    .join(", ");
+}
+
+function updateText({ table, sets, from, where, returning }: UpdateStatement): string {
+  const source = from === undefined ? "" : ` FROM ${fromText(from)}`;
+  const filter = where === undefined ? "" : ` WHERE ${expressionToSql(where)}`;
+  const head = `UPDATE ${targetText(table)} SET ${setsText(sets)}`;
+  return `${head}${source}${filter}${returningText(returning)}`;
+}
+
+function deleteText({ from, using, where, returning }: DeleteStatement): string {
+  const source = using === undefined ? "" : ` USING ${fromText(using)}`;
+  const filter = where === undefined ? "" : ` WHERE ${expressionToSql(where)}`;
+  return `DELETE FROM ${targetText(from)}${source}${filter}${returningText(returning)}`;
+}

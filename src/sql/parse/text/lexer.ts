@@ -1,0 +1,458 @@
+/**
+ * Splits a text into tokens: parallel arrays, no object a token.
+ *
+ * Nothing is decoded here; `literals.ts` does that for the tokens that the parser uses. Positions
+ * are UTF-16 offsets into the whole text, also when only a part of it is read. The last token is
+ * always `end`. A list of thousands of literals can be one token, whose rows `literal_list.ts` reads.
+ */
+import { assert } from "../../../base/assert.ts";
+import { DatabaseError } from "../../../base/errors.ts";
+import type { LiteralList } from "../ast/ast.ts";
+import {
+  closingQuote,
+  isDigit,
+  isUnicodeSpace,
+  skipDigits,
+  skipRadixDigits,
+  stringContinuation,
+} from "./characters.ts";
+import { keywordAt } from "./keywords.ts";
+import {
+  scanLiteralElements,
+  scanLiteralItems,
+  scanLiteralList,
+  Utf8Text,
+} from "./literal_list.ts";
+import { LIFTED_LITERALS_MAX } from "./normalize.ts";
+import { longSymbolAt } from "./symbols.ts";
+import { IS_WORD_PART, SINGLE, STARTS, Start } from "./token_starts.ts";
+import { escapeClauseEnd } from "./unicode_escapes.ts";
+import { foldIntoHash } from "./word_table.ts";
+
+/** Kinds of tokens. */
+export const Token = {
+  end: 0,
+  /** An unquoted word: a keyword, or a name to be folded. */
+  word: 1,
+  /** `"name"`. */
+  quoted: 2,
+  /** Digits, also `0xff` and `1_000`. */
+  integer: 3,
+  /** With a point or an exponent. */
+  numeric: 4,
+  /** `'text'` whose value is what stands between the quotes. */
+  string: 5,
+  /** Any other string: doubled quotes, `E'…'`, `$$…$$`, joined parts. */
+  encodedString: 6,
+  /** `X'0aff'`. */
+  bytes: 7,
+  /** `$1`. */
+  parameter: 8,
+  symbol: 9,
+  /** All rows behind VALUES or IN, when they were asked for, are many, and plain literals. */
+  literalList: 10,
+} as const;
+
+/** Tokens of a text; `words` has one entry for each, the other lists may have room for more. */
+export interface Tokens {
+  readonly text: string;
+  readonly kinds: Uint8Array;
+  /** The keyword in lower case or the symbol; "" for every other token. */
+  readonly words: readonly string[];
+  readonly starts: Int32Array;
+  readonly ends: Int32Array;
+  /** Of each token of kind `literalList`. */
+  readonly literalLists: readonly LiteralList[];
+}
+
+/** Literals that are no longer lifted take at least two characters each. */
+const LITERAL_LIST_CHARS_MIN: number = 2 * LIFTED_LITERALS_MAX;
+
+/** Most texts have fewer tokens than a third of their characters. */
+const CHARS_PER_TOKEN = 3;
+const ROOM_MIN = 8;
+
+const MINUS = 45;
+const SLASH = 47;
+const STAR = 42;
+const QUOTE = 39;
+const AMPERSAND = 38;
+const DOUBLE_QUOTE = 34;
+
+/**
+ * Reads a text with its long lists of plain literals as one token each. What looks like such a list
+ * may be none, so a parse that does not take all of them is to be done again without them.
+ *
+ * @throws {DatabaseError} BATCH_PARSE_ERROR, INVALID_SQL.
+ */
+export function tokenizeWithLists(text: string, utf8?: Uint8Array): Tokens {
+  const lexer = new Lexer(text, 0, text.length);
+  lexer.utf8 = new Utf8Text(text, utf8);
+  lexer.run();
+  return lexer;
+}
+
+/** Reads [from, to) of a text. @throws {DatabaseError} BATCH_PARSE_ERROR, INVALID_SQL. */
+export function tokenize(text: string, from = 0, to: number = text.length): Tokens {
+  assert(from >= 0 && to <= text.length, "the range is inside the text");
+  const lexer = new Lexer(text, from, to);
+  lexer.run();
+  return lexer;
+}
+
+class Lexer implements Tokens {
+  readonly text: string;
+  kinds: Uint8Array;
+  readonly words: string[] = [];
+  starts: Int32Array;
+  ends: Int32Array;
+  readonly literalLists: LiteralList[] = [];
+  /** Set when lists are to be read as one token. */
+  utf8: Utf8Text | undefined;
+  private position: number;
+  private readonly limit: number;
+
+  constructor(text: string, from: number, to: number) {
+    this.text = text;
+    this.position = from;
+    this.limit = to;
+    const room = Math.ceil((to - from) / CHARS_PER_TOKEN) + ROOM_MIN;
+    this.kinds = new Uint8Array(room);
+    this.starts = new Int32Array(room);
+    this.ends = new Int32Array(room);
+  }
+
+  run(): void {
+    const nul = this.text.indexOf("\0", this.position);
+    if (nul !== -1 && nul < this.limit) {
+      this.fail("INVALID_SQL", "the text holds a NUL character, which is not allowed", nul);
+    }
+    while (this.position < this.limit) {
+      const code = this.text.charCodeAt(this.position);
+      switch (code < 128 ? STARTS[code] : Start.bad) {
+        case Start.space:
+          this.position += 1;
+          break;
+        case Start.word:
+          this.word();
+          break;
+        case Start.single:
+          this.push(Token.symbol, SINGLE[code] ?? "", this.position + 1);
+          break;
+        case Start.quote:
+          this.string(this.position, this.position + 1);
+          break;
+        case Start.digit:
+          this.number();
+          break;
+        case Start.dot:
+          if (isDigit(this.text.charCodeAt(this.position + 1))) this.number();
+          else this.push(Token.symbol, ".", this.position + 1);
+          break;
+        case Start.doubleQuote:
+          this.quotedName(this.position);
+          break;
+        case Start.dollar:
+          this.dollar();
+          break;
+        case Start.operator:
+          this.operator(code);
+          break;
+        default:
+          this.otherCharacter(code);
+      }
+    }
+    this.push(Token.end, "", this.limit);
+  }
+
+  private push(kind: number, word: string, end: number): void {
+    const token = this.words.length;
+    if (token === this.kinds.length) this.grow();
+    this.kinds[token] = kind;
+    this.words.push(word);
+    this.starts[token] = this.position;
+    this.ends[token] = end;
+    this.position = end;
+  }
+
+  private grow(): void {
+    const { ends, kinds, starts } = this;
+    const room = 2 * kinds.length;
+    this.kinds = new Uint8Array(room);
+    this.kinds.set(kinds);
+    this.starts = new Int32Array(room);
+    this.starts.set(starts);
+    this.ends = new Int32Array(room);
+    this.ends.set(ends);
+  }
+
+  private word(): void {
+    const { text, limit } = this;
+    let at = this.position;
+    let hash = 0;
+    let code = text.charCodeAt(at);
+    do {
+      hash = foldIntoHash(hash, code);
+      at += 1;
+      code = at < limit ? text.charCodeAt(at) : 0;
+    } while (code < 128 && IS_WORD_PART[code] === 1);
+    if (at - this.position === 1) {
+      if (code === QUOTE && this.prefixedString(at)) return;
+      if (code === AMPERSAND && this.unicodeEscaped(at + 1)) return;
+    }
+    const keyword = keywordAt(text, this.position, at, hash);
+    this.push(Token.word, keyword, at);
+    if (this.utf8 === undefined) return;
+    if (keyword === "values") this.takeList(this.utf8, scanLiteralList);
+    else if (keyword === "in") this.takeList(this.utf8, scanLiteralItems);
+    else if (keyword === "array") this.takeList(this.utf8, scanLiteralElements);
+  }
+
+  // The list behind VALUES, IN or ARRAY as one token, if it is long and plain.
+  private takeList(utf8: Utf8Text, scan: typeof scanLiteralList): void {
+    if (this.limit - this.position < LITERAL_LIST_CHARS_MIN) return;
+    const scanned = scan(utf8, this.position);
+    if (scanned === undefined || scanned.list.kinds.length <= LIFTED_LITERALS_MAX) return;
+    this.literalLists.push(scanned.list);
+    this.push(Token.literalList, "", scanned.end);
+  }
+
+  // E'…' and X'…' of which `quote` is the opening quote. Bit strings are no type of ours.
+  private prefixedString(quote: number): boolean {
+    switch (this.text.charCodeAt(this.position) | 32) {
+      case 101: // e
+        this.escapedString(quote + 1);
+        return true;
+      case 120: {
+        // x
+        const end = this.text.indexOf("'", quote + 1);
+        if (end === -1 || end >= this.limit) this.unclosed("a byte string");
+        this.push(Token.bytes, "", end + 1);
+        return true;
+      }
+      case 98: // b
+        throw new DatabaseError(
+          "UNSUPPORTED_FEATURE",
+          "Cannot parse the text: bit strings (B'…') are not supported",
+          {
+            position: this.position,
+            hint: "write bytes as X'…'",
+            statementIndex: this.statementIndex(),
+          },
+        );
+      default:
+        return false;
+    }
+  }
+
+  // U&'…' and U&"…" of which `quote` is the opening quote, with the UESCAPE behind them.
+  private unicodeEscaped(quote: number): boolean {
+    const { limit, position: start, text } = this;
+    const code = text.charCodeAt(quote);
+    if ((text.charCodeAt(start) | 32) !== 117 || quote >= limit) return false;
+    if (code === QUOTE) this.string(start, quote + 1);
+    else if (code === DOUBLE_QUOTE) this.quotedName(quote);
+    else return false;
+    const token = this.words.length - 1;
+    const end = escapeClauseEnd(text, this.position);
+    this.position = end <= limit ? end : this.position;
+    this.ends[token] = this.position;
+    if (code === QUOTE) this.kinds[token] = Token.encodedString;
+    return true;
+  }
+
+  private string(start: number, body: number): void {
+    this.position = start;
+    let kind: number = Token.string;
+    let end = this.text.indexOf("'", body);
+    while (end !== -1 && this.text.charCodeAt(end + 1) === QUOTE) {
+      kind = Token.encodedString;
+      end = this.text.indexOf("'", end + 2);
+    }
+    if (end === -1 || end >= this.limit) this.unclosed("a string");
+    const next = this.continuation(end + 1);
+    if (next !== -1) {
+      end = this.joined(next);
+      kind = Token.encodedString;
+    }
+    this.push(kind, "", end + 1);
+  }
+
+  // The end of a string that goes on at `quote`, after a line break.
+  private joined(quote: number): number {
+    let open = quote;
+    for (;;) {
+      const end = closingQuote(this.text, open + 1, false);
+      if (end === -1 || end >= this.limit) this.unclosed("a string");
+      open = this.continuation(end + 1);
+      if (open === -1) return end;
+    }
+  }
+
+  private escapedString(body: number): void {
+    const end = closingQuote(this.text, body, true);
+    if (end === -1 || end >= this.limit) this.unclosed("a string");
+    this.push(Token.encodedString, "", end + 1);
+  }
+
+  // Where the quote of a joined part stands: behind white space with a line break; else -1.
+  private continuation(from: number): number {
+    const next = stringContinuation(this.text, from);
+    return next < this.limit ? next : -1;
+  }
+
+  private quotedName(quote: number): void {
+    let end = this.text.indexOf('"', quote + 1);
+    while (end !== -1 && this.text.charCodeAt(end + 1) === 34)
+      end = this.text.indexOf('"', end + 2);
+    if (end === -1 || end >= this.limit) this.unclosed("a quoted name");
+    if (end === quote + 1) {
+      this.fail("INVALID_SQL", 'a quoted name is empty (""), and needs a character', this.position);
+    }
+    this.push(Token.quoted, "", end + 1);
+  }
+
+  private number(): void {
+    const { text } = this;
+    const start = this.position;
+    let at = start;
+    let kind: number = Token.integer;
+    const radix = text.charCodeAt(at) === 48 ? text.charCodeAt(at + 1) | 32 : 0;
+    if (radix === 120 || radix === 111 || radix === 98) {
+      at = skipRadixDigits(text, at + 2, radix);
+      if (at === start + 2) this.badNumber(at);
+    } else {
+      at = skipDigits(text, at);
+      if (text.charCodeAt(at) === 46) {
+        kind = Token.numeric;
+        at = skipDigits(text, at + 1);
+      }
+      if ((text.charCodeAt(at) | 32) === 101) {
+        const sign = text.charCodeAt(at + 1);
+        const digits = sign === 43 || sign === MINUS ? at + 2 : at + 1;
+        if (!isDigit(text.charCodeAt(digits))) this.badNumber(at + 1);
+        kind = Token.numeric;
+        at = skipDigits(text, digits);
+      }
+    }
+    if (at > this.limit) at = this.limit;
+    const after = at < this.limit ? text.charCodeAt(at) : 0;
+    if (after >= 128 ? !isUnicodeSpace(after) : IS_WORD_PART[after] === 1) this.badNumber(at + 1);
+    this.push(kind, "", at);
+  }
+
+  private badNumber(end: number): never {
+    let stop = end;
+    while (stop < this.limit && IS_WORD_PART[this.text.charCodeAt(stop)] === 1) stop += 1;
+    const found = this.text.slice(this.position, Math.min(stop, this.position + 40));
+    this.fail("INVALID_SQL", `"${found}" is not a number`, this.position);
+  }
+
+  // $1, or $tag$…$tag$.
+  private dollar(): void {
+    const { text } = this;
+    let at = this.position + 1;
+    if (isDigit(text.charCodeAt(at))) {
+      while (isDigit(text.charCodeAt(at))) at += 1;
+      if (IS_WORD_PART[text.charCodeAt(at)] === 1) this.badNumber(at);
+      this.push(Token.parameter, "", at);
+      return;
+    }
+    while (IS_WORD_PART[text.charCodeAt(at)] === 1 && text.charCodeAt(at) !== 36) at += 1;
+    if (text.charCodeAt(at) !== 36 || at >= this.limit) {
+      this.fail("INVALID_SQL", 'found "$", which begins no token here', this.position);
+    }
+    const tag = text.slice(this.position, at + 1);
+    const close = text.indexOf(tag, at + 1);
+    if (close === -1 || close + tag.length > this.limit) this.unclosed(`a ${tag} string`);
+    this.push(Token.encodedString, "", close + tag.length);
+  }
+
+  private operator(code: number): void {
+    const { text } = this;
+    const at = this.position;
+    const next = text.charCodeAt(at + 1);
+    if (code === MINUS && next === MINUS) {
+      const end = text.indexOf("\n", at + 2);
+      this.position = end === -1 || end >= this.limit ? this.limit : end + 1;
+      return;
+    }
+    if (code === SLASH && next === STAR) {
+      this.position = this.comment(at);
+      return;
+    }
+    if (next < 128 && STARTS[next] === Start.operator) {
+      const symbol = longSymbolAt(text, at);
+      if (symbol !== undefined) {
+        this.push(Token.symbol, symbol === "<>" ? "!=" : symbol, at + symbol.length);
+        return;
+      }
+    }
+    if (code === 33) this.fail("INVALID_SQL", 'found "!", which begins no token here', at);
+    this.push(Token.symbol, SINGLE[code] ?? "", at + 1);
+  }
+
+  // Behind a comment that may hold others.
+  private comment(start: number): number {
+    let depth = 0;
+    let at = start;
+    do {
+      const code = this.text.charCodeAt(at);
+      const next = this.text.charCodeAt(at + 1);
+      if (code === SLASH && next === STAR) {
+        depth += 1;
+        at += 2;
+      } else if (code === STAR && next === SLASH) {
+        depth -= 1;
+        at += 2;
+      } else {
+        at += 1;
+      }
+      if (depth > 0 && at >= this.limit) {
+        this.position = start;
+        this.unclosed("a comment");
+      }
+    } while (depth > 0);
+    return at;
+  }
+
+  private otherCharacter(code: number): void {
+    if (isUnicodeSpace(code)) {
+      this.position += 1;
+      return;
+    }
+    const found = String.fromCodePoint(this.text.codePointAt(this.position) ?? code);
+    const printable = code < 32 || code === 127 ? `character ${code}` : `"${found}"`;
+    throw new DatabaseError(
+      "INVALID_SQL",
+      `Cannot parse the text: found ${printable}, which begins no token`,
+      {
+        position: this.position,
+        statementIndex: this.statementIndex(),
+        ...(code < 128 ? {} : { hint: 'a name with such letters needs double quotes: "…"' }),
+      },
+    );
+  }
+
+  private unclosed(what: string): never {
+    this.fail("BATCH_PARSE_ERROR", `${what} that starts here is not closed`, this.position);
+  }
+
+  private fail(condition: "INVALID_SQL" | "BATCH_PARSE_ERROR", what: string, at: number): never {
+    throw new DatabaseError(condition, `Cannot parse the text: ${what}`, {
+      position: at,
+      statementIndex: this.statementIndex(),
+    });
+  }
+
+  // Statements that ended before the position.
+  private statementIndex(): number {
+    let index = 0;
+    let isEmpty = true;
+    for (const word of this.words) {
+      if (word === ";" && !isEmpty) index += 1;
+      isEmpty = word === ";";
+    }
+    return index;
+  }
+}

@@ -1,0 +1,387 @@
+/**
+ * A long VALUES list of plain literals, read straight from the bytes of the text: where each cell
+ * begins and ends and what it is, without a token or a string for any of them.
+ *
+ * The scanner knows what bulk loads are made of, and gives up at anything else (a parameter, a
+ * call, a cast, a block comment, `0xff`, `1_000`, `$$…$$`, joined strings, a row of another length):
+ * the ordinary parser then reads the list, and says what is wrong with it. So what the scanner takes
+ * must mean the same to both.
+ */
+import { assert } from "../../../base/assert.ts";
+import { LiteralCell, type LiteralList } from "../ast/ast.ts";
+import { decodeString } from "../literals.ts";
+import { isDigit } from "./characters.ts";
+
+/** A list and where it ends. */
+export interface ScannedList {
+  readonly list: LiteralList;
+  /** Offset in the text behind its last parenthesis. */
+  readonly end: number;
+}
+
+const NONE = -1;
+const CELLS_MIN = 128;
+
+/** Room for more than this is not made because the first row promises it. */
+const CELLS_MANY = 65_536;
+
+/** A list grows to this many times its room while that is short. */
+const GROWTH = 8;
+
+/** Up to here a loop beats the call that searches. */
+const NEAR_BYTES_MAX = 16;
+
+const NEWLINE = 10;
+const SPACE = 32;
+const QUOTE = 39;
+const OPEN = 40;
+const CLOSE = 41;
+const COMMA = 44;
+const OPEN_BRACKET = 91;
+const CLOSE_BRACKET = 93;
+const MINUS = 45;
+const DOT = 46;
+const BACKSLASH = 92;
+const LOWER_E = 101;
+
+interface CellWord {
+  readonly letters: Buffer;
+  readonly kind: number;
+}
+
+/** By their first letter. */
+const WORDS: readonly (CellWord | undefined)[] = Array.from({ length: 256 }, (_, code) => {
+  const letter = String.fromCharCode(code);
+  const word = (["null", "true", "false", "default"] as const).find((it) => it[0] === letter);
+  return word === undefined ? undefined : { letters: Buffer.from(word), kind: LiteralCell[word] };
+});
+
+/** The UTF-8 of a text: given, or made at the first question. Asked for ascending offsets. */
+export class Utf8Text {
+  readonly text: string;
+  #bytes: Buffer | undefined;
+  /** Two places that are the same one. */
+  #unit = 0;
+  #byte = 0;
+
+  constructor(text: string, utf8?: Uint8Array) {
+    this.text = text;
+    if (utf8 === undefined) return;
+    this.#bytes = Buffer.from(utf8.buffer, utf8.byteOffset, utf8.byteLength);
+  }
+
+  /** Undefined for a text with half a surrogate pair, which has no UTF-8. */
+  get bytes(): Buffer | undefined {
+    if (this.#bytes !== undefined) return this.#bytes;
+    const bytes = Buffer.from(this.text, "utf8");
+    if (bytes.length !== this.text.length && !this.text.isWellFormed()) return undefined;
+    this.#bytes = bytes;
+    return bytes;
+  }
+
+  /** Offset in bytes of an offset in the text, not before the last one. */
+  byteAt(unit: number): number {
+    assert(unit >= this.#unit, "offsets are asked for in ascending order");
+    this.#byte += this.#isAscii
+      ? unit - this.#unit
+      : Buffer.byteLength(this.text.slice(this.#unit, unit));
+    this.#unit = unit;
+    return this.#byte;
+  }
+
+  /** Offset in the text of an offset in bytes, not before the last one. */
+  unitAt(byte: number): number {
+    assert(byte >= this.#byte, "offsets are asked for in ascending order");
+    this.#unit += this.#isAscii
+      ? byte - this.#byte
+      : unitCount(this.bytes ?? Buffer.alloc(0), this.#byte, byte);
+    this.#byte = byte;
+    return this.#unit;
+  }
+
+  get #isAscii(): boolean {
+    return this.bytes?.length === this.text.length;
+  }
+}
+
+/** UTF-16 units of the characters in a range of UTF-8. */
+function unitCount(bytes: Buffer, start: number, end: number): number {
+  return bytes.toString("utf8", start, end).length;
+}
+
+/** Reads the rows behind VALUES, which ends at offset `from`; undefined for what it does not know. */
+export function scanLiteralList(source: Utf8Text, from: number): ScannedList | undefined {
+  const { bytes } = source;
+  if (bytes === undefined) return undefined;
+  const scanner = new Scanner(bytes);
+  const end = scanner.rows(source.byteAt(from));
+  return end === NONE ? undefined : { list: scanner.list(), end: source.unitAt(end) };
+}
+
+/** Reads `( literal, … )` behind offset `from` as a column; undefined for what it does not know. */
+export function scanLiteralItems(source: Utf8Text, from: number): ScannedList | undefined {
+  return scanColumn(source, { from, open: OPEN, close: CLOSE });
+}
+
+/** The same for `[ literal, … ]`. */
+export function scanLiteralElements(source: Utf8Text, from: number): ScannedList | undefined {
+  return scanColumn(source, { from, open: OPEN_BRACKET, close: CLOSE_BRACKET });
+}
+
+function scanColumn(
+  source: Utf8Text,
+  { close, from, open }: { from: number; open: number; close: number },
+): ScannedList | undefined {
+  const { bytes } = source;
+  if (bytes === undefined) return undefined;
+  const start = skipSpace(bytes, source.byteAt(from));
+  if (bytes[start] !== open) return undefined;
+  const scanner = new Scanner(bytes);
+  const end = scanner.row(start, close);
+  const list = end === NONE ? undefined : scanner.column();
+  return list === undefined ? undefined : { list, end: source.unitAt(end) };
+}
+
+/** Digits of a number with its sign, the value of a string; "" for a cell of neither. */
+export function literalText({ bytes, ends, kinds, starts }: LiteralList, cell: number): string {
+  const start = starts[cell] ?? 0;
+  const end = ends[cell] ?? 0;
+  switch (kinds[cell]) {
+    case LiteralCell.integer:
+    case LiteralCell.numeric:
+      return bytes.toString("latin1", start, end);
+    case LiteralCell.string:
+      return bytes.toString("utf8", start + 1, end - 1);
+    case LiteralCell.encodedString: {
+      const text = bytes.toString("utf8", start, end);
+      return decodeString({ text, start: 0, end: text.length }, unreadable);
+    }
+    default:
+      return "";
+  }
+}
+
+// The scanner takes no escape that may be wrong.
+function unreadable(): never {
+  throw new TypeError("a scanned string can be decoded");
+}
+
+/** Where a cell begins in the text of the request. */
+export function literalPosition({ bytes, starts }: LiteralList, cell: number): number {
+  return unitCount(bytes, 0, starts[cell] ?? 0);
+}
+
+class Scanner {
+  readonly #bytes: Buffer;
+  #kinds = new Uint8Array(CELLS_MIN);
+  #starts = new Int32Array(CELLS_MIN);
+  #ends = new Int32Array(CELLS_MIN);
+  #count = 0;
+  #rowCount = 0;
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+  }
+
+  list(): LiteralList {
+    return {
+      rowCount: this.#rowCount,
+      columnCount: this.#count / this.#rowCount,
+      kinds: this.#kinds.subarray(0, this.#count),
+      bytes: this.#bytes,
+      starts: this.#starts.subarray(0, this.#count),
+      ends: this.#ends.subarray(0, this.#count),
+    };
+  }
+
+  /** What was taken as one column; undefined if DEFAULT is among it, which is no expression. */
+  column(): LiteralList | undefined {
+    const rowCount = this.#count;
+    const kinds = this.#kinds.subarray(0, rowCount);
+    if (kinds.includes(LiteralCell.default)) return undefined;
+    const starts = this.#starts.subarray(0, rowCount);
+    const ends = this.#ends.subarray(0, rowCount);
+    return { rowCount, columnCount: 1, kinds, bytes: this.#bytes, starts, ends };
+  }
+
+  /** Takes all rows; returns the offset behind the last one. */
+  rows(from: number): number {
+    const bytes = this.#bytes;
+    let columnCount = 0;
+    let end = NONE;
+    let at = from - 1;
+    do {
+      at = skipSpace(bytes, at + 1);
+      if (bytes[at] !== OPEN) return NONE;
+      at = this.row(at);
+      if (at === NONE) return NONE;
+      this.#rowCount += 1;
+      if (this.#rowCount === 1) {
+        columnCount = this.#count;
+        this.#expect(at - from);
+      }
+      if (this.#count !== this.#rowCount * columnCount) return NONE;
+      end = at;
+      at = skipSpace(bytes, at);
+    } while (bytes[at] === COMMA);
+    return end;
+  }
+
+  /** Takes the row that begins here; returns the offset behind it. */
+  row(open: number, close: number = CLOSE): number {
+    const bytes = this.#bytes;
+    let at = open;
+    let code: number | undefined;
+    do {
+      at += 1;
+      if (bytes[at] === SPACE) at += 1;
+      code = bytes[at] ?? 0;
+      // What most lists are laid out as has no more space, so the call is seldom needed.
+      if (code <= SPACE || code === MINUS) {
+        at = skipSpace(bytes, at);
+        code = bytes[at] ?? 0;
+      }
+      const end = this.#cell(at, code);
+      if (end === NONE) return NONE;
+      this.#starts[this.#count] = at;
+      this.#ends[this.#count] = end;
+      this.#count += 1;
+      at = end;
+      code = bytes[at];
+      if (code !== COMMA && code !== close) {
+        at = skipSpace(bytes, at);
+        code = bytes[at];
+      }
+    } while (code === COMMA);
+    return code === close ? at + 1 : NONE;
+  }
+
+  /** Notes the kind of the cell that begins here, for which there is room then; returns its end. */
+  #cell(at: number, code: number): number {
+    if (code === QUOTE) return this.#string(at);
+    if (isDigit(code) || code === MINUS || code === DOT) return this.#number(at);
+    if ((code | SPACE) === LOWER_E) return this.#escapedString(at + 1);
+    const word = WORDS[code | SPACE];
+    if (word === undefined || !isWordAt(this.#bytes, word.letters, at)) return NONE;
+    this.#note(word.kind);
+    return at + word.letters.length;
+  }
+
+  #string(quote: number): number {
+    const bytes = this.#bytes;
+    let kind: number = LiteralCell.string;
+    let end = nextQuote(bytes, quote + 1);
+    while (end !== -1 && bytes[end + 1] === QUOTE) {
+      kind = LiteralCell.encodedString;
+      end = nextQuote(bytes, end + 2);
+    }
+    if (end === -1) return NONE;
+    this.#note(kind);
+    return end + 1;
+  }
+
+  /** E'…' with no escape but those of one character, which are never wrong. */
+  #escapedString(quote: number): number {
+    const bytes = this.#bytes;
+    if (bytes[quote] !== QUOTE) return NONE;
+    let at = quote + 1;
+    while (at < bytes.length && (bytes[at] !== QUOTE || bytes[at + 1] === QUOTE)) {
+      const code = bytes[at];
+      const next = bytes[at + 1] ?? 0;
+      if (code === BACKSLASH && (isDigit(next) || next === 85 || next === 117 || next === 120)) {
+        return NONE;
+      }
+      at += code === BACKSLASH || code === QUOTE ? 2 : 1;
+    }
+    if (at >= bytes.length) return NONE;
+    this.#note(LiteralCell.encodedString);
+    return at + 1;
+  }
+
+  #number(start: number): number {
+    const bytes = this.#bytes;
+    const first = bytes[start] === MINUS ? start + 1 : start;
+    let kind: number = LiteralCell.integer;
+    let at = skipDigits(bytes, first);
+    let digitCount = at - first;
+    if (bytes[at] === DOT) {
+      kind = LiteralCell.numeric;
+      const point = at;
+      at = skipDigits(bytes, point + 1);
+      digitCount += at - point - 1;
+    }
+    if (digitCount === 0) return NONE;
+    if (((bytes[at] ?? 0) | SPACE) === LOWER_E) {
+      kind = LiteralCell.numeric;
+      const sign = bytes[at + 1];
+      const exponent = sign === MINUS || sign === 43 ? at + 2 : at + 1;
+      at = skipDigits(bytes, exponent);
+      if (at === exponent) return NONE;
+    }
+    this.#note(kind);
+    return at;
+  }
+
+  #note(kind: number): void {
+    if (this.#count === this.#kinds.length) this.#grow();
+    this.#kinds[this.#count] = kind;
+  }
+
+  /** Makes room once for rows as the first one, which took so many bytes, to the end of the text. */
+  #expect(rowBytes: number): void {
+    const rowCount = Math.ceil(this.#bytes.length / rowBytes);
+    this.#growTo(Math.min(this.#count * rowCount, CELLS_MANY));
+  }
+
+  #grow(): void {
+    const { length } = this.#kinds;
+    this.#growTo(length * (length * GROWTH < CELLS_MANY ? GROWTH : 2));
+  }
+
+  #growTo(capacity: number): void {
+    if (capacity <= this.#kinds.length) return;
+    const kinds = new Uint8Array(capacity);
+    const starts = new Int32Array(capacity);
+    const ends = new Int32Array(capacity);
+    kinds.set(this.#kinds);
+    starts.set(this.#starts);
+    ends.set(this.#ends);
+    this.#kinds = kinds;
+    this.#starts = starts;
+    this.#ends = ends;
+  }
+}
+
+/** Behind white space and comments to the end of a line. */
+function skipSpace(bytes: Buffer, from: number): number {
+  let at = from;
+  for (;;) {
+    const code = bytes[at] ?? 0;
+    if (code === SPACE || (code >= 9 && code <= 13)) at += 1;
+    else if (code === MINUS && bytes[at + 1] === MINUS) {
+      const end = bytes.indexOf(NEWLINE, at + 2);
+      at = end === -1 ? bytes.length : end + 1;
+    } else return at;
+  }
+}
+
+/** Offset of the first quote at or behind `from`; -1 for none. */
+function nextQuote(bytes: Buffer, from: number): number {
+  const near = Math.min(from + NEAR_BYTES_MAX, bytes.length);
+  for (let at = from; at < near; at += 1) if (bytes[at] === QUOTE) return at;
+  return bytes.indexOf(QUOTE, near);
+}
+
+function skipDigits(bytes: Buffer, from: number): number {
+  let at = from;
+  while (isDigit(bytes[at] ?? 0)) at += 1;
+  return at;
+}
+
+/** Whether letters stand here in any case; what follows them is not looked at. */
+function isWordAt(bytes: Buffer, word: Buffer, at: number): boolean {
+  for (let index = 0; index < word.length; index += 1) {
+    if (((bytes[at + index] ?? 0) | SPACE) !== word[index]) return false;
+  }
+  return true;
+}

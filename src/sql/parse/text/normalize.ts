@@ -1,0 +1,441 @@
+/**
+ * The key of the plan cache: a statement without those literals that do not shape its plan.
+ *
+ * One pass over the characters, no tokens. Literals are lifted only where an ever-new value is
+ * common and the plan is the same for all of them: in WHERE, ON, SET, VALUES, LIMIT, OFFSET. They
+ * stay in the select list (their type is the result's), in GROUP BY, HAVING and ORDER BY (where
+ * `f('day', x)` must equal `f('day', x)`), in FROM, in sizes of types and in typed literals. What
+ * is not sure stays: the key is longer then, and never wrong.
+ *
+ * In the key a lifted literal is one control character that no statement may hold outside of
+ * quotes: U+0001 INT, U+0002 BIGINT, U+0003 string, U+0004 and "p,s;" DECIMAL(p,s).
+ *
+ * The statement is parsed from its own text with the literals as slots (`parseNormalized`), so
+ * errors have true positions.
+ */
+import type { LiteralKind } from "../ast/ast.ts";
+import { closingQuote, isDigit, isUnicodeSpace } from "./characters.ts";
+import { IS_WORD_PART } from "./token_starts.ts";
+import { foldIntoHash, WordTable } from "./word_table.ts";
+
+/** More literals than this are not lifted: each count of them would be another key. */
+export const LIFTED_LITERALS_MAX = 64;
+
+/** A text with more literals that stay in it is a list, and sooner read as one than kept. */
+const KEPT_LITERALS_MAX = 500;
+
+/** A literal that was lifted out. */
+export interface SlotLiteral {
+  readonly kind: LiteralKind;
+  /** Digits of a number, the value of a string. */
+  readonly text: string;
+  /** Offset in the text of the request. */
+  readonly start: number;
+  /** Of kind numeric: the type is DECIMAL(precision, scale). */
+  readonly precision?: number | undefined;
+  readonly scale?: number | undefined;
+}
+
+/** A statement with its literals apart. */
+export interface NormalizedStatement {
+  /** The text without the lifted literals, and with what of them shapes the plan. */
+  readonly key: string;
+  readonly literals: readonly SlotLiteral[];
+  /** The range of the statement in the text. */
+  readonly start: number;
+  readonly end: number;
+  /** Offset behind the `;` that ends the statement, or of the end of the text. */
+  readonly next: number;
+}
+
+const INTEGER_KEY = "\u0001";
+const BIGINT_KEY = "\u0002";
+const STRING_KEY = "\u0003";
+const NUMERIC_KEY = "\u0004";
+
+/** What stands in a key for a literal that was lifted out. */
+export const LITERAL_MARKS: RegExp = new RegExp(
+  `[${INTEGER_KEY}${BIGINT_KEY}${STRING_KEY}]|${NUMERIC_KEY}[\\d,]*;`,
+  "g",
+);
+
+const INT_DIGITS_MAX = "2147483647";
+const BIGINT_DIGITS_MAX = "9223372036854775807";
+const DECIMAL_DIGITS_MAX = 38;
+
+/** What a word does to the literals behind it, at its depth of parentheses. */
+const Effect = {
+  none: 0,
+  /** Literals are lifted from here. */
+  lift: 1,
+  /** Literals stay from here. */
+  keep: 2,
+  /** An operator or separator in words: a string behind it is no typed literal. */
+  operator: 3,
+  /** Sizes in parentheses behind it stay. */
+  type: 4,
+  /** Begins a statement whose literals may be lifted. */
+  begin: 5,
+} as const;
+
+const WORDS_BY_EFFECT: readonly (readonly [string, number])[] = [
+  ["where set values limit offset on", Effect.lift],
+  [
+    "select from group order having window returning with over fetch as using distinct",
+    Effect.keep,
+  ],
+  ["and or not like ilike between in when then else case to is symmetric", Effect.operator],
+  ["any some all array", Effect.operator],
+  [
+    "varchar nvarchar char character varying nchar decimal numeric dec float timestamp time " +
+      "timestamptz interval embedding vector bit current_timestamp current_time localtime " +
+      "localtimestamp binary varbinary file extract",
+    Effect.type,
+  ],
+  ["insert update delete execute", Effect.begin],
+  ["filter", Effect.none],
+];
+
+const EFFECT_OF = new Map<string, number>(
+  WORDS_BY_EFFECT.flatMap(([words, effect]) =>
+    words.split(" ").map((word) => [word, effect] as const),
+  ),
+);
+
+const WORDS = new WordTable([...EFFECT_OF.keys()]);
+
+/** By index in `WORDS`. */
+const EFFECTS: Uint8Array = Uint8Array.from(EFFECT_OF.values());
+
+/** Words that may begin what has a plan, besides those of `Effect.begin`. */
+const QUERY_STARTS: ReadonlySet<number> = indexesOf("select with values");
+
+/** Behind these ON and WHERE begin no condition of their own. */
+const PLAIN_BEFORE: ReadonlySet<number> = indexesOf("distinct filter");
+
+function indexesOf(words: string): ReadonlySet<number> {
+  return new Set(words.split(" ").map((word) => WORDS.words.indexOf(word)));
+}
+
+// What stood directly before.
+const Before = { nothing: 0, operator: 1, word: 2, typeWord: 3, value: 4 } as const;
+
+/**
+ * Reads one statement of `text` from an offset. Undefined when it is none that is worth a plan of
+ * its own (definitions and administration, an empty statement, too many literals) or when
+ * something in it needs the parser to be understood.
+ */
+export function normalizeStatement(text: string, from = 0): NormalizedStatement | undefined {
+  return new Normalizer(text, from).run();
+}
+
+class Normalizer {
+  private readonly text: string;
+  private position: number;
+  private readonly literals: SlotLiteral[] = [];
+  private keptCount = 0;
+  private key = "";
+  // Offset from which the text was not put into the key yet; -1 before the first token.
+  private copied = -1;
+  private start = 0;
+  private end = 0;
+  private before: number = Before.nothing;
+  private lifts = false;
+  private readonly outerLifts: boolean[] = [];
+  // Its index in `WORDS`, or -1: the ON of DISTINCT ON begins no condition.
+  private wordBefore = -1;
+
+  constructor(text: string, from: number) {
+    this.text = text;
+    this.position = from;
+  }
+
+  run(): NormalizedStatement | undefined {
+    const { text } = this;
+    const limit = text.length;
+    while (this.position < limit) {
+      const at = this.position;
+      const code = text.charCodeAt(at);
+      if (code === 59) break;
+      if (code <= 32) {
+        if (code < 9) return undefined;
+        this.position += 1;
+        continue;
+      }
+      if (this.copied === -1) this.start = at;
+      if (!this.token(code)) return undefined;
+      if (this.position > limit) return undefined;
+    }
+    // An open parenthesis here is a fault that the parser explains.
+    if (this.copied === -1 || this.outerLifts.length > 0) return undefined;
+    this.key += text.slice(this.copied, this.end);
+    return {
+      key: this.key,
+      literals: this.literals,
+      start: this.start,
+      end: this.end,
+      next: Math.min(this.position + 1, limit),
+    };
+  }
+
+  // Takes one token; false when only the parser can tell.
+  private token(code: number): boolean {
+    let isFine: boolean;
+    if (isWordStart(code)) isFine = this.word();
+    else if (isDigit(code)) isFine = this.number();
+    else if (code === 39) isFine = this.string();
+    else if (code === 34) isFine = this.quotedName();
+    else if (code === 36) isFine = this.parameter();
+    else if (code === 47 || code === 45) isFine = this.dashOrSlash(code);
+    else isFine = this.symbol(code);
+    return isFine;
+  }
+
+  private take(end: number, before: number): true {
+    if (this.copied === -1) this.copied = this.start;
+    this.position = end;
+    this.end = end;
+    this.before = before;
+    return true;
+  }
+
+  private word(): boolean {
+    const { text, position } = this;
+    let end = position;
+    let hash = 0;
+    let code = text.charCodeAt(position);
+    do {
+      hash = foldIntoHash(hash, code);
+      end += 1;
+      code = end < text.length ? text.charCodeAt(end) : 0;
+    } while (code < 128 && IS_WORD_PART[code] === 1);
+    // E'…', X'…', B'…' stay as they are.
+    if (end - position === 1) {
+      if (code === 39) return this.prefixedString(end);
+      // U&'…' and U&"…" are left to the parser.
+      if (code === 38 && isQuote(text.charCodeAt(end + 1))) return false;
+    }
+    const word = WORDS.indexAt(text, position, end, hash);
+    const effect = word === -1 ? Effect.none : EFFECTS[word];
+    if (this.copied === -1 && effect !== Effect.begin && !QUERY_STARTS.has(word)) return false;
+    const { wordBefore } = this;
+    this.wordBefore = word;
+    switch (effect) {
+      case Effect.lift:
+        // The condition of FILTER is a part of a call, which may have to equal another one.
+        this.lifts = !PLAIN_BEFORE.has(wordBefore);
+        return this.take(end, Before.operator);
+      case Effect.keep:
+        this.lifts = false;
+        return this.take(end, Before.operator);
+      case Effect.operator:
+        return this.take(end, Before.operator);
+      case Effect.type:
+        return this.take(end, Before.typeWord);
+      default:
+        return this.take(end, Before.word);
+    }
+  }
+
+  private prefixedString(quote: number): boolean {
+    const prefix = this.text.charCodeAt(this.position) | 32;
+    if (prefix !== 101 && prefix !== 120) return false;
+    const end = closingQuote(this.text, quote + 1, prefix === 101);
+    return end !== -1 && this.take(end + 1, Before.value);
+  }
+
+  private lift(end: number, key: string, literal: SlotLiteral): boolean {
+    if (this.literals.length === LIFTED_LITERALS_MAX) return false;
+    this.key += this.text.slice(this.copied, this.position) + key;
+    this.literals.push(literal);
+    this.copied = end;
+    this.position = end;
+    this.end = end;
+    this.before = Before.value;
+    return true;
+  }
+
+  // Takes a literal that shapes the plan, or may.
+  private keep(end: number): boolean {
+    this.keptCount += 1;
+    return this.keptCount <= KEPT_LITERALS_MAX && this.take(end, Before.value);
+  }
+
+  private number(): boolean {
+    const { text, position: start } = this;
+    let end = start + 1;
+    while (isDigit(text.charCodeAt(end))) end += 1;
+    let point = -1;
+    if (text.charCodeAt(end) === 46) {
+      point = end;
+      end += 1;
+      while (isDigit(text.charCodeAt(end))) end += 1;
+    }
+    // 1e3, 0xff, 1_000: rare enough to stay.
+    if (isWordPart(text.charCodeAt(end))) {
+      while (isWordPart(text.charCodeAt(end)) || isExponentSign(text, end)) end += 1;
+      return this.take(end, Before.value);
+    }
+    if (!this.lifts) return this.keep(end);
+    const digits = text.slice(start, end);
+    if (point === -1) return this.integer(end, digits);
+    const scale = end - point - 1;
+    const precision = decimalPrecision(digits, scale);
+    if (precision > DECIMAL_DIGITS_MAX) return this.take(end, Before.value);
+    return this.lift(end, `${NUMERIC_KEY}${precision},${scale};`, {
+      kind: "numeric",
+      text: digits,
+      start,
+      precision,
+      scale,
+    });
+  }
+
+  private integer(end: number, digits: string): boolean {
+    const kind = integerKind(digits);
+    if (kind === undefined) return this.take(end, Before.value);
+    const start = this.position;
+    const key = kind === "integer" ? INTEGER_KEY : BIGINT_KEY;
+    return this.lift(end, key, {
+      kind,
+      text: digits,
+      start,
+      precision: undefined,
+      scale: undefined,
+    });
+  }
+
+  private string(): boolean {
+    const { text, position: start } = this;
+    let end = text.indexOf("'", start + 1);
+    let isEscaped = false;
+    while (end !== -1 && text.charCodeAt(end + 1) === 39) {
+      isEscaped = true;
+      end = text.indexOf("'", end + 2);
+    }
+    if (end === -1) return false;
+    // Behind a name it is a typed literal; behind a string its continuation.
+    if (!this.lifts || this.before !== Before.operator) {
+      return this.before !== Before.value && this.keep(end + 1);
+    }
+    if (continuesBehind(text, end + 1)) return false;
+    const body = text.slice(start + 1, end);
+    // No text may hold it, and the parser says so.
+    if (body.includes("\u0000")) return false;
+    return this.lift(end + 1, STRING_KEY, {
+      kind: "string",
+      text: isEscaped ? body.replaceAll("''", "'") : body,
+      start,
+      precision: undefined,
+      scale: undefined,
+    });
+  }
+
+  private quotedName(): boolean {
+    let end = this.text.indexOf('"', this.position + 1);
+    while (end !== -1 && this.text.charCodeAt(end + 1) === 34) {
+      end = this.text.indexOf('"', end + 2);
+    }
+    return end !== -1 && this.take(end + 1, Before.word);
+  }
+
+  // $1; dollar-quoted strings are left to the parser.
+  private parameter(): boolean {
+    let end = this.position + 1;
+    while (isDigit(this.text.charCodeAt(end))) end += 1;
+    return end > this.position + 1 && this.take(end, Before.value);
+  }
+
+  // A comment is white space, but stays in the key.
+  private dashOrSlash(code: number): boolean {
+    const next = this.text.charCodeAt(this.position + 1);
+    if (code === 47 && next === 42) return false;
+    if (code === 45 && next === 45) return false;
+    return this.take(this.position + 1, Before.operator);
+  }
+
+  private symbol(code: number): boolean {
+    const end = this.position + 1;
+    switch (code) {
+      case 40: {
+        const isSize = this.before === Before.typeWord;
+        this.outerLifts.push(this.lifts);
+        if (isSize) this.lifts = false;
+        return this.take(end, Before.operator);
+      }
+      case 41: {
+        const outer = this.outerLifts.pop();
+        if (outer === undefined) return false;
+        this.lifts = outer;
+        return this.take(end, Before.value);
+      }
+      case 46:
+        // .5 stays in the key.
+        if (!isDigit(this.text.charCodeAt(end))) return this.take(end, Before.operator);
+        return this.take(skipNumber(this.text, end), Before.value);
+      case 93:
+        return this.take(end, Before.value);
+      default:
+        if (code < 33 || code === 127) return false;
+        if (code < 128) return this.take(end, Before.operator);
+        if (!isUnicodeSpace(code)) return false;
+        this.position = end;
+        return true;
+    }
+  }
+}
+
+function isQuote(code: number): boolean {
+  return code === 39 || code === 34;
+}
+
+function isWordStart(code: number): boolean {
+  return (code >= 97 && code <= 122) || (code >= 65 && code <= 90) || code === 95;
+}
+
+function isWordPart(code: number): boolean {
+  return isWordStart(code) || isDigit(code) || code === 36;
+}
+
+function isExponentSign(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  return (code === 43 || code === 45) && (text.charCodeAt(at - 1) | 32) === 101;
+}
+
+function skipNumber(text: string, from: number): number {
+  let at = from;
+  while (isWordPart(text.charCodeAt(at)) || isExponentSign(text, at)) at += 1;
+  return at;
+}
+
+// The type of an integer literal. 2147483648 is BIGINT, but -2147483648 is INT, so it stays; the
+// same holds for 9223372036854775808, and more digits are DECIMAL.
+function integerKind(digits: string): "integer" | "bigint" | undefined {
+  const leading = digits.startsWith("0") ? (/^0*/.exec(digits)?.[0].length ?? 0) : 0;
+  const length = digits.length - leading;
+  if (length < INT_DIGITS_MAX.length) return "integer";
+  const significant = digits.slice(leading);
+  if (length === INT_DIGITS_MAX.length) {
+    if (significant <= INT_DIGITS_MAX) return "integer";
+    return significant === "2147483648" ? undefined : "bigint";
+  }
+  if (length < BIGINT_DIGITS_MAX.length) return "bigint";
+  return length === BIGINT_DIGITS_MAX.length && significant <= BIGINT_DIGITS_MAX
+    ? "bigint"
+    : undefined;
+}
+
+// Precision of the DECIMAL that a literal with a point is; the scale is the digits behind it.
+function decimalPrecision(digits: string, scale: number): number {
+  const whole = digits.slice(0, digits.indexOf(".")).replace(/^0+/, "");
+  return Math.max(whole.length + scale, 1);
+}
+
+// Whether a string goes on behind white space, or a comment might hide that it does.
+function continuesBehind(text: string, from: number): boolean {
+  for (let at = from; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code > 32) return code === 39;
+  }
+  return false;
+}

@@ -1,0 +1,84 @@
+/**
+ * Strings and names whose characters are written by number: `U&'d\0061t\+000061'` and `U&"…"`, with
+ * another escape than the backslash behind UESCAPE.
+ */
+
+import type { Fail, TokenRange } from "../literals.ts";
+import { closingQuote, stringContinuation } from "./characters.ts";
+
+const CLAUSE = /\s*uescape\s*'(?:[^']|'')*'/iy;
+
+/** Behind the UESCAPE that follows a string or name which ends at `from`, or `from` without one. */
+export function escapeClauseEnd(text: string, from: number): number {
+  CLAUSE.lastIndex = from;
+  return CLAUSE.test(text) ? CLAUSE.lastIndex : from;
+}
+
+/** What a token that begins with U& stands for. */
+export function decodeUnicode({ end, start, text }: TokenRange, fail: Fail): string {
+  const quote = text.charAt(start + 2);
+  const isName = quote === '"';
+  let value = "";
+  let at = start + 2;
+  while (at !== -1 && at < end) {
+    const close = isName ? closingDoubleQuote(text, at + 1) : closingQuote(text, at + 1, false);
+    value += text.slice(at + 1, close).replaceAll(quote + quote, quote);
+    const next = isName ? -1 : stringContinuation(text, close + 1);
+    if (next === -1 || next >= end || isInClause(text, close + 1, next)) {
+      at = close + 1;
+      break;
+    }
+    at = next;
+  }
+  const escape = escapeIn(text.slice(at, end), { fail, position: at });
+  return unescaped(value, escape, (found) =>
+    fail(
+      `${isName ? "the name" : "the string"} holds ${found}, and should hold Unicode characters as 4 hex digits, or + and 6, behind "${escape}"`,
+      start,
+    ),
+  );
+}
+
+function isInClause(text: string, from: number, to: number): boolean {
+  return text.slice(from, to).trim() !== "";
+}
+
+function closingDoubleQuote(text: string, from: number): number {
+  let end = text.indexOf('"', from);
+  while (text.charAt(end + 1) === '"') end = text.indexOf('"', end + 2);
+  return end;
+}
+
+// A character that cannot stand in a number or end the string.
+function escapeIn(clause: string, { fail, position }: { fail: Fail; position: number }): string {
+  if (clause === "") return "\\";
+  const [, given = ""] = /'((?:[^']|'')*)'$/.exec(clause) ?? [];
+  if (Array.from(given).length === 1 && !/[0-9a-fA-F+'"\s]/.test(given)) return given;
+  return fail("UESCAPE needs one character, no hex digit, quote, plus or space", position);
+}
+
+function unescaped(value: string, escape: string, fail: (found: string) => never): string {
+  let made = "";
+  let at = 0;
+  for (;;) {
+    const next = value.indexOf(escape, at);
+    if (next === -1) break;
+    made += value.slice(at, next);
+    const from = next + escape.length;
+    if (value.startsWith(escape, from)) {
+      made += escape;
+      at = from + escape.length;
+      continue;
+    }
+    const [found, long, short] =
+      /^(?:\+([0-9a-fA-F]{6})|([0-9a-fA-F]{4}))/.exec(value.slice(from, from + 7)) ?? [];
+    const point = Number.parseInt(long ?? short ?? "", 16);
+    if (found === undefined || point === 0 || point > 0x10ffff) {
+      fail(`"${value.slice(next, from + 7)}"`);
+    }
+    made += String.fromCodePoint(point);
+    at = from + (found ?? "").length;
+  }
+  made += value.slice(at);
+  return made.isWellFormed() ? made : fail("half of a surrogate pair");
+}

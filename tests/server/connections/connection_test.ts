@@ -1,0 +1,552 @@
+/**
+ * The state machine of a connection, on a simulated socket and clock: the real identity, the real
+ * live engine, and every event in every state.
+ */
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import type { Change } from "../../../src/protocol/mod.ts";
+import type { ConnectionRequest } from "../../../src/server/connections/connection_options.ts";
+import { Connections } from "../../../src/server/connections/connections.ts";
+import { settle } from "../../support/live_fixture.ts";
+import { ManualClock } from "../../support/manual_clock.ts";
+import { ConnectionFixture, Identity, subscribe } from "./connection_fixture.ts";
+
+function changeOf(seq: number): Change {
+  return {
+    type: "change",
+    subscription_id: "m1",
+    change_type: "insert",
+    rows: [{ id: seq }],
+    commit_seq: seq,
+  };
+}
+
+let identity: Identity;
+let token: string;
+let fixture: ConnectionFixture;
+
+beforeAll(async () => {
+  identity = await Identity.make();
+  token = await identity.logIn();
+});
+
+afterAll(() => identity.close());
+
+beforeEach(() => {
+  fixture = new ConnectionFixture(identity, token);
+});
+
+test("authenticates by message, and answers it again with what is in force", () => {
+  const { connection, socket, say } = fixture.open();
+  expect(connection.state).toBe("unauthenticated");
+  const protocol = { serialization: "json", compression: "none" };
+  say({ type: "authenticate", method: "jwt", token, protocol });
+  expect(connection.state).toBe("authenticated");
+  say({ type: "authenticate", token: 7, protocol: "anything" });
+  const success = { type: "auth_success", user: "ada", role: "dba", protocol } as const;
+  expect(socket.messages()).toEqual([success, success]);
+  fixture.clock.advance(10_000);
+  expect(socket.closed).toBeUndefined();
+});
+
+test("authenticates by header before anything is said", () => {
+  const { connection, socket } = fixture.open({ request: { bearer: `bearer ${token}` } });
+  expect(socket.messages()).toMatchObject([{ type: "auth_success", user: "ada" }]);
+  expect(connection.principal?.userId).toBe("ada");
+});
+
+test.each<[string, object]>([
+  ["a wrong token", { type: "authenticate", token: "x.y.z" }],
+  ["another method", { type: "authenticate", method: "basic", token: "x" }],
+  ["a token of 17 KiB", { type: "authenticate", token: "x".repeat(17408) }],
+])("%s is auth_error and close 1008: there is one attempt", (_what, attempt) => {
+  const { connection, socket, say } = fixture.open();
+  say(attempt);
+  expect(socket.messages()).toEqual([
+    { type: "auth_error", message: "Authentication failed", code: "INVALID_CREDENTIALS" },
+  ]);
+  expect(socket.closed?.code).toBe(1008);
+  say({ type: "authenticate", token });
+  expect(connection.state).toBe("closing");
+  expect(socket.messages().length).toBe(1);
+});
+
+test("a wrong header is auth_error and close 1008", () => {
+  const { socket } = fixture.open({ request: { bearer: "Basic eDp5" } });
+  expect(socket.messages()).toMatchObject([{ type: "auth_error", code: "INVALID_CREDENTIALS" }]);
+  expect(socket.closed?.code).toBe(1008);
+});
+
+test("an expired token says so", () => {
+  const later = new ManualClock();
+  later.advance(2 * 3600 * 1000);
+  const { socket, say } = fixture.open({ as: identity.at(later) });
+  say({ type: "authenticate", token });
+  expect(socket.messages()).toMatchObject([{ type: "auth_error", code: "TOKEN_EXPIRED" }]);
+  expect(socket.closed?.code).toBe(1008);
+});
+
+test("no token in time is AUTH_TIMEOUT and close 1008", () => {
+  const { socket } = fixture.open();
+  fixture.clock.advance(2999);
+  expect(socket.closed).toBeUndefined();
+  fixture.clock.advance(1);
+  expect(socket.messages()).toMatchObject([{ type: "auth_error", code: "AUTH_TIMEOUT" }]);
+  expect(socket.closed?.code).toBe(1008);
+  expect(fixture.clock.timerCount).toBe(0);
+});
+
+test("a malformed authenticate is INVALID_MESSAGE and may be repeated", () => {
+  const { socket, say } = fixture.open();
+  say({ type: "authenticate" });
+  say({ type: "authenticate", token, protocol: { serialization: "xml" } });
+  say({ type: "authenticate", token });
+  expect(socket.messages()).toMatchObject([
+    { type: "error", code: "INVALID_MESSAGE", subscription_id: "protocol", ended: false },
+    { type: "error", code: "INVALID_MESSAGE" },
+    { type: "auth_success" },
+  ]);
+});
+
+test("before authentication ping is served and the rest is AUTH_REQUIRED", () => {
+  const { socket, say } = fixture.open();
+  say({ type: "ping", id: "p1" });
+  say({ type: "ping" });
+  say(subscribe("m1"));
+  say({ type: "next_batch" });
+  say({ type: "unsubscribe", subscription_id: "m1" });
+  expect(socket.messages()).toMatchObject([
+    { type: "pong", id: "p1", positions: {} },
+    { type: "error", code: "AUTH_REQUIRED", subscription_id: "subscribe", ended: false },
+    { type: "error", code: "AUTH_REQUIRED", subscription_id: "protocol", ended: false },
+    { type: "error", code: "AUTH_REQUIRED", subscription_id: "protocol", ended: false },
+  ]);
+  expect(socket.closed).toBeUndefined();
+});
+
+test.each<[string, object | string, string, string]>([
+  ["text that is not JSON", "{", "INVALID_MESSAGE", "protocol"],
+  ["no type", {}, "INVALID_MESSAGE", "protocol"],
+  ["an unknown type", { type: "hello" }, "INVALID_MESSAGE", "protocol"],
+  ["a list", "[]", "INVALID_MESSAGE", "protocol"],
+  ["no subscription", { type: "subscribe" }, "INVALID_MESSAGE", "protocol"],
+  ["no id", { type: "subscribe", subscription: {} }, "INVALID_MESSAGE", "protocol"],
+  ["no sql", { type: "subscribe", subscription: { id: "a" } }, "INVALID_MESSAGE", "protocol"],
+  ["a blank id", subscribe(" "), "INVALID_SUBSCRIPTION_ID", "invalid_subscription"],
+  ["a long id", subscribe("x".repeat(129)), "INVALID_SUBSCRIPTION_ID", "invalid_subscription"],
+  ["bad options", subscribe("a", { batch_size: 0 }), "INVALID_OPTIONS", "a"],
+  ["a bad position", subscribe("a", { from_seq_id: "1.5" }), "INVALID_OPTIONS", "a"],
+  ["an unknown replay", subscribe("a", { replay: "some" }), "INVALID_OPTIONS", "a"],
+  ["bad SQL", subscribe("a", {}, "SELEKT"), "INVALID_SQL", "a"],
+  ["64 KiB of SQL", subscribe("a", {}, "x".repeat(65537)), "INVALID_SQL", "a"],
+  [
+    "a bad parameter",
+    { type: "subscribe", subscription: { id: "a", sql: "x", params: [[1]] } },
+    "INVALID_PARAMETER",
+    "a",
+  ],
+  [
+    "parameters that are no list",
+    { type: "subscribe", subscription: { id: "a", sql: "x", params: {} } },
+    "INVALID_PARAMETER",
+    "a",
+  ],
+  [
+    "a namespace that is no text",
+    { type: "subscribe", subscription: { id: "a", sql: "x", namespace_id: 1 } },
+    "INVALID_OPTIONS",
+    "a",
+  ],
+  ["next_batch of nothing", { type: "next_batch" }, "BATCH_FETCH_FAILED", "protocol"],
+  ["next_batch of nobody", { type: "next_batch", subscription_id: "x" }, "BATCH_FETCH_FAILED", "x"],
+  ["a bad next_batch", { type: "next_batch", subscription_id: 1 }, "INVALID_MESSAGE", "protocol"],
+  ["a bad unsubscribe", { type: "unsubscribe" }, "INVALID_MESSAGE", "protocol"],
+  ["a bad ping", { type: "ping", id: 1 }, "INVALID_MESSAGE", "protocol"],
+  ["a long ping", { type: "ping", id: "x".repeat(65) }, "INVALID_MESSAGE", "protocol"],
+])("%s: the connection stays open", (_what, said, code, subscriptionId) => {
+  const { connection, socket } = fixture.openAuthenticated();
+  connection.receive(typeof said === "string" ? said : JSON.stringify(said));
+  expect(socket.messages()).toMatchObject([
+    { type: "error", code, subscription_id: subscriptionId },
+  ]);
+  expect(connection.state).toBe("authenticated");
+});
+
+test("the tenth invalid message within a minute closes 1008, not one that comes later", () => {
+  const { connection, socket } = fixture.openAuthenticated();
+  for (let count = 0; count < 9; count += 1) connection.receive("{");
+  fixture.clock.advance(60_000);
+  connection.receive("{");
+  expect(socket.closed).toBeUndefined();
+  for (let count = 0; count < 8; count += 1) connection.receive("{");
+  expect(socket.closed).toBeUndefined();
+  connection.receive("{");
+  expect(socket.closed?.code).toBe(1008);
+});
+
+test("messages above the rate are refused with the time to wait, and not processed", () => {
+  const { socket, say } = fixture.open({ config: { limits: { messages_per_sec: 3 } } });
+  for (let id = 0; id < 4; id += 1) say({ type: "ping", id: `p${id}` });
+  expect(socket.drain()).toMatchObject([
+    { type: "pong", id: "p0" },
+    { type: "pong", id: "p1" },
+    { type: "pong", id: "p2" },
+    {
+      type: "error",
+      code: "RATE_LIMIT_EXCEEDED",
+      subscription_id: "rate_limit",
+      ended: false,
+      retry_after_ms: 334,
+    },
+  ]);
+  fixture.clock.advance(334);
+  say({ type: "ping", id: "later" });
+  expect(socket.messages()).toMatchObject([{ type: "pong", id: "later" }]);
+});
+
+test("messages wait for their turn while the server is busy, in order and without loss", async () => {
+  const { connection, socket, say } = fixture.openAuthenticated({
+    config: { limits: { messages_per_sec: 0 } },
+  });
+  // Somebody else has used up the share of messages.
+  fixture.turns.serve({ serveNow: () => fixture.clock.advance(10), serveWaiting: () => false }, "");
+  for (let id = 0; id < 3; id += 1) say({ type: "ping", id: `p${id}` });
+  expect(socket.messages()).toEqual([]);
+  await settle();
+  expect(socket.drain()).toMatchObject([{ id: "p0" }, { id: "p1" }, { id: "p2" }]);
+  // As many wait as may: the next is refused, and the connection stays.
+  fixture.clock.advance(20);
+  fixture.turns.serve({ serveNow: () => fixture.clock.advance(10), serveWaiting: () => false }, "");
+  for (let id = 0; id < 1025; id += 1) say({ type: "ping", id: `q${id}` });
+  expect(socket.drain()).toMatchObject([
+    { code: "RATE_LIMIT_EXCEEDED", ended: false, retry_after_ms: 1000 },
+  ]);
+  expect(connection.state).toBe("authenticated");
+  for (let turn = 0; turn < 2000 && socket.messages().length < 1024; turn += 1) await settle();
+  expect(socket.drain().map((it) => (it.type === "pong" ? it.id : it.type))).toEqual(
+    Array.from({ length: 1024 }, (_, id) => `q${id}`),
+  );
+});
+
+test("subscribes, loads batch by batch, and follows", async () => {
+  await fixture.insert(1, 5);
+  const { socket, say } = fixture.openAuthenticated();
+  say(subscribe("m1", { batch_size: 2 }));
+  say({ type: "next_batch" });
+  say({ type: "next_batch", subscription_id: "m1", last_seq_id: "7" });
+  await settle();
+  const loaded = socket.drain();
+  expect(loaded.map(({ type }) => type)).toEqual([
+    "subscription_ack",
+    "initial_data_batch",
+    "initial_data_batch",
+    "initial_data_batch",
+  ]);
+  expect(loaded.at(-1)).toMatchObject({ batch_control: { batch_num: 2, status: "ready" } });
+  await fixture.insert(6, 1);
+  const changes = socket.drain();
+  expect(changes).toMatchObject([{ type: "change", change_type: "insert", rows: [{ id: 6 }] }]);
+  say({ type: "ping", id: "p1" });
+  const [pong] = socket.drain();
+  expect(pong).toMatchObject({ type: "pong", positions: { m1: expect.any(Number) } });
+  say({ type: "next_batch", subscription_id: "m1" });
+  say({ type: "unsubscribe", subscription_id: "m1" });
+  say({ type: "unsubscribe", subscription_id: "nobody" });
+  await fixture.insert(7, 1);
+  expect(socket.drain()).toEqual([]);
+  expect(fixture.live.countOfUser("ada")).toBe(0);
+});
+
+test("what is no subscribe message ends nothing, and one with bad fields ends what has its id", async () => {
+  const { socket, say } = fixture.openAuthenticated();
+  say(subscribe("m1"));
+  say({ type: "subscribe", subscription: { id: "m1" } });
+  await settle();
+  const refused = { code: "INVALID_MESSAGE", subscription_id: "protocol", ended: false };
+  expect(socket.drain().at(-1)).toMatchObject(refused);
+  expect(fixture.live.countOfUser("ada")).toBe(1);
+  await fixture.insert(1, 1);
+  expect(socket.drain()).toMatchObject([{ type: "change", subscription_id: "m1" }]);
+  say({ type: "subscribe", subscription: { id: "m1", sql: "x", params: {} } });
+  expect(socket.drain()).toMatchObject([
+    { code: "INVALID_PARAMETER", subscription_id: "m1", ended: true },
+  ]);
+  expect(fixture.live.countOfUser("ada")).toBe(0);
+});
+
+test("an id in use ends the old subscription, whether or not the new one is accepted", async () => {
+  const { socket, say } = fixture.openAuthenticated();
+  say(subscribe("m1"));
+  say(subscribe("m1", {}, "SELEKT"));
+  await settle();
+  expect(socket.drain().at(-1)).toMatchObject({ code: "INVALID_SQL", ended: true });
+  expect(fixture.live.countOfUser("ada")).toBe(0);
+  await fixture.insert(1, 1);
+  expect(socket.drain()).toEqual([]);
+  say({ type: "next_batch", subscription_id: "m1" });
+  expect(socket.drain()).toMatchObject([{ code: "BATCH_FETCH_FAILED" }]);
+});
+
+test("next_batch without id is ambiguous while several load", async () => {
+  await fixture.insert(1, 5);
+  const { socket, say } = fixture.openAuthenticated();
+  say(subscribe("m1", { batch_size: 1 }));
+  say(subscribe("m2", { batch_size: 1 }));
+  await settle();
+  socket.drain();
+  say({ type: "next_batch" });
+  expect(socket.drain()).toMatchObject([
+    { code: "AMBIGUOUS_SUBSCRIPTION", subscription_id: "protocol", ended: false },
+  ]);
+  say({ type: "unsubscribe", subscription_id: "m1" });
+  say({ type: "next_batch" });
+  await settle();
+  expect(socket.drain()).toMatchObject([{ type: "initial_data_batch", subscription_id: "m2" }]);
+});
+
+test("limits of subscriptions per connection and per user", () => {
+  const limits = { subscriptionsPerConnection: 2, subscriptionsPerUser: 3 };
+  const limited = new ConnectionFixture(identity, token, limits);
+  const first = limited.openAuthenticated();
+  for (const id of ["a", "b", "c"]) first.say(subscribe(id));
+  expect(first.socket.messages().at(-1)).toMatchObject({
+    code: "SUBSCRIPTION_LIMIT_EXCEEDED",
+    subscription_id: "c",
+    ended: true,
+  });
+  // An id in use makes room for itself.
+  first.socket.drain();
+  first.say(subscribe("b"));
+  expect(first.socket.messages()[0]).toMatchObject({ type: "subscription_ack" });
+  const second = limited.openAuthenticated();
+  second.say(subscribe("a"));
+  second.say(subscribe("b"));
+  expect(second.socket.messages().at(-1)).toMatchObject({ code: "SUBSCRIPTION_LIMIT_EXCEEDED" });
+});
+
+test("a full socket pauses subscriptions and client messages, and nothing is lost", async () => {
+  const { connection, socket, say } = fixture.openAuthenticated({
+    config: { websocket: { send_queue_bytes: 65536 } },
+  });
+  say(subscribe("m1"));
+  await settle();
+  socket.drain();
+  socket.capacity = 0;
+  await fixture.insert(1, 200, "x".repeat(10_000));
+  const sentWhileFull = socket.frames.length;
+  expect(sentWhileFull).toBeLessThan(50);
+  expect(socket.getBufferedAmount()).toBeLessThan(65536 + 20_000 + 1_100_000);
+  say({ type: "ping", id: "waits" });
+  expect(socket.messages().some(({ type }) => type === "pong")).toBe(false);
+  for (let turn = 0; turn < 300 && socket.getBufferedAmount() > 0; turn += 1) {
+    socket.take();
+    connection.drained();
+    await settle();
+  }
+  const ids = socket
+    .messages()
+    .flatMap((it) => (it.type === "change" ? it.rows.map(({ id }) => id) : []));
+  expect(ids).toEqual(Array.from({ length: 200 }, (_, index) => index + 1));
+  expect(socket.messages().some(({ type }) => type === "pong")).toBe(true);
+});
+
+test("every subscription of a full socket goes on once it has drained", async () => {
+  const { connection, socket, say } = fixture.openAuthenticated({
+    config: { websocket: { send_queue_bytes: 65536 } },
+  });
+  const names = ["m1", "m2", "m3"];
+  for (const name of names) say(subscribe(name));
+  await settle();
+  socket.drain();
+  socket.capacity = 0;
+  await fixture.insert(1, 50, "x".repeat(10_000));
+  for (let turn = 0; turn < 300 && socket.getBufferedAmount() > 0; turn += 1) {
+    socket.take();
+    connection.drained();
+    await settle();
+  }
+  for (const name of names) {
+    const ids = socket
+      .messages()
+      .flatMap((it) =>
+        it.type === "change" && it.subscription_id === name ? it.rows.map(({ id }) => id) : [],
+      );
+    expect(ids).toEqual(Array.from({ length: 50 }, (_, index) => index + 1));
+  }
+});
+
+test("what one turn sends goes out in one write, in order", async () => {
+  const { connection, socket, say } = fixture.openAuthenticated();
+  say(subscribe("m1"));
+  await settle();
+  socket.drain();
+  const corksBefore = socket.corkCount;
+  for (let id = 1; id <= 5; id += 1) {
+    connection.send({ message: changeOf(id), encoded: [] });
+  }
+  expect(socket.frames).toEqual([]);
+  await settle();
+  expect(socket.corkCount).toBe(corksBefore + 1);
+  // A control message never overtakes data.
+  connection.send({ message: changeOf(6), encoded: [] });
+  say({ type: "ping", id: "p" });
+  const ids = socket.messages().map((it) => (it.type === "change" ? it.commit_seq : it.type));
+  expect(ids).toEqual([1, 2, 3, 4, 5, 6, "pong"]);
+});
+
+test("a client that sends without reading is closed when too much waits", () => {
+  const { connection, socket, say } = fixture.openAuthenticated({
+    config: { websocket: { send_queue_bytes: 65536 } },
+  });
+  socket.capacity = 0;
+  for (let count = 0; count < 2000 && connection.state !== "closing"; count += 1) {
+    say({ type: "ping", id: "x".repeat(60) });
+    fixture.clock.advance(2);
+  }
+  say({ type: "ping", id: "more" });
+  while (connection.state !== "closing") say({ type: "ping", id: "y".repeat(60) });
+  expect(socket.closed).toMatchObject({ code: 1008 });
+  expect(socket.getBufferedAmount()).toBeLessThan(70_000);
+});
+
+test("a message that the socket drops closes the connection with 1011", async () => {
+  const { socket, say } = fixture.openAuthenticated();
+  say(subscribe("m1"));
+  await settle();
+  socket.isDropping = true;
+  await fixture.insert(1, 1);
+  expect(socket.closed?.code).toBe(1011);
+  expect(fixture.live.countOfUser("ada")).toBe(0);
+});
+
+test("tick pings, and closes 1000 after a silent minute", () => {
+  const { connection, socket } = fixture.openAuthenticated();
+  fixture.clock.advance(19_999);
+  connection.tick();
+  expect(socket.pingCount).toBe(0);
+  fixture.clock.advance(1);
+  connection.tick();
+  expect(socket.pingCount).toBe(1);
+  connection.touch();
+  fixture.clock.advance(59_999);
+  connection.tick();
+  expect(socket.closed).toBeUndefined();
+  fixture.clock.advance(1);
+  connection.tick();
+  expect(socket.closed?.code).toBe(1000);
+});
+
+test("a revoked session ends its connections with TOKEN_REVOKED and 1008", async () => {
+  const connections = new Connections(fixture.clock);
+  const stop = identity.auth.onRevoked((revocation) => connections.revoke(revocation));
+  const [first, other] = [await identity.logIn(), await identity.logIn()];
+  const { connection, socket, say } = fixture.open({ request: { bearer: `Bearer ${first}` } });
+  const untouched = fixture.open({ request: { bearer: `Bearer ${other}` } });
+  connections.add(connection);
+  connections.add(untouched.connection);
+  say(subscribe("m1"));
+  await settle();
+  socket.drain();
+  identity.auth.logout(first, { address: "127.0.0.1" });
+  expect(socket.messages()).toMatchObject([
+    { type: "error", code: "TOKEN_REVOKED", subscription_id: "m1", ended: true },
+  ]);
+  expect(socket.closed?.code).toBe(1008);
+  expect(untouched.socket.closed).toBeUndefined();
+  identity.auth.logout(other, { address: "127.0.0.1" });
+  expect(untouched.socket.messages().at(-1)).toMatchObject({
+    code: "TOKEN_REVOKED",
+    subscription_id: "protocol",
+  });
+  expect(untouched.socket.closed?.code).toBe(1008);
+  stop();
+});
+
+test("shutdown sends what is queued, then closes 1001", () => {
+  const { connection, socket, say } = fixture.openAuthenticated();
+  say(subscribe("m1"));
+  socket.drain();
+  socket.capacity = 0;
+  fixture.live.shutdown();
+  connection.shutDown();
+  expect(socket.drain()).toMatchObject([{ code: "SHUTTING_DOWN", subscription_id: "m1" }]);
+  expect(socket.closed).toBeUndefined();
+  socket.take();
+  connection.drained();
+  expect(socket.closed?.code).toBe(1001);
+});
+
+test("shutdown of a connection that never reads ends by force", async () => {
+  const connections = new Connections(fixture.clock);
+  const { connection, socket, say } = fixture.openAuthenticated();
+  connections.add(connection);
+  socket.capacity = 0;
+  say({ type: "ping", id: "p" });
+  const done = connections.shutDown();
+  for (let round = 0; round < 6; round += 1) {
+    fixture.clock.advance(1000);
+    await settle();
+  }
+  await done;
+  expect(socket.isTerminated).toBe(true);
+});
+
+test("whatever arrives in closing is ignored", async () => {
+  const { connection, socket, say } = fixture.openAuthenticated();
+  say(subscribe("m1"));
+  await settle();
+  connection.revoke();
+  socket.drain();
+  say({ type: "ping", id: "p" });
+  say(subscribe("m2"));
+  connection.drained();
+  connection.tick();
+  connection.revoke();
+  connection.shutDown();
+  connection.closed();
+  await fixture.insert(1, 1);
+  expect(socket.drain()).toEqual([]);
+  expect(socket.closed?.code).toBe(1008);
+  expect(fixture.live.countOfUser("ada")).toBe(0);
+});
+
+test("a gone socket leaves nothing behind", async () => {
+  const { connection, say } = fixture.openAuthenticated();
+  say(subscribe("m1"));
+  connection.closed();
+  expect(fixture.live.countOfUser("ada")).toBe(0);
+  const waiting = fixture.open();
+  waiting.connection.closed();
+  fixture.clock.advance(5000);
+  expect(waiting.socket.messages()).toEqual([]);
+});
+
+test.each<[string, Partial<ConnectionRequest>, object | undefined, object]>([
+  [
+    "json and gzip by default",
+    { format: { serialization: "json", isGzipOn: true } },
+    undefined,
+    { serialization: "json", compression: "gzip" },
+  ],
+  [
+    "the message overrides the query",
+    { format: { serialization: "json", isGzipOn: true } },
+    { serialization: "msgpack", compression: "none" },
+    { serialization: "msgpack", compression: "none" },
+  ],
+  [
+    "compress=false wins",
+    { isGzipForbidden: true },
+    { compression: "gzip" },
+    { serialization: "json", compression: "none" },
+  ],
+  [
+    "a member left out stays",
+    { format: { serialization: "msgpack", isGzipOn: false } },
+    { compression: "gzip" },
+    { serialization: "msgpack", compression: "gzip" },
+  ],
+])("protocol: %s", (_what, request, protocol, inForce) => {
+  const { socket, say } = fixture.open({ request });
+  say({ type: "authenticate", token, ...(protocol === undefined ? {} : { protocol }) });
+  expect(socket.messages()).toMatchObject([{ type: "auth_success", protocol: inForce }]);
+});

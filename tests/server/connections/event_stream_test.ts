@@ -1,0 +1,77 @@
+/**
+ * Goal: whoever may no longer listen is gone within a second, whether or not it reads, and whoever
+ * reads gets all that was sent before.
+ */
+import { expect, test } from "bun:test";
+import type { LiveSubscription } from "../../../src/live/mod.ts";
+import {
+  EventStream,
+  type EventStreamOptions,
+} from "../../../src/server/connections/event_stream.ts";
+import { ANN } from "../../support/live_fixture.ts";
+import { ManualClock } from "../../support/manual_clock.ts";
+
+interface Opened {
+  readonly clock: ManualClock;
+  readonly stream: EventStream;
+  /** What the stream told its server and its subscription, in order. */
+  readonly told: string[];
+}
+
+function open(): Opened {
+  const clock = new ManualClock();
+  const told: string[] = [];
+  const options: EventStreamOptions = {
+    connectionId: "sse-1",
+    principal: ANN,
+    address: "127.0.0.1",
+    isCompressed: false,
+    isNetReplay: false,
+    clock,
+    queueBytesMax: 1000,
+    commentEveryMs: 1000,
+    onEnding: () => told.push("ending"),
+    onClosed: () => told.push("closed"),
+  };
+  const stream = new EventStream(options);
+  const subscription = { close: () => told.push("unsubscribed") };
+  stream.carry(subscription as unknown as LiveSubscription);
+  return { clock, stream, told };
+}
+
+test.each(["revoke", "kill"] as const)(
+  "%s ends a stream that nobody reads within a second",
+  (end) => {
+    const { clock, stream, told } = open();
+    const body = stream.body();
+    stream[end]();
+    expect(told).toEqual(["unsubscribed", "ending"]);
+    // It holds a connection for as long as it is there, and says so.
+    expect(stream.row()?.subscriptions).toBe(0);
+    clock.advance(999);
+    expect(told).toEqual(["unsubscribed", "ending", "closed"]);
+    expect(stream.row()).toBeUndefined();
+    expect(body.getReader().read()).rejects.toThrow("The stream was closed");
+  },
+);
+
+test.each(["revoke", "kill"] as const)("%s tells a client that reads why it ends", async (end) => {
+  const { clock, stream, told } = open();
+  const text = new Response(stream.body()).text();
+  stream[end]();
+  expect(await text).toContain(end === "revoke" ? "TOKEN_REVOKED" : "KILLED");
+  expect(told).toEqual(["unsubscribed", "ending", "closed"]);
+  clock.advance(10_000);
+  expect(told).toHaveLength(3);
+});
+
+test("end leaves a client that reads slowly its time, unless the connection is killed, too", () => {
+  const { clock, stream, told } = open();
+  stream.body();
+  stream.shutDown();
+  clock.advance(10_000);
+  expect(told).toEqual(["unsubscribed", "ending"]);
+  stream.kill();
+  clock.advance(999);
+  expect(told).toEqual(["unsubscribed", "ending", "closed"]);
+});

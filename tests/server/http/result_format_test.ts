@@ -1,0 +1,129 @@
+/**
+ * Results as JSON, NDJSON and CSV: the same bytes whether in one piece or many.
+ */
+import { expect, test } from "bun:test";
+import {
+  csvPieces,
+  formatFromAccept,
+  isLarge,
+  jsonBody,
+  jsonPieces,
+  ndjsonPieces,
+} from "../../../src/server/http/result_format.ts";
+import type { StatementResult } from "../../../src/sql/mod.ts";
+
+const SCHEMA = [
+  { name: "id", data_type: "BigInt", index: 0, flags: ["pk", "nn", "uq"] },
+  { name: "text, quoted", data_type: "Text", index: 1 },
+] as const;
+
+function selected(rows: readonly (readonly unknown[])[]): StatementResult {
+  return { schema: SCHEMA, rows, rowCount: rows.length, asUser: "ada" };
+}
+
+const INSERTED: StatementResult = {
+  rowCount: 1,
+  message: "Inserted 1 row(s)",
+  asUser: "ada",
+  lastSeq: 114809241600002,
+};
+
+test("jsonBody writes the example of the contract", () => {
+  expect(jsonBody([INSERTED], { tookMs: 1.402 })).toBe(
+    '{"results":[{"row_count":1,"message":"Inserted 1 row(s)","as_user":"ada","last_seq":114809241600002}],"status":"success","took":1.402}',
+  );
+});
+
+test("jsonBody names each user in turn, escaped where that must be", () => {
+  for (const asUser of ["ada", "grace@x.org", 'a "b"', "", "zoë", "a\nb", "ada"]) {
+    for (const told of [{ message: "Inserted 1 row(s)" }, {}]) {
+      const body = jsonBody([{ rowCount: 1, ...told, asUser, lastSeq: 5 }], { tookMs: 1 });
+      const [entry] = (JSON.parse(body) as { results: unknown[] }).results;
+      expect(entry).toEqual({ row_count: 1, ...told, as_user: asUser, last_seq: 5 });
+    }
+  }
+});
+
+test("jsonPieces write what jsonBody writes", () => {
+  const rows = Array.from({ length: 5000 }, (_, id) => [id, `row ${id}`]);
+  const error = { code: "INTERNAL_ERROR", message: "Statement 4: no" };
+  const cases: StatementResult[][] = [
+    [],
+    [INSERTED],
+    [selected([])],
+    [selected([[1, null]]), INSERTED],
+    [INSERTED, selected(rows), { ...INSERTED, lastSeq: null }, selected(rows.slice(0, 2048))],
+  ];
+  for (const results of cases) {
+    for (const ending of [{ tookMs: 0.5 }, { tookMs: 7, error }]) {
+      const whole = jsonBody(results, ending);
+      expect([...jsonPieces(results, () => ending)].join("")).toBe(whole);
+      JSON.parse(whole);
+    }
+  }
+});
+
+test("jsonPieces and csvPieces hold a bounded number of rows each", () => {
+  const rows = Array.from({ length: 100_000 }, (_, id) => [id, "x"]);
+  const longest = Math.max(...[...csvPieces(selected(rows))].map((piece) => piece.length));
+  expect(longest).toBeLessThan(40_000);
+  expect(isLarge([selected(rows)])).toBe(true);
+  expect(isLarge([selected(rows.slice(0, 10)), INSERTED])).toBe(false);
+});
+
+test("ndjsonPieces begin with the schema and end with the status", () => {
+  const lines = [
+    ...ndjsonPieces(
+      selected([
+        [1, "a"],
+        [2, null],
+      ]),
+      () => 3,
+    ),
+  ]
+    .join("")
+    .split("\n");
+  expect(lines.map((line) => (line === "" ? "" : JSON.parse(line)))).toEqual([
+    { schema: SCHEMA, as_user: "ada" },
+    [1, "a"],
+    [2, null],
+    { status: "success", row_count: 2, took: 3 },
+    "",
+  ]);
+});
+
+test("csvPieces quote what RFC 4180 asks, and tell NULL from empty text", () => {
+  const rows = [
+    [1, "plain"],
+    [2, null],
+    [3, ""],
+    [4, 'say "hi", twice\r\n'],
+    ["9007199254740993", true],
+    [1.5, [1, 2]],
+  ];
+  expect([...csvPieces(selected(rows))].join("")).toBe(
+    'id,"text, quoted"\r\n' +
+      "1,plain\r\n" +
+      "2,\r\n" +
+      '3,""\r\n' +
+      '4,"say ""hi"", twice\r\n"\r\n' +
+      "9007199254740993,true\r\n" +
+      '1.5,"[1,2]"\r\n',
+  );
+});
+
+test.each<[string | null, string]>([
+  [null, "json"],
+  ["*/*", "json"],
+  ["application/json", "json"],
+  ["text/html", "json"],
+  ["text/csv", "csv"],
+  ["TEXT/CSV; charset=utf-8", "csv"],
+  ["application/x-ndjson", "ndjson"],
+  ["application/x-ndjson, application/json;q=0.9", "ndjson"],
+  ["application/json;q=0.5, text/csv;q=0.8", "csv"],
+  ["text/csv;q=0", "json"],
+  ["application/json, text/csv", "json"],
+])("formatFromAccept %p is %s", (accept, format) => {
+  expect(formatFromAccept(accept)).toBe(format as ReturnType<typeof formatFromAccept>);
+});

@@ -1,0 +1,80 @@
+/**
+ * Goal: a long text of statements is read from a body exactly as JSON.parse reads it.
+ * Method: bodies of every shape around a long text, compared with JSON.parse.
+ */
+import { expect, test } from "bun:test";
+import { parseJson } from "../../../src/server/http/request_body.ts";
+import { parseSqlBody } from "../../../src/server/http/sql_body.ts";
+
+const LONG = `INSERT INTO t VALUES ${"(1, 'some words'), ".repeat(2000)}(2, 'x')`;
+
+function parsed(text: string): ReturnType<typeof parseSqlBody> {
+  return parseSqlBody(text, new TextEncoder().encode(text));
+}
+
+/** Where the text of the statements stands. */
+const SHAPES: readonly string[] = [
+  '{"sql":"%"}',
+  ' \t\r\n{ "sql" \n: "%" \r} \t',
+  '{"sql":"%","params":[1,2.50,"a"],"check":true}',
+  '{"sql":"%" , "namespace_id" : "n" }',
+  '{"sql":"%","timeout_ms":1}',
+  '{"params":[],"sql":"%"}',
+  '{"sql":"%","sql":"SELECT 1"}',
+  '{"sql":"%","\\u0073ql":"SELECT 1"}',
+  '{"sql":"SELECT 1","sql":"%"}',
+  '{"sql":"%","__proto__":{"check":true}}',
+  '{"__proto__":"%"}',
+  '{"sql2":"%"}',
+  '["sql","%"]',
+  '"%"',
+  // Malformed.
+  '{"sql":"%"',
+  '{"sql":"%',
+  '{"sql":"%",}',
+  '{"sql":"%" "check":true}',
+  '{"sql":"%"}}',
+  '{"sql":"%"},',
+  '{"sql":"%"};',
+  '{"sql":"%",,"check":true}',
+  '{"sql":"%","check":true',
+  '{"sql":"%","check"}',
+  '{"sql":"%"]',
+  '\u00a0{"sql":"%"}',
+  '{"sql":"%"}\u00a0',
+  '{,"sql":"%"}',
+];
+
+/** What makes a text another one than what stands in the body, or malformed. */
+const TEXTS: readonly string[] = [
+  LONG,
+  `${LONG}é`,
+  `${LONG}\\n`,
+  `${LONG}\\"`,
+  `${LONG}\\`,
+  `\\u0041${LONG}`,
+  `${LONG}\n`,
+  `\u0000${LONG}`,
+  `${LONG}\u001f`,
+  `${LONG}\u007f\u2028`,
+  "SELECT 1",
+];
+
+test.each(SHAPES)("parseSqlBody reads %p as JSON.parse does", (shape) => {
+  for (const sql of TEXTS) {
+    const text = shape.replaceAll("%", () => sql);
+    expect(parsed(text).value, sql.slice(-8)).toEqual(parseJson(text));
+  }
+});
+
+test("parseSqlBody refuses what is nested too deep behind a long text", () => {
+  const deep = `${"[".repeat(1000)}${"]".repeat(1000)}`;
+  expect(parsed(`{"sql":"${LONG}","params":${deep}}`).value).toBeUndefined();
+});
+
+test("parseSqlBody takes the UTF-8 of a long text from the body where it is ASCII", () => {
+  const { sqlUtf8 } = parsed(`{"sql":"${LONG}","check":true}`);
+  expect(new TextDecoder().decode(sqlUtf8)).toBe(LONG);
+  expect(parsed(`{"sql":"${LONG}é"}`).sqlUtf8).toBeUndefined();
+  expect(parsed(`{"sql":"${LONG}\\n"}`).sqlUtf8).toBeUndefined();
+});

@@ -1,0 +1,177 @@
+/**
+ * Goal: statements that differ in lifted literals only share a key and a tree; nothing that shapes
+ * a plan is lifted.
+ */
+import { expect, test } from "bun:test";
+import { parseNormalized, parseStatements } from "../../../../src/sql/parse/parser.ts";
+import {
+  LIFTED_LITERALS_MAX,
+  normalizeStatement,
+} from "../../../../src/sql/parse/text/normalize.ts";
+import { SeededRandom } from "../../../support/seeded_random.ts";
+import { bare, type Json, rewrite } from "../bare.ts";
+import { StatementGenerator } from "../statement_generator.ts";
+
+/** What is lifted: the texts of the literals. */
+function lifted(text: string): readonly string[] | undefined {
+  return normalizeStatement(text)?.literals.map((literal) => literal.text);
+}
+
+function keyOf(text: string): string | undefined {
+  return normalizeStatement(text)?.key;
+}
+
+test("normalizeStatement, new values make no new key", () => {
+  const key = keyOf("INSERT INTO t VALUES (1, 'x', 2.50)");
+  expect(key).toBeDefined();
+  expect(keyOf("INSERT INTO t VALUES (77, 'it''s; longer', 9.99)")).toBe(key);
+  expect(lifted("INSERT INTO t VALUES (77, 'it''s; longer', 9.99)")).toEqual([
+    "77",
+    "it's; longer",
+    "9.99",
+  ]);
+});
+
+test("normalizeStatement, other types make another key", () => {
+  const texts = ["1", "3000000000", "1.5", "10.5", "1.50", "'1'", "NULL", "TRUE", "$1", "-1"];
+  const keys = texts.map((text) => keyOf(`INSERT INTO t VALUES (${text})`));
+  expect(new Set(keys).size).toBe(texts.length);
+});
+
+test("normalizeStatement, kinds are the types of the literals", () => {
+  const { literals } = normalizeStatement(
+    "SELECT a WHERE x IN (2147483647, 2147483649, 9223372036854775807, 12.50, 007, 0.25)",
+  ) ?? { literals: [] };
+  expect(literals.map(({ kind, precision, scale }) => [kind, precision, scale])).toEqual([
+    ["integer", undefined, undefined],
+    ["bigint", undefined, undefined],
+    ["bigint", undefined, undefined],
+    ["numeric", 4, 2],
+    ["integer", undefined, undefined],
+    ["numeric", 2, 2],
+  ]);
+});
+
+test.each([
+  ["SELECT 1, 'x' FROM t WHERE a = 2", ["2"]],
+  [
+    "SELECT a FROM t WHERE a = 2 GROUP BY f('day', b) HAVING c > 3 ORDER BY 1, f('x') LIMIT 5",
+    ["2", "5"],
+  ],
+  ["SELECT a FROM t LIMIT 5 OFFSET 6", ["5", "6"]],
+  ["SELECT a FROM generate_series(1, 5) WHERE b = 7", ["7"]],
+  ["SELECT a FROM t JOIN u ON t.a = 1 AND u.b = 'x'", ["1", "x"]],
+  ["SELECT DISTINCT ON (f('day', a)) f('day', a) FROM t", []],
+  ["UPDATE t SET a = 1, b = 'x' WHERE c = 2 RETURNING d + 3", ["1", "x", "2"]],
+  ["DELETE FROM t WHERE a < 9.5", ["9.5"]],
+  ["SELECT a WHERE b = (SELECT 5 FROM t WHERE c = 6) AND d = 7", ["6", "7"]],
+  ["SELECT a WHERE b::varchar(3) = 'x' AND CAST(c AS DECIMAL(10, 2)) = 1", ["x", "1"]],
+  ["SELECT a WHERE b > DATE '2025-01-01' AND c > now() - INTERVAL '1 day'", []],
+  ["SELECT a WHERE b AT TIME ZONE 'UTC' > c AND d = 1", ["1"]],
+  ["SELECT a WHERE EXTRACT('year' FROM b) = 2025", ["2025"]],
+  ["SELECT a WHERE b LIKE 'x%' ESCAPE '!'", ["x%"]],
+  ["INSERT INTO t VALUES (FILE('part'), 1)", ["1"]],
+  ["INSERT INTO t VALUES (E'a\\'b', X'00', 1e3, 0xff, 1_0, .5, 2)", ["2"]],
+  ["INSERT INTO t VALUES (-2147483648, 2147483648)", []],
+  ["SELECT a WHERE b = 99999999999999999999", []],
+  ["EXECUTE AS USER 'u' (INSERT INTO t VALUES (1))", ["1"]],
+  ["WITH a AS (SELECT 1 WHERE b = 2) SELECT 3 FROM a WHERE c = 4", ["2", "4"]],
+  ["VALUES (1, 'x')", ["1", "x"]],
+  ['SELECT "a 1" WHERE "b\'" = \'x\'', ["x"]],
+])("normalizeStatement, %s", (text, expected) => {
+  expect(lifted(text)).toEqual(expected);
+});
+
+test.each([
+  "CREATE TABLE t (a VARCHAR(3) DEFAULT 'x')",
+  "DROP TABLE t",
+  "BEGIN",
+  "SET a = 1",
+  "",
+  " ; SELECT 1",
+  "SELECT 'abc",
+  "SELECT a /* x */",
+  "SELECT a -- x",
+  "SELECT $$x$$",
+  "SELECT a WHERE b = 'x'\n'y'",
+  "SELECT a WHERE b = 1)",
+  "EXECUTE AS USER 'u' (SELECT 1; SELECT 2)",
+  "SELECT \u0001",
+  "SELECT a FROM t WHERE b = 'x\u0000'",
+])("normalizeStatement, %j is left to the parser", (text) => {
+  expect(normalizeStatement(text)).toBeUndefined();
+});
+
+test("normalizeStatement, gives up beyond a number of literals", () => {
+  const insert = (count: number): string =>
+    `INSERT INTO t VALUES ${Array.from({ length: count }, (_, row) => `(${row})`).join(", ")}`;
+  expect(lifted(insert(LIFTED_LITERALS_MAX))?.length).toBe(LIFTED_LITERALS_MAX);
+  expect(normalizeStatement(insert(LIFTED_LITERALS_MAX + 1))).toBeUndefined();
+});
+
+test.each(["1", "'x'"])("normalizeStatement, a long list of %s that stays makes no key", (item) => {
+  const query = (count: number) => `SELECT ARRAY[${Array(count).fill(item).join(", ")}]`;
+  expect(normalizeStatement(query(100))).toBeDefined();
+  expect(normalizeStatement(query(1000))).toBeUndefined();
+});
+
+test("normalizeStatement, reads one statement after another", () => {
+  const text = "INSERT INTO t VALUES (1); INSERT INTO t VALUES (22) ;";
+  const first = normalizeStatement(text);
+  const second = normalizeStatement(text, first?.next ?? 0);
+  expect(second?.key).toBe(first?.key ?? "");
+  expect(second?.literals.map(({ start }) => start)).toEqual([text.indexOf("22")]);
+  expect(text.slice(second?.start, second?.end)).toBe("INSERT INTO t VALUES (22)");
+  expect(second?.next).toBe(text.length);
+});
+
+test("parseNormalized, literals become slots where they stood", () => {
+  const text = "  UPDATE t SET a = -5 WHERE b = 'x' AND c = 2.50";
+  const normalized = normalizeStatement(text);
+  if (normalized === undefined) throw new Error("the statement is normalised");
+  const parsed = parseNormalized(text, normalized);
+  const [set] = parsed?.statement.type === "update" ? parsed.statement.sets : [];
+  const value = set?.type === "set" ? set.value : undefined;
+  expect(bare(value)).toEqual({
+    type: "unary",
+    op: "-",
+    operand: { type: "literal slot", index: 0, kind: "integer" },
+  });
+  expect(value?._location).toEqual({ start: text.indexOf("-5"), end: text.indexOf("-5") + 2 });
+});
+
+test("parseNormalized, leaves what the grammar needs itself", () => {
+  // A size of a type that the normaliser does not know; only the parser sees that it is one.
+  const text = "SELECT a WHERE b::foo(3) = 1";
+  const normalized = normalizeStatement(text);
+  if (normalized === undefined) throw new Error("the statement is normalised");
+  expect(normalized.literals.map((literal) => literal.text)).toEqual(["3", "1"]);
+  expect(parseNormalized(text, normalized)).toBeUndefined();
+});
+
+test("parseNormalized, generated statements have the tree of parseStatements", () => {
+  const generator = new StatementGenerator(new SeededRandom(41), "tidemark");
+  let compared = 0;
+  let slots = 0;
+  for (let count = 0; count < 4000; count++) {
+    const text = generator.statement();
+    const normalized = normalizeStatement(text);
+    if (normalized === undefined) continue;
+    const parsed = parseNormalized(text, normalized);
+    expect([text, parsed === undefined]).toEqual([text, false]);
+    const filled = rewrite(bare(parsed?.statement), (node): Json => {
+      if (node["type"] !== "literal slot") return node;
+      const literal = normalized.literals[Number(node["index"])];
+      if (literal === undefined) throw new Error("a slot has a literal");
+      slots += 1;
+      const { kind, text: value } = literal;
+      if (kind === "string") return { type: "string", value };
+      const type = kind === "numeric" ? "numeric" : "integer";
+      return { type, text: value, value: Number(value) };
+    });
+    expect([text, filled]).toEqual([text, bare(parseStatements(text)[0])]);
+    compared += 1;
+  }
+  expect(compared).toBeGreaterThan(1000);
+  expect(slots).toBeGreaterThan(1000);
+});
