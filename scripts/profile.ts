@@ -2,7 +2,7 @@
  * Where the processor time of the server goes under a load, by function: what it computed, what the
  * runtime's native code did for it, and what the system did.
  *
- *     bun scripts/profile.ts [--job insert|point|same|own] [--seconds 4] [--top 40] [--exits]
+ *     bun scripts/profile.ts [--job insert|bulk|point|same|own] [--seconds 4] [--top 40] [--exits]
  *
  * Needs Linux and, but for `--exits`, its `perf`. A sampling profile from within the runtime gives
  * the time of short native calls to the wrong names; this one samples from outside, and reads from
@@ -11,7 +11,8 @@
  * counts instead how often optimised code was left, and why, once the server is warm.
  *
  *     insert  single rows of 64 clients          same  one query, followed by 1,000
- *     point   reads by key of 64 clients         own   1,000 users who follow their own rows
+ *     bulk    statements of 1,000 rows, by row   own   1,000 users who follow their own rows
+ *     point   reads by key of 64 clients
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -24,7 +25,7 @@ import { JitDump } from "./profile/jit_dump.ts";
 import { type Spot, samplesIn } from "./profile/samples.ts";
 import { readOptions } from "./support/arguments.ts";
 
-const JOBS = ["insert", "point", "same", "own"] as const;
+const JOBS = ["insert", "bulk", "point", "same", "own"] as const;
 
 const WARM_ROUNDS = 4;
 const WARM_SECONDS = 2;
@@ -57,12 +58,23 @@ await using server = begun.server;
 if (kind === "point") {
   await runLoad({ kind: "bulk", place, id: 1, rowCount: ROWS, batchRows: 1000 });
 }
-for (let round = 0; round < WARM_ROUNDS; round += 1) await runLoad(jobOf(kind, WARM_SECONDS));
+for (let round = 0; round < WARM_ROUNDS; round += 1) await load(kind, WARM_SECONDS);
 
 if (options.has("exits")) await countExits(kind);
 else await profile(kind);
 
-function jobOf(job: (typeof JOBS)[number], loadSeconds: number): LoadJob {
+async function load(job: (typeof JOBS)[number], loadSeconds: number): Promise<LoadResult> {
+  if (job !== "bulk") return await runLoad(jobOf(job, loadSeconds));
+  const startMs = performance.now();
+  let rows = 0;
+  do {
+    await runLoad({ kind: "bulk", place, id: takeIds(ROWS), rowCount: ROWS, batchRows: 1000 });
+    rows += ROWS;
+  } while (performance.now() - startMs < loadSeconds * 1000);
+  return { rate: (rows * 1000) / (performance.now() - startMs) };
+}
+
+function jobOf(job: Exclude<(typeof JOBS)[number], "bulk">, loadSeconds: number): LoadJob {
   const common = { place, seconds: loadSeconds };
   if (job === "point") return { ...common, kind: "point", clientCount: 64, id: ROWS };
   const id = takeIds(10_000_000);
@@ -73,27 +85,27 @@ function jobOf(job: (typeof JOBS)[number], loadSeconds: number): LoadJob {
 
 async function countExits(job: (typeof JOBS)[number]): Promise<void> {
   const before = server.output.length;
-  await runLoad(jobOf(job, seconds));
+  await load(job, seconds);
   const exits = exitsIn(server.output.slice(before));
   for (const { count, what } of exits.slice(0, top)) print(`${count}`.padStart(7), what);
   print(`${exits.reduce((sum, { count }) => sum + count, 0)} exits from optimised code`);
 }
 
 async function profile(job: (typeof JOBS)[number]): Promise<void> {
-  const load = runLoad(jobOf(job, seconds + (2 * LEAD_MS) / 1000));
+  const loaded = load(job, seconds + (2 * LEAD_MS) / 1000);
   await Bun.sleep(LEAD_MS);
   const recording = join(directory, "recording");
   const how = ["-k", "mono", "-e", "cpu-clock", "-F", String(SAMPLES_PER_SECOND), "-g"];
   const what = ["-o", recording, "-p", String(server.pid), "--", "sleep", String(seconds)];
   await perf("record", ...how, ...what);
   report(
-    await load,
+    await loaded,
     await perf("script", "-i", recording, "--ns", "-F", "comm,tid,time,ip,sym,dso"),
   );
 }
 
-function report(load: LoadResult, text: string): void {
-  const requests = (load["rate"] ?? load["writes"] ?? 0) * seconds;
+function report(result: LoadResult, text: string): void {
+  const requests = (result["rate"] ?? result["writes"] ?? 0) * seconds;
   const usOf = (samples: number): number => (samples * 1e6) / SAMPLES_PER_SECOND / requests;
   const name = readdirSync(directory).find((file) => file.endsWith(".dump"));
   if (name === undefined) fail("Cannot profile: the runtime wrote no notes on its compiled code");

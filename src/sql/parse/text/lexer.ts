@@ -70,6 +70,8 @@ const LITERAL_LIST_CHARS_MIN: number = 2 * LIFTED_LITERALS_MAX;
 
 /** Most texts have fewer tokens than a third of their characters. */
 const CHARS_PER_TOKEN = 3;
+/** Of a long text most is one list, which is one token: room for more would be memory touched in vain. */
+const ROOM_MAX_AT_START = 1024;
 const ROOM_MIN = 8;
 
 const MINUS = 45;
@@ -116,7 +118,7 @@ class Lexer implements Tokens {
     this.text = text;
     this.position = from;
     this.limit = to;
-    const room = Math.ceil((to - from) / CHARS_PER_TOKEN) + ROOM_MIN;
+    const room = Math.min(Math.ceil((to - from) / CHARS_PER_TOKEN) + ROOM_MIN, ROOM_MAX_AT_START);
     this.kinds = new Uint8Array(room);
     this.starts = new Int32Array(room);
     this.ends = new Int32Array(room);
