@@ -141,6 +141,13 @@ export class StoredTable {
     return this.#waiting.length > 0;
   }
 
+  /** The first file of the log that has rows of its memtables; undefined when they have none. */
+  get firstLogFile(): number | undefined {
+    let first: number | undefined;
+    for (const memtable of this.#older()) first = earlierFile(first, memtable);
+    return earlierFile(first, this.active);
+  }
+
   /** Memtables, oldest first. */
   memtables(): Memtable[] {
     return [...this.#older(), this.active];
@@ -351,6 +358,12 @@ export function unlessDamaged(note: () => void): boolean {
     if (!isDamage(error)) throw error;
     return false;
   }
+}
+
+function earlierFile(first: number | undefined, memtable: Memtable): number | undefined {
+  const { firstLogFile, rowCount } = memtable;
+  if (rowCount === 0 || firstLogFile === undefined) return first;
+  return Math.min(first ?? firstLogFile, firstLogFile);
 }
 
 function keyPositionsOf(definition: TableDefinition): readonly number[] {

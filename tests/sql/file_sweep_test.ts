@@ -8,6 +8,7 @@ import { join } from "node:path";
 import type { FileEntry } from "../../src/catalog/mod.ts";
 import type { Database } from "../../src/database.ts";
 import { isFileLive, sweepFiles } from "../../src/sql/mod.ts";
+import { CountingClock } from "../support/counting_clock.ts";
 import { openAt, SMALL_FILES } from "../support/database.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { principalFor } from "../support/principal_for.ts";
@@ -122,16 +123,6 @@ test("sweepFiles keeps the files of rows that cannot be read", async () => {
   expect(again.database.catalog.files()).toHaveLength(1);
   await again.database.close();
 });
-
-/** Counts how often somebody lets others run. */
-class CountingClock extends ManualClock {
-  yieldCount = 0;
-
-  override yield(): Promise<void> {
-    this.yieldCount += 1;
-    return super.yield();
-  }
-}
 
 test("sweepFiles lets others run, and leaves the rest once it is ended", async () => {
   const clock = new CountingClock();

@@ -139,7 +139,7 @@ export class Definitions {
       case "alter namespace":
         return alterNamespace(node, this.#environment);
       case "drop namespace":
-        return dropNamespace(node, this.#environment, (table) => this.#drop(table));
+        return dropNamespace(node, this.#environment, (table, views) => this.#drop(table, views));
       case "create table":
         return this.#createTable(node, principal, namespace);
       case "alter table":

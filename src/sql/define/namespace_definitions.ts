@@ -3,12 +3,14 @@
  */
 import { type Principal, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
+import { pauser } from "../../base/pauser.ts";
 import {
   checkObjectName,
   isReservedNamespace,
   type NamespaceEntry,
   refuseTwice,
   type TableEntry,
+  type ViewEntry,
 } from "../../catalog/mod.ts";
 import type { SqlEnvironment } from "../environment.ts";
 import { findNamespace } from "../names.ts";
@@ -106,23 +108,23 @@ function changeOwner(entry: NamespaceEntry, { catalog, live }: SqlEnvironment): 
   return `Namespace ${entry.name} belongs to ${entry.owner}`;
 }
 
-/**
- * @param dropTable Drops one of its tables, on which no view depends any more.
- * @throws {DatabaseError}
- */
+/** Drops a table and the views that depend on it. */
+type DropTable = (table: TableEntry, views: readonly ViewEntry[]) => void;
+
+/** @throws {DatabaseError} */
 export function dropNamespace(
   node: DropNamespaceStatement,
-  { catalog }: SqlEnvironment,
-  dropTable: (table: TableEntry) => void,
+  environment: SqlEnvironment,
+  dropTable: DropTable,
 ): BoundDefinition {
+  const { catalog } = environment;
   const { name } = node.name;
   requireUnreserved(node, "drop");
   if (catalog.namespace(name) === undefined && node.ifExists === true) {
     return () => `Namespace ${name} does not exist`;
   }
   findNamespace(catalog, name, node.name);
-  const tables = catalog.tables().filter((table) => table.namespace === name);
-  const views = catalog.views().filter((view) => view.namespace === name);
+  const { tables, views } = heldBy(name, catalog);
   if (tables.length + views.length > 0 && node.cascade !== "cascade") {
     throw new DatabaseError(
       "DEPENDENT_OBJECTS",
@@ -130,15 +132,47 @@ export function dropNamespace(
       { position: node.name._location.start, hint: "drop them, or add CASCADE" },
     );
   }
-  const dependents = dependentsOf(catalog, {
-    tableIds: new Set(tables.map(({ tableId }) => tableId)),
-    viewIds: new Set(views.map(({ viewId }) => viewId)),
-  });
-  return () => {
-    catalog.dropViews([...views, ...dependents]);
-    for (const table of tables) dropTable(table);
-    catalog.dropNamespace(name);
+  return async () => {
+    await dropHeld(name, environment, dropTable);
+    // Somebody else may have come to its end first.
+    if (catalog.namespace(name) !== undefined) catalog.dropNamespace(name);
     return `Namespace ${name} dropped`;
+  };
+}
+
+/**
+ * Drops all that a namespace holds, and returns in a turn in which it holds nothing. Each table is a
+ * transaction that is synced, so thousands take seconds, in which others run; what they make in the
+ * namespace goes, too.
+ */
+async function dropHeld(
+  name: string,
+  { catalog, clock }: SqlEnvironment,
+  dropTable: DropTable,
+): Promise<void> {
+  const pause = pauser(clock);
+  for (;;) {
+    const { tables, views } = heldBy(name, catalog);
+    const tableIds = new Set(tables.map(({ tableId }) => tableId));
+    const viewIds = new Set(views.map(({ viewId }) => viewId));
+    catalog.dropViews([...views, ...dependentsOf(catalog, { tableIds, viewIds })]);
+    if (tables.length === 0) return;
+    for (const { tableId } of tables) {
+      const table = catalog.tableById(tableId);
+      if (table?.namespace !== name) continue;
+      dropTable(table, dependentsOf(catalog, { tableIds: new Set([tableId]) }));
+      await pause();
+    }
+  }
+}
+
+function heldBy(
+  name: string,
+  catalog: SqlEnvironment["catalog"],
+): { readonly tables: readonly TableEntry[]; readonly views: readonly ViewEntry[] } {
+  return {
+    tables: catalog.tables().filter(({ namespace }) => namespace === name),
+    views: catalog.views().filter(({ namespace }) => namespace === name),
   };
 }
 

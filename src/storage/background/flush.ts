@@ -110,7 +110,7 @@ export class Flusher {
     // What somebody else needs of the log becomes no shorter by flushing.
     if (bytes <= walMaxBytes) return;
     for (const table of tables.values()) {
-      if (firstLogFileOf(table) === oldest) this.#request(table);
+      if (table.firstLogFile === oldest) this.#request(table);
     }
   }
 
@@ -123,7 +123,7 @@ export class Flusher {
   #neededByTables(): number {
     const { commitLog, tables } = this.#options;
     let needed = commitLog.oldestUnwrittenFile;
-    for (const table of tables.values()) needed = Math.min(needed, firstLogFileOf(table) ?? needed);
+    for (const table of tables.values()) needed = Math.min(needed, table.firstLogFile ?? needed);
     return needed;
   }
 
@@ -345,15 +345,6 @@ export class Flusher {
 /** What a flush did, for its job. */
 export function flushedText({ versions }: FlushResult): string {
   return `${versions} row version(s) written to a segment`;
-}
-
-function firstLogFileOf(table: StoredTable): number | undefined {
-  const files = table
-    .memtables()
-    .filter(({ rowCount }) => rowCount > 0)
-    .map(({ firstLogFile }) => firstLogFile)
-    .filter((file) => file !== undefined);
-  return files.length === 0 ? undefined : Math.min(...files);
 }
 
 /** Whether a memtable has a row at or below a seq. */

@@ -2,6 +2,7 @@
  * Namespaces: options and owners, what their owner may do in them, and who sees which of them.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { CountingClock } from "../../support/counting_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
 let engine: TestEngine;
@@ -148,4 +149,27 @@ test("SHOW NAMESPACES tells users of those that they can use, and others of all"
   expect(seen).toContain("open");
   expect(seen).not.toContain("empty");
   expect(seen).not.toContain("closed");
+});
+
+test("DROP NAMESPACE CASCADE lets others run between tables, and takes what they make along", async () => {
+  const clock = new CountingClock();
+  await using many = await TestEngine.open({ clock });
+  const tables = Array.from(
+    { length: 40 },
+    (_, i) => `CREATE SHARED TABLE many.t${i} (id INT PRIMARY KEY)`,
+  );
+  await many.run(`CREATE NAMESPACE many; CREATE NAMESPACE other; ${tables.join("; ")}`);
+  await many.run("CREATE VIEW other.early AS SELECT id FROM many.t39");
+  const { yieldCount } = clock;
+  const dropped = many.run("DROP NAMESPACE many CASCADE");
+  while (clock.yieldCount < yieldCount + 2) await clock.yield();
+  await many.run(`
+    CREATE SHARED TABLE many.late (id INT PRIMARY KEY);
+    CREATE VIEW other.late AS SELECT id FROM many.t38`);
+  expect((await dropped).map(({ message }) => message)).toEqual(["Namespace many dropped"]);
+  expect(clock.yieldCount).toBeGreaterThanOrEqual(yieldCount + 5);
+  const { catalog } = many.database;
+  expect(catalog.tables().filter(({ namespace }) => namespace === "many")).toEqual([]);
+  expect(catalog.views()).toEqual([]);
+  expect(catalog.namespace("many")).toBeUndefined();
 });
