@@ -22,10 +22,13 @@ export interface ScannedList {
 const NONE = -1;
 const CELLS_MIN = 128;
 
-/** Room for more than this is not made because the first row promises it. */
+/** From this room on a list grows to twice its room. */
 const CELLS_MANY = 65_536;
 
-/** A list grows to this many times its room while that is short. */
+/**
+ * A list grows to this many times its room while that is short. The length of the text promises
+ * nothing: it may be that of thousands of short lists, each of which would get room for all.
+ */
 const GROWTH = 8;
 
 /** Up to here a loop beats the call that searches. */
@@ -216,10 +219,7 @@ class Scanner {
       at = this.row(at);
       if (at === NONE) return NONE;
       this.#rowCount += 1;
-      if (this.#rowCount === 1) {
-        columnCount = this.#count;
-        this.#expect(at - from);
-      }
+      if (this.#rowCount === 1) columnCount = this.#count;
       if (this.#count !== this.#rowCount * columnCount) return NONE;
       end = at;
       at = skipSpace(bytes, at);
@@ -327,19 +327,9 @@ class Scanner {
     this.#kinds[this.#count] = kind;
   }
 
-  /** Makes room once for rows as the first one, which took so many bytes, to the end of the text. */
-  #expect(rowBytes: number): void {
-    const rowCount = Math.ceil(this.#bytes.length / rowBytes);
-    this.#growTo(Math.min(this.#count * rowCount, CELLS_MANY));
-  }
-
   #grow(): void {
     const { length } = this.#kinds;
-    this.#growTo(length * (length * GROWTH < CELLS_MANY ? GROWTH : 2));
-  }
-
-  #growTo(capacity: number): void {
-    if (capacity <= this.#kinds.length) return;
+    const capacity = length * (length * GROWTH < CELLS_MANY ? GROWTH : 2);
     const kinds = new Uint8Array(capacity);
     const starts = new Int32Array(capacity);
     const ends = new Int32Array(capacity);
