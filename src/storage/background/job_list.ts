@@ -125,6 +125,10 @@ export class JobList {
   readonly #clock: Clock;
   /** In the order in which they began. */
   readonly #jobs = new Map<string, Job>();
+  /** What somebody started last of each kind and table, by {@linkcode pathOf}. */
+  readonly #lastStarted = new Map<string, Job>();
+  /** In the order in which they ended. */
+  readonly #ended = new Set<Job>();
   readonly #failedCounts = new Map<JobKind, number>(
     Object.keys(LETTERS).map((kind) => [kind as JobKind, 0]),
   );
@@ -139,6 +143,7 @@ export class JobList {
     this.#lastNumber = Math.max(this.#lastNumber + 1, this.#clock.nowMs() * 1000);
     const begun = new Job(`${LETTERS[job.kind]}${this.#lastNumber}`, this.#clock, job);
     this.#jobs.set(begun.jobId, begun);
+    if (begun.createdBy !== undefined) this.#lastStarted.set(pathOf(begun), begun);
     void begun.ended.then(() => this.#noteEnd(begun));
     this.#forgetOldest();
     return begun;
@@ -158,13 +163,10 @@ export class JobList {
     return this.#jobs.get(jobId);
   }
 
-  /** The job that somebody started and that has not ended; of one table, or of none. */
+  /** The job that somebody started last, if it has not ended; of one table, or of none. */
   openOf(kind: JobKind, tableId: number | undefined): Job | undefined {
-    for (const job of this.#jobs.values()) {
-      const isSame = job.kind === kind && job.tableId === tableId;
-      if (isSame && !job.isEnded && job.createdBy !== undefined) return job;
-    }
-    return undefined;
+    const last = this.#lastStarted.get(pathOf({ kind, tableId }));
+    return last?.isEnded === true ? undefined : last;
   }
 
   /** Asks every job that is under way to end. */
@@ -172,19 +174,25 @@ export class JobList {
     for (const job of this.#jobs.values()) if (!job.isEnded) job.isCancelled = true;
   }
 
-  #noteEnd({ kind, status }: Job): void {
-    if (status !== "failed") return;
-    this.#failedCounts.set(kind, (this.#failedCounts.get(kind) ?? 0) + 1);
+  #noteEnd(job: Job): void {
+    const { kind, status } = job;
+    this.#ended.add(job);
+    if (this.#lastStarted.get(pathOf(job)) === job) this.#lastStarted.delete(pathOf(job));
+    if (status === "failed") this.#failedCounts.set(kind, (this.#failedCounts.get(kind) ?? 0) + 1);
   }
 
+  /** Does not look at jobs that have not ended: of a statement for all tables there are thousands. */
   #forgetOldest(): void {
-    if (this.#jobs.size <= ENDED_MAX) return;
-    for (const job of this.#jobs.values()) {
-      if (!job.isEnded) continue;
+    for (const job of this.#ended) {
+      if (this.#jobs.size <= ENDED_MAX) return;
+      this.#ended.delete(job);
       this.#jobs.delete(job.jobId);
-      return;
     }
   }
+}
+
+function pathOf({ kind, tableId }: Pick<Job, "kind" | "tableId">): string {
+  return tableId === undefined ? kind : `${kind} ${tableId}`;
 }
 
 /**

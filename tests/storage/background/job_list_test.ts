@@ -1,0 +1,39 @@
+/**
+ * The list of jobs: which one is open, and which ended ones stay.
+ */
+import { expect, test } from "bun:test";
+import { JobList } from "../../../src/storage/mod.ts";
+import { ManualClock } from "../../support/manual_clock.ts";
+
+test("openOf is the job that somebody started of a kind and a table, until it has ended", async () => {
+  const jobs = new JobList(new ManualClock());
+  jobs.begin({ kind: "flush", tableId: 1 });
+  expect(jobs.openOf("flush", 1)).toBeUndefined();
+  const job = jobs.begin({ kind: "flush", tableId: 1, createdBy: "root" });
+  expect(jobs.openOf("flush", 1)).toBe(job);
+  expect(jobs.openOf("flush", 2)).toBeUndefined();
+  expect(jobs.openOf("compact", 1)).toBeUndefined();
+  expect(jobs.openOf("flush", undefined)).toBeUndefined();
+  job.end({ status: "completed" });
+  expect(jobs.openOf("flush", 1)).toBeUndefined();
+  await job.ended;
+  const next = jobs.begin({ kind: "flush", tableId: 1, createdBy: "root" });
+  await job.ended;
+  expect(jobs.openOf("flush", 1)).toBe(next);
+});
+
+test("begin forgets the jobs that ended first beyond a thousand, and none that is open", async () => {
+  const jobs = new JobList(new ManualClock());
+  const begun = Array.from({ length: 1500 }, (_, tableId) =>
+    jobs.begin({ kind: "flush", tableId, createdBy: "root" }),
+  );
+  expect(jobs.all()).toHaveLength(1500);
+  for (const job of begun.slice(100).toReversed()) job.end({ status: "completed" });
+  await begun[100]?.ended;
+  const last = jobs.begin({ kind: "compact", tableId: 1, createdBy: "root" });
+  const kept = jobs.all();
+  expect(kept).toHaveLength(1000);
+  expect(kept.slice(0, 100)).toEqual(begun.slice(0, 100));
+  expect(kept).toContain(last);
+  expect(jobs.find(begun[1499]?.jobId ?? "")).toBeUndefined();
+});
