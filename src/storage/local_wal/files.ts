@@ -2,12 +2,14 @@
  * The files of the log: made ahead and full of zeros, so that a sync never has to write metadata,
  * and recycled, so that making them is rare.
  *
- *     (none) ──make──► spare in tmp/ ──roll──► current ──roll──► kept ──release──► spare or removed
+ *     (none) ──make──► spare in tmp/ ──roll──► named ──enter──► current ──roll──► kept ──release──► spare or removed
  *
  * - A flush lets several files go at once, and a fast load fills as many before the next: so several
  *   spares are kept, and such a load writes no zeros any more.
  * - A file gets its name in wal/ only when its header is durable, so the two always agree.
  * - A file is rolled only when everything in it is durable, so all but the last are whole.
+ * - Once the next one is named nothing is written to it any more, also while the next cannot be
+ *   entered: a crash may end with either as the last.
  */
 import { assert, defined } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -41,7 +43,7 @@ export class WalFiles {
   #kept: ListedLogFile[];
   #current: DiskFile | undefined;
   #currentNumber = 0;
-  #isBetweenFiles = false;
+  #isNamed = false;
   /** Durable, zeros or recycled. */
   readonly #spares: string[] = [];
   #madeCount = 0;
@@ -59,9 +61,9 @@ export class WalFiles {
     }
   }
 
-  /** A roll failed behind the new file's name: which file a crash ends with is not known. */
+  /** The current file has its name, and is not entered yet: whether the name is durable is not known. */
   get isBetweenFiles(): boolean {
-    return this.#isBetweenFiles;
+    return this.#isNamed;
   }
 
   /** 0 before the first file. */
@@ -71,6 +73,11 @@ export class WalFiles {
 
   get current(): DiskFile {
     return defined(this.#current, "the log has a current file");
+  }
+
+  /** What is written next is in no file before this one, also after a crash. */
+  get oldestUnwritten(): number {
+    return this.#isNamed ? this.#currentNumber - 1 : this.#currentNumber;
   }
 
   get oldestNumber(): number {
@@ -87,12 +94,13 @@ export class WalFiles {
   }
 
   /**
-   * Begins a file, whose number follows the current one's.
+   * Names a file, whose number follows the current one's, as the current one: `enter` it then.
    *
-   * @throws {DiskError} The current file is then the one before, unless it is between two.
+   * @throws {DiskError} The current file is then the one before.
    */
   roll(header: WalHeader): void {
     assert(header.fileNumber === this.#currentNumber + 1, "log files are numbered without gaps");
+    assert(!this.#isNamed, "a file is entered before the next is named");
     const { disk, paths, fileBytes } = this.#options;
     if (this.#spares.length === 0) this.#spares.push(this.#makeNow());
     const spare = defined(this.#spares.at(-1), "there is a spare file");
@@ -103,16 +111,27 @@ export class WalFiles {
     } finally {
       file.close();
     }
-    const path = walFilePath(paths, header.fileNumber);
-    disk.rename(spare, path);
-    this.#isBetweenFiles = true;
+    disk.rename(spare, walFilePath(paths, header.fileNumber));
+    this.#isNamed = true;
     this.#spares.pop();
-    disk.syncDirectory(paths.wal);
-    this.#current?.close();
-    this.#current = disk.open(path, {});
-    this.#isBetweenFiles = false;
     this.#currentNumber = header.fileNumber;
     this.#kept.push({ number: header.fileNumber, bytes: fileBytes });
+    this.#current?.close();
+    this.#current = undefined;
+  }
+
+  /**
+   * Makes the name of the current file durable and opens it.
+   *
+   * @throws {DiskError} If it is for want of a descriptor, nothing was done, and it can be tried
+   * again.
+   */
+  enter(): void {
+    assert(this.#isNamed, "a file is named before it is entered");
+    const { disk, paths } = this.#options;
+    disk.syncDirectory(paths.wal);
+    this.#current = disk.open(walFilePath(paths, this.#currentNumber), {});
+    this.#isNamed = false;
   }
 
   /** Whether the next file is there, or being made. */
@@ -131,7 +150,7 @@ export class WalFiles {
   /** Lets files below a number go, but never the current one. */
   release(belowNumber: number): void {
     const { disk, paths, fileBytes, log } = this.#options;
-    const limit = Math.min(belowNumber, this.#currentNumber);
+    const limit = Math.min(belowNumber, this.oldestUnwritten);
     const unneeded = this.#kept.filter(({ number }) => number < limit);
     if (unneeded.length === 0 && this.#spares.length <= 1) return;
     const hasRoom = disk.freeBytes(paths.wal) >= ROOM_FILES * fileBytes;

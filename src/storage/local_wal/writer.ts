@@ -8,8 +8,9 @@
  * - Nothing is written behind a group before that group is durable (but in relaxed mode), so a frame
  *   can say how many frames before it are durable: see `format.ts`.
  * - A group that met a full disk is wiped, and it and all later ones are taken back; so is one for
- *   which no further log file could be opened, of which nothing is on the disk. Any other error is
- *   fatal, since nobody can know what is there: a sync is never tried again.
+ *   which no further log file could be opened, of which nothing is on the disk: the next group tries
+ *   again to enter that file. Any other error is fatal, since nobody can know what is there: a sync
+ *   is never tried again.
  */
 import { assert } from "../../base/assert.ts";
 import { DiskError, hasNoDescriptor } from "../../base/errors.ts";
@@ -81,6 +82,7 @@ export class LocalWal implements CommitLog {
     let position = { offset: end.offset, frameNumber: end.frameNumber };
     if (this.#files.currentNumber === 0) {
       this.#files.roll({ fileNumber: 1, baseSeq: lastSeq });
+      this.#files.enter();
       position = { offset: WAL_HEADER_BYTES, frameNumber: 0 };
     } else {
       this.#wipeTorn(end);
@@ -97,7 +99,7 @@ export class LocalWal implements CommitLog {
   }
 
   get oldestUnwrittenFile(): number {
-    return this.#files.currentNumber;
+    return this.#files.oldestUnwritten;
   }
 
   get files(): readonly ListedLogFile[] {
@@ -230,6 +232,7 @@ export class LocalWal implements CommitLog {
       if (isRolling && this.#options.isRelaxed) this.#syncNow();
       step = "roll";
       if (isRolling) this.#roll(group.fileNumber);
+      if (this.#files.isBetweenFiles) this.#enter();
       step = "write";
       this.#files.current.write(this.#encoder.bytesOf(group), group.offset);
     } catch (error) {
@@ -281,6 +284,10 @@ export class LocalWal implements CommitLog {
     // What is taken back later goes on in this file: the one before is at its end.
     this.#written = { fileNumber, offset: WAL_HEADER_BYTES, frameNumber: 0 };
     this.#noteCurrentFile(0);
+  }
+
+  #enter(): void {
+    this.#files.enter();
     this.events.onRolled();
   }
 
@@ -355,7 +362,7 @@ export class LocalWal implements CommitLog {
   #isRefused(step: WriteStep, { code }: DiskError): boolean {
     if (step === "sync") return false;
     if (step === "write") return code === "ENOSPC";
-    return !this.#files.isBetweenFiles && (code === "ENOSPC" || hasNoDescriptor(code));
+    return hasNoDescriptor(code) || (code === "ENOSPC" && !this.#files.isBetweenFiles);
   }
 
   #fail(error: unknown): void {

@@ -156,3 +156,23 @@ test.each([
   },
   60_000,
 );
+
+test.each(["sync", "relaxed"] as const)(
+  "a log that is %s and finds no descriptor for its next file takes commits again once there is one",
+  async (durability) => {
+    const base = { durability, rowsPerCommit: 1, code: "EMFILE" as const };
+    const whole = await tell({ ...base, lasts: false, nth: -1 });
+    const taking = whole.operations
+      .entries()
+      .filter(([, name]) => /^(?:open|syncDirectory) /.test(name));
+    let refusedCount = 0;
+    for (const [nth, name] of taking) {
+      const run = await tell({ ...base, lasts: true, nth });
+      expect(run.isFatal, `${nth}, ${name}`).toBe(false);
+      expect(run.unknown.size, `${nth}, ${name}`).toBe(0);
+      refusedCount += run.refused.size;
+      await judge(run, `${nth}, ${name}`);
+    }
+    expect(refusedCount).toBeGreaterThan(0);
+  },
+);
