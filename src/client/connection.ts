@@ -21,8 +21,11 @@ export interface LiveConnectionOptions {
   readonly onState: (state: ConnectionState) => void;
 }
 
+/** A socket that is neither open nor accepted by then leads to nobody. */
+const CONNECT_MS_MAX = 20_000;
+
 const HEARTBEAT_MS = 20_000;
-/** A ping that is not answered by then was sent into a dead connection. */
+/** A ping after which nothing comes by then was sent into a dead connection. */
 const PONG_MS_MAX = 10_000;
 
 /** The server closes with it when it does not accept who is there. */
@@ -41,7 +44,10 @@ export class LiveConnection {
   #cancelRetry: (() => void) | undefined;
   /** Of queries for which there was no room. */
   readonly #cancelWaits = new Set<() => void>();
-  #cancelHeartbeat: (() => void) | undefined;
+  /** Of the timer by which a dead connection is noticed. */
+  #cancelWatch: (() => void) | undefined;
+  /** Whether anything came since the last ping. */
+  #hasHeard = false;
 
   constructor(options: LiveConnectionOptions) {
     this.#options = options;
@@ -103,13 +109,16 @@ export class LiveConnection {
         if (this.#socket === socket) this.#authenticate();
       },
       onText: (text) => {
-        if (this.#socket === socket) this.#receive(JSON.parse(text) as ServerMessage);
+        if (this.#socket !== socket) return;
+        this.#hasHeard = true;
+        this.#receive(JSON.parse(text) as ServerMessage);
       },
       onClose: (code) => {
         if (this.#socket === socket) this.#lost(code === CLOSE_NOT_AUTHORIZED);
       },
     });
     this.#socket = socket;
+    this.#watch(CONNECT_MS_MAX, () => this.#lost(false));
   }
 
   #authenticate(): void {
@@ -225,18 +234,30 @@ export class LiveConnection {
     for (const cancel of this.#cancelWaits) cancel();
     this.#cancelWaits.clear();
     this.#cancelRetry?.();
-    this.#cancelHeartbeat?.();
+    this.#cancelWatch?.();
     socket?.close();
     for (const subscription of this.#subscriptions.values()) subscription.lost();
   }
 
   #scheduleHeartbeat(): void {
-    const { environment } = this.#options;
-    this.#cancelHeartbeat?.();
-    this.#cancelHeartbeat = environment.after(HEARTBEAT_MS, () => {
+    this.#watch(HEARTBEAT_MS, () => {
       this.#send({ type: "ping", id: "heartbeat" });
-      this.#cancelHeartbeat = environment.after(PONG_MS_MAX, () => this.#lost(false));
+      this.#awaitPong();
     });
+  }
+
+  /** A pong stands behind all that waits for a slow network, so whatever comes is a sign of life. */
+  #awaitPong(): void {
+    this.#hasHeard = false;
+    this.#watch(PONG_MS_MAX, () => {
+      if (this.#hasHeard) this.#awaitPong();
+      else this.#lost(false);
+    });
+  }
+
+  #watch(delayMs: number, onPassed: () => void): void {
+    this.#cancelWatch?.();
+    this.#cancelWatch = this.#options.environment.after(delayMs, onPassed);
   }
 
   #send(message: ClientMessage): void {

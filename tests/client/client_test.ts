@@ -392,6 +392,31 @@ test("live resumes a quiet table from what the heartbeat tells, and leaves a dea
   expect(server.socket.welcome()).toMatchObject({ subscription: { options: { from_seq_id: 50 } } });
 });
 
+test("live comes back from a socket that nobody answers, before it is open and before it is accepted", async () => {
+  const server = new FakeServer();
+  const client = await loggedIn(server);
+  client.live("SELECT * FROM a.t", { onEvent: () => undefined });
+  expect(server.fire()).toEqual([20_000]);
+  expect(server.socket.isClosed).toBe(true);
+  expect(server.fire()).toEqual([150]);
+  server.socket.handlers.onOpen();
+  expect(server.fire()).toEqual([20_000]);
+  expect(server.fire()).toEqual([300]);
+  expect(server.socket.welcome()).toMatchObject({ type: "subscribe" });
+});
+
+test("live waits on for its pong while other messages come", async () => {
+  const server = new FakeServer();
+  const { id } = await startLive(server);
+  server.socket.tell(ack(id), batch(id, [], 4));
+  expect(server.fire()).toEqual([20_000]);
+  server.socket.tell(inserted(id, 5));
+  expect(server.fire()).toEqual([10_000]);
+  expect(server.socket.isClosed).toBe(false);
+  expect(server.fire()).toEqual([10_000]);
+  expect(server.socket.isClosed).toBe(true);
+});
+
 test("live starts anew when history has expired, and ends at a refusal", async () => {
   const server = new FakeServer();
   const { client, events, id } = await startLive(server);
