@@ -112,11 +112,11 @@ export function typeName(type: DataType): string {
     case "json":
       return type.binary ? "jsonb" : "json";
     case "timestamp":
-      return "timestamp without time zone";
+      return `timestamp${digitsText(type.digits)} without time zone`;
     case "datetime":
-      return "timestamp with time zone";
+      return `timestamp${digitsText(type.digits)} with time zone`;
     case "time":
-      return "time without time zone";
+      return `time${digitsText(type.digits)} without time zone`;
     case "bytes":
       return "bytea";
     case "embedding":
@@ -126,4 +126,8 @@ export function typeName(type: DataType): string {
     default:
       return type.kind;
   }
+}
+
+function digitsText(digits: number | undefined): string {
+  return digits === undefined ? "" : `(${digits})`;
 }

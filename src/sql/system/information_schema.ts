@@ -268,7 +268,6 @@ function columnRow(
   ordinal: number,
 ): Row {
   const [precision, scale] = numericShape(type);
-  const isTime = ["timestamp", "datetime", "time"].includes(type.kind);
   return [
     CATALOG,
     namespace,
@@ -277,14 +276,26 @@ function columnRow(
     ordinal,
     defaultSql ?? null,
     notNull ? "NO" : "YES",
-    typeName(type).replace(/\(.*\)$/, ""),
+    typeName(type).replace(/\(.*\)/, ""),
     type.kind === "text" ? (type.lengthMax ?? null) : null,
     precision,
     scale,
-    isTime ? 6 : null,
+    timeDigits(type),
     type.kind,
     generatedAlways ? "YES" : "NO",
   ];
+}
+
+/** Digits of a second's fraction. */
+function timeDigits(type: DataType): number | null {
+  switch (type.kind) {
+    case "timestamp":
+    case "datetime":
+    case "time":
+      return type.digits ?? 6;
+    default:
+      return null;
+  }
 }
 
 function numericShape(type: DataType): [number | null, number | null] {

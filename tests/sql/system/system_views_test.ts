@@ -306,3 +306,25 @@ test("system.stats counts what there is, and system.logs has the newest lines", 
     expect(await engine.failure("SELECT * FROM system.logs")).toStartWith("PERMISSION_DENIED");
   });
 });
+
+test("the digits that a time column keeps are part of its type, as they are of its values", async () => {
+  await engine.run(`CREATE TABLE app.times (id INT PRIMARY KEY, a TIMESTAMP(3), b TIMESTAMPTZ(0),
+    c TIME(2), d TIMESTAMP)`);
+
+  const [described] = await engine.run("DESCRIBE app.times");
+  expect(described?.rows?.slice(1, 5).map(([name, , , type]) => [name, type])).toEqual([
+    ["a", "timestamp(3) without time zone"],
+    ["b", "timestamp(0) with time zone"],
+    ["c", "time(2) without time zone"],
+    ["d", "timestamp without time zone"],
+  ]);
+  expect(
+    await engine.rows(`SELECT data_type, datetime_precision FROM information_schema.columns
+      WHERE table_name = 'times' AND column_name IN ('a', 'b', 'c', 'd') ORDER BY column_name`),
+  ).toEqual([
+    ["timestamp without time zone", 3],
+    ["timestamp with time zone", 0],
+    ["time without time zone", 2],
+    ["timestamp without time zone", 6],
+  ]);
+});
