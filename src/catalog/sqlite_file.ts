@@ -34,15 +34,17 @@ export class SqliteFile {
   readonly path: string;
   listener: TransactionListener | undefined;
   readonly #database: Database;
+  readonly #log: Log;
   #isInTransaction = false;
   /** Copies of the file that are under way. */
   #holdCount = 0;
   #changes: SealedChange[] = [];
   #failure: DatabaseError | undefined;
 
-  private constructor(path: string, database: Database) {
+  private constructor(path: string, database: Database, log: Log) {
     this.path = path;
     this.#database = database;
+    this.#log = log;
   }
 
   /**
@@ -68,7 +70,7 @@ export class SqliteFile {
         database.close();
         throw error;
       }
-      return new SqliteFile(path, database);
+      return new SqliteFile(path, database, log);
     } catch (error) {
       throw asStorageError(error, path);
     } finally {
@@ -99,20 +101,23 @@ export class SqliteFile {
 
   /**
    * Runs `work` as one transaction. When this returns, a crash does not undo it; when it throws,
-   * nothing happened.
+   * nothing happened, unless that is COMMIT_UNKNOWN: then the next start shows what did.
    *
-   * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE; what `work` throws.
+   * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE, COMMIT_UNKNOWN; what `work` throws.
    */
   transaction<T>(work: () => T): T {
     assert(!this.#isInTransaction, "catalog transactions do not nest");
     if (this.#failure !== undefined) throw this.#failure;
+    let isCommitting = false;
     try {
       this.#database.run("BEGIN IMMEDIATE");
       this.#isInTransaction = true;
       const result = work();
       const changes = this.#changes;
       if (changes.length > 0) this.listener?.committing(changes);
+      isCommitting = true;
       this.#database.run("COMMIT");
+      isCommitting = false;
       if (changes.length > 0) this.listener?.committed();
       return result;
     } catch (error) {
@@ -125,6 +130,8 @@ export class SqliteFile {
       } else if (this.#database.inTransaction) {
         this.#database.run("ROLLBACK");
       }
+      // All of it may be in SQLite's log, and what failed is the sync.
+      if (isCommitting && isIoError(error)) throw this.#unknown(error);
       throw mapped;
     } finally {
       this.#isInTransaction = false;
@@ -164,6 +171,16 @@ export class SqliteFile {
 
   close(): void {
     this.#database.close();
+  }
+
+  #unknown(cause: unknown): DatabaseError {
+    const error = String(cause);
+    this.#log.error("the catalog failed while it was changed", { path: this.path, error });
+    return new DatabaseError(
+      "COMMIT_UNKNOWN",
+      `Cannot say whether the change is durable: the catalog ${this.path} failed while it was written`,
+      { hint: "restart the server, and look at what there is", cause },
+    );
   }
 
   #statement(sql: string): Statement {
