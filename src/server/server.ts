@@ -7,6 +7,8 @@
  * A route throws what it refuses; the one catch is here. What is no expected failure is a bug:
  * the caller gets 500, and the error goes up by `onBug`.
  */
+import { DiskError, hasNoDescriptor } from "../base/errors.ts";
+import { SeldomLog } from "../base/seldom_log.ts";
 import type { ConnectionAccess, MetricSample } from "../sql/mod.ts";
 import { Connections } from "./connections/connections.ts";
 import { type SocketState, Sockets } from "./connections/sockets.ts";
@@ -68,6 +70,7 @@ class HttpServer implements RunningServer {
   readonly #options: ServerOptions;
   readonly #cors: Cors;
   readonly #exchanges: ExchangeOptions;
+  readonly #seldomLog: SeldomLog;
   readonly #connections: Connections;
   readonly #metrics: Metrics;
   readonly #addressRate: RateLimiter;
@@ -98,6 +101,7 @@ class HttpServer implements RunningServer {
         timeout: (request, seconds) => this.#bun.timeout(request, seconds),
       },
     };
+    this.#seldomLog = new SeldomLog(options.log, clock);
     this.#connections = new Connections(clock);
     this.#addressRate = new RateLimiter({
       clock,
@@ -350,7 +354,10 @@ class HttpServer implements RunningServer {
     const expected = responseFromError(exchange, error, { shape, clock });
     if (expected !== undefined) {
       if (expected.status >= 500 && isWorthLogging(error)) {
-        log.error("request failed", { request: exchange.requestId, error: String(error) });
+        const fields = { request: exchange.requestId, error: String(error) };
+        const isShort = error instanceof DiskError && hasNoDescriptor(error.code);
+        if (isShort) this.#seldomLog.error("request failed", fields);
+        else log.error("request failed", fields);
       }
       return expected;
     }

@@ -106,7 +106,7 @@ export class LocalStore implements Store {
     const { paths } = directory;
     this.#directory = directory;
     this.#manifest = manifest;
-    this.#files = new LocalSegmentFiles({ disk, paths, log, manifest });
+    this.#files = new LocalSegmentFiles({ disk, paths, clock, log, manifest });
     const found = recover({ disk, paths, log, manifest, definitions, files: this.#files });
     const { tables, end, highWater, visibleSeq, lastSeq } = found;
     this.#tables = tables;
@@ -130,7 +130,7 @@ export class LocalStore implements Store {
     this.#clockWatch = new ClockWatch({ clock, ids: this.#seqs, log });
     const ballast = new Ballast({ disk, clock, log, path: paths.ballast, bytes: ballastBytes });
     this.#ballast = ballast;
-    this.#space = new SpaceGuard({ disk, path: paths.root, minFreeBytes, ballast, log });
+    this.#space = new SpaceGuard({ disk, path: paths.root, minFreeBytes, ballast, clock, log });
     const lastId = Math.max(lastSeq, ids.value) as Seq;
     this.#ids = new SnowflakeIds({ ...node, file: ids.file, last: lastId });
     this.#committer = new Committer(

@@ -1,13 +1,15 @@
 /**
  * Opens and removes the files of segments, and quarantines a segment in which damage was met.
  */
+import type { Clock } from "../base/clock.ts";
 import type { Disk } from "../base/disk.ts";
-import { type CorruptionError, DiskError, UnreadableError } from "../base/errors.ts";
+import { type CorruptionError, DatabaseError, DiskError, UnreadableError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
+import { SeldomLog } from "../base/seldom_log.ts";
 import { DeletionVector } from "./deletion_vector.ts";
 import { type DataPaths, deletionVectorPath, segmentPath } from "./directory/file_names.ts";
 import { Holds } from "./directory/holds.ts";
-import { readable } from "./directory/readable.ts";
+import { available } from "./directory/readable.ts";
 import type { Manifest, SegmentEntry } from "./manifest.ts";
 import type { OpenSegment, SegmentFiles } from "./open_segment.ts";
 import { SegmentReader } from "./segment/reader.ts";
@@ -15,6 +17,7 @@ import { SegmentReader } from "./segment/reader.ts";
 export interface SegmentFilesOptions {
   readonly disk: Disk;
   readonly paths: DataPaths;
+  readonly clock: Clock;
   readonly log: Log;
   readonly manifest: Manifest;
 }
@@ -22,20 +25,22 @@ export interface SegmentFilesOptions {
 export class LocalSegmentFiles implements SegmentFiles {
   readonly #options: SegmentFilesOptions;
   readonly #holds = new Holds();
+  readonly #seldomLog: SeldomLog;
 
   constructor(options: SegmentFilesOptions) {
     this.#options = options;
+    this.#seldomLog = new SeldomLog(options.log, options.clock);
   }
 
   openReader(entry: SegmentEntry): SegmentReader {
     const path = this.segmentPath(entry);
-    return readable(path, () => SegmentReader.open(this.#options.disk, path, entry.bytes));
+    return this.#opened(path, () => SegmentReader.open(this.#options.disk, path, entry.bytes));
   }
 
   readDeletions(entry: SegmentEntry): DeletionVector {
     if (entry.deletionGeneration === 0) return new DeletionVector(entry);
     const path = this.deletionVectorPath(entry);
-    const bytes = readable(path, () => this.#options.disk.readFile(path));
+    const bytes = this.#opened(path, () => this.#options.disk.readFile(path));
     return DeletionVector.decode(bytes, path);
   }
 
@@ -103,6 +108,17 @@ export class LocalSegmentFiles implements SegmentFiles {
   /** Removes a file that no manifest entry names any more. */
   removeFile(path: string): void {
     this.#holds.whenFree(() => this.#removeNow(path));
+  }
+
+  #opened<T>(path: string, open: () => T): T {
+    try {
+      return available(path, open);
+    } catch (error) {
+      if (error instanceof DatabaseError) {
+        this.#seldomLog.error("cannot open the files of segments", { error: error.message });
+      }
+      throw error;
+    }
   }
 
   #removeNow(path: string): void {

@@ -290,6 +290,19 @@ test("the log tells of failures, not of refusals or of what was logged where it 
   ]);
 });
 
+test("the log tells now and then that no more files can be opened, not for each request", async () => {
+  const log = new RecentLog(silentLog, systemClock);
+  const script: SqlScript = () => {
+    throw new DiskError("EMFILE", "tmp/x", "open");
+  };
+  await withServer({ script, parts: { log } }, async (server) => {
+    for (let count = 0; count < 5; count += 1) {
+      expect((await server.sql({ sql: "x" })).status).toBe(500);
+    }
+  });
+  expect(log.lines.filter(({ message }) => message === "request failed").length).toBe(1);
+});
+
 test("stop waits for running requests", async () => {
   const started = Promise.withResolvers<void>();
   const release = Promise.withResolvers<void>();

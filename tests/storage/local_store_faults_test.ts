@@ -5,6 +5,7 @@ import { expect, test } from "bun:test";
 import type { DiskFile, OpenOptions } from "../../src/base/disk.ts";
 import { DatabaseError, DiskError } from "../../src/base/errors.ts";
 import { silentLog } from "../../src/base/log.ts";
+import { RecentLog } from "../../src/base/recent_log.ts";
 import { dataPathsOf } from "../../src/storage/directory/file_names.ts";
 import { type LocalStore, SHARED_OWNER, type Store } from "../../src/storage/mod.ts";
 import type { Row } from "../../src/types/mod.ts";
@@ -221,6 +222,61 @@ test("a log that may open no more files takes commits back, and goes on once it 
   expect(idsOf(store).at(-1)).toBe(100);
   await store.close();
 });
+
+test("a log that may open no more files says so now and then, not with every commit", async () => {
+  const disk = new SimulatedDisk();
+  const clock = new ManualClock();
+  const log = new RecentLog(silentLog, clock);
+  const options = { walSegmentBytes: 16384, rowBytesMax: 4096 };
+  const store = await openStore({ disk, clock, log, definitions: [TABLE], options });
+  disk.faultPlan = (operation, path) =>
+    operation === "open" && path.includes("/tmp/wal.") ? { code: "EMFILE" } : undefined;
+  for (let id = 0; id < 40; id += 1) {
+    await conditionOf(commit(store, 1, "insert", [[id, "x".repeat(id < 20 ? 900 : 3000)]]));
+  }
+  const told = log.lines.map(({ message }) => message);
+  const ahead = "cannot make the next log file ahead";
+  const needed = "the log needs another file, and no more can be opened";
+  expect(told.toSorted()).toEqual([ahead, needed]);
+  clock.advance(10_000);
+  await conditionOf(commit(store, 1, "insert", [[100, "x".repeat(3000)]]));
+  expect(log.lines.at(-1)?.fields["omitted"]).toBeGreaterThan(10);
+  disk.faultPlan = undefined;
+  await commit(store, 1, "insert", [[101, "x".repeat(3000)]]);
+  await store.close();
+});
+
+test.each(["EMFILE", "EACCES"] as const)(
+  "a segment that cannot be opened for %s is named, quarantines nothing, and is read once it can",
+  async (code) => {
+    const disk = new SimulatedDisk();
+    const manifest = new MemoryManifest();
+    const clock = new ManualClock();
+    const first = await openStore({ disk, manifest, definitions: [TABLE] });
+    await commit(first, 1, "insert", [[1, "one"]]);
+    await first.flush(1);
+    await first.close();
+    const log = new RecentLog(silentLog, clock);
+    const store = await openStore({ disk, manifest, clock, log, definitions: [TABLE] });
+    disk.faultPlan = (operation, path) =>
+      operation === "open" && path.endsWith(".seg") ? { code } : undefined;
+    for (let count = 0; count < 3; count += 1) {
+      const named = `Cannot open ${PATHS.segments}/1/1.seg: the system says ${code}; `;
+      expect(() => idsOf(store)).toThrow(
+        expect.objectContaining({
+          condition: "STORAGE_UNAVAILABLE",
+          message: expect.stringContaining(named),
+        }),
+      );
+    }
+    const errors = log.lines.filter(({ level }) => level === "error");
+    expect(errors.map(({ message }) => message)).toEqual(["cannot open the files of segments"]);
+    expect(store.segments().map(({ status }) => status)).toEqual(["live"]);
+    disk.faultPlan = undefined;
+    expect(idsOf(store)).toEqual([1]);
+    await store.close();
+  },
+);
 
 /** A disk that does not say how much of it is free. */
 class SilentDisk extends ForwardingDisk {

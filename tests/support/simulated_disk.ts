@@ -42,7 +42,7 @@ export type DiskOperation =
 
 /** What goes wrong with one operation. */
 export interface Fault {
-  readonly code: "EIO" | "ENOSPC" | "EMFILE";
+  readonly code: "EIO" | "ENOSPC" | "EMFILE" | "EACCES";
   /** For a write: how many bytes still reach the file. Default 0. */
   readonly bytesWritten?: number;
 }

@@ -3,9 +3,12 @@
  * deletes and drops are let in, until there is room again, also for the ballast that is given up
  * meanwhile.
  */
+import type { Clock } from "../../base/clock.ts";
 import type { Disk } from "../../base/disk.ts";
 import { DatabaseError, DiskError, hasNoDescriptor } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
+import { SeldomLog } from "../../base/seldom_log.ts";
+import { NO_DESCRIPTOR_HINT } from "../directory/readable.ts";
 import type { Ballast } from "./ballast.ts";
 
 /** The log has a warning when a smaller share of the disk is free, and again after there was more. */
@@ -21,6 +24,7 @@ export interface SpaceOptions {
   /** Below this the server is read-only. */
   readonly minFreeBytes: number;
   readonly ballast: Ballast;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
@@ -31,9 +35,11 @@ export class SpaceGuard {
   #isDiskFull = false;
   #commitCount = 0;
   #isScarce = false;
+  readonly #seldomLog: SeldomLog;
 
   constructor(options: SpaceOptions) {
     this.#options = options;
+    this.#seldomLog = new SeldomLog(options.log, options.clock);
   }
 
   get isFull(): boolean {
@@ -100,7 +106,11 @@ export class SpaceGuard {
 
   /** The log could not take commits. Returns what their writers are told. */
   noteRefused(cause: unknown): DatabaseError {
-    if (cause instanceof DiskError && hasNoDescriptor(cause.code)) return noFileLeft(cause);
+    if (cause instanceof DiskError && hasNoDescriptor(cause.code)) {
+      const error = cause.message;
+      this.#seldomLog.error("the log needs another file, and no more can be opened", { error });
+      return noFileLeft(cause);
+    }
     this.noteFull();
     return diskFull(cause);
   }
@@ -127,7 +137,7 @@ function noFileLeft(cause: DiskError): DatabaseError {
   return new DatabaseError(
     "STORAGE_UNAVAILABLE",
     "Cannot write: the log needs another file, and the server may open no more",
-    { hint: "close connections, or raise the limit of open files for the server", cause },
+    { hint: NO_DESCRIPTOR_HINT, cause },
   );
 }
 

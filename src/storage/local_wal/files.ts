@@ -26,6 +26,9 @@ const PIECE_BYTES_MAX: number = 1024 * 1024;
 /** What 60 MB a second fill between two flushes. */
 const SPARES_MAX = 4;
 
+/** After no file could be made ahead it is not tried again for so long: every group would try, and say so. */
+const RETRY_MS = 10_000;
+
 /** A disk that has no room for so many files more gets all spares back but one. */
 const ROOM_FILES = 16;
 
@@ -48,6 +51,8 @@ export class WalFiles {
   readonly #spares: string[] = [];
   #madeCount = 0;
   #making: Promise<void> | undefined;
+  /** When a file may be made ahead again. */
+  #retryAtMs = 0;
   #isClosed = false;
 
   /** `kept` are the files that recovery found, in order; the last one is written on. */
@@ -134,9 +139,10 @@ export class WalFiles {
     this.#isNamed = false;
   }
 
-  /** Whether the next file is there, or being made. */
+  /** Whether the next file is there, or being made, or could not be made a moment ago. */
   get isPrepared(): boolean {
-    return this.#spares.length > 0 || this.#making !== undefined;
+    if (this.#spares.length > 0 || this.#making !== undefined) return true;
+    return this.#options.clock.monotonicMs() < this.#retryAtMs;
   }
 
   /** Makes the next file in the background, unless it is there. */
@@ -227,6 +233,7 @@ export class WalFiles {
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
       // Safe: the roll that needs the file makes it then, and reports what it meets.
+      this.#retryAtMs = clock.monotonicMs() + RETRY_MS;
       log.warn("cannot make the next log file ahead", { path, code: error.code });
       if (disk.exists(path)) disk.remove(path);
     }

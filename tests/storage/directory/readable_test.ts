@@ -1,0 +1,47 @@
+/**
+ * Which errors of the system are damage of a file, and which say only that it cannot be opened.
+ */
+import { expect, test } from "bun:test";
+import { DatabaseError, DiskError, UnreadableError } from "../../../src/base/errors.ts";
+import { available, readable } from "../../../src/storage/directory/readable.ts";
+
+const PATH = "segments/1/1.seg";
+
+function failing(code: string): () => never {
+  return () => {
+    throw new DiskError(code, PATH, "open");
+  };
+}
+
+test.each(["ENOENT", "ENOTDIR", "EIO", "EBADMSG", "ENODATA", "EUCLEAN"])(
+  "readable and available take %s for damage",
+  (code) => {
+    const damage = `Cannot read ${PATH} at byte 0: the disk says ${code}`;
+    expect(() => readable(PATH, failing(code))).toThrow(UnreadableError);
+    expect(() => available(PATH, failing(code))).toThrow(damage);
+  },
+);
+
+test.each([
+  ["EMFILE", /limit of open files/],
+  ["ENFILE", /limit of open files/],
+  ["EACCES", /the user that the server runs as/],
+  ["EPERM", /the user that the server runs as/],
+  ["ELOOP", /look at the file and its directory/],
+])("available says that a file cannot be opened for %s, and what to do", (code, hint) => {
+  expect(() => readable(PATH, failing(code))).toThrow(DiskError);
+  expect(() => available(PATH, failing(code))).toThrow(
+    expect.objectContaining({
+      condition: "STORAGE_UNAVAILABLE",
+      hint: expect.stringMatching(hint),
+    }),
+  );
+});
+
+test("available passes on what is no failure of the disk", () => {
+  const error = new DatabaseError("CANCELLED", "Cannot go on: it was stopped");
+  const stopped = (): never => {
+    throw error;
+  };
+  expect(() => available(PATH, stopped)).toThrow(error);
+});
