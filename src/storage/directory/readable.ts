@@ -8,10 +8,12 @@ import { DatabaseError, DiskError, hasNoDescriptor, UnreadableError } from "../.
 export const NO_DESCRIPTOR_HINT =
   "close connections, or raise the limit of open files for the server";
 
-/** What the system says of a file that is not there, or whose bytes or names it cannot read. */
+/** What the system says where something else is in the place of a file, or its bytes are gone. */
 const DAMAGE_CODES: ReadonlySet<string> = new Set([
   "ENOENT",
   "ENOTDIR",
+  "EISDIR",
+  "ELOOP",
   "EIO",
   "EBADMSG",
   "ENODATA",
@@ -19,7 +21,7 @@ const DAMAGE_CODES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Reads a listed file; that it is missing, or that the disk cannot read it, is damage.
+ * Reads a listed file; that it is missing, is no file, or that the disk cannot read it, is damage.
  *
  * @param offset Where in the file, if it is not read as a whole.
  * @throws {UnreadableError} And what `read` throws.

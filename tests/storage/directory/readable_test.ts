@@ -13,7 +13,7 @@ function failing(code: string): () => never {
   };
 }
 
-test.each(["ENOENT", "ENOTDIR", "EIO", "EBADMSG", "ENODATA", "EUCLEAN"])(
+test.each(["ENOENT", "ENOTDIR", "EISDIR", "ELOOP", "EIO", "EBADMSG", "ENODATA", "EUCLEAN"])(
   "readable and available take %s for damage",
   (code) => {
     const damage = `Cannot read ${PATH} at byte 0: the disk says ${code}`;
@@ -27,7 +27,7 @@ test.each([
   ["ENFILE", /limit of open files/],
   ["EACCES", /the user that the server runs as/],
   ["EPERM", /the user that the server runs as/],
-  ["ELOOP", /look at the file and its directory/],
+  ["ENOMEM", /look at the file and its directory/],
 ])("available says that a file cannot be opened for %s, and what to do", (code, hint) => {
   expect(() => readable(PATH, failing(code))).toThrow(DiskError);
   expect(() => available(PATH, failing(code))).toThrow(
