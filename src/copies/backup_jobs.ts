@@ -12,6 +12,7 @@ import { catalogPathOf } from "../catalog/mod.ts";
 import type { BackupAccess, BegunJob } from "../sql/mod.ts";
 import {
   type BackupList,
+  type DataPaths,
   errorFrom,
   type Job,
   type JobEnd,
@@ -144,18 +145,17 @@ export class BackupJobs implements BackupAccess {
     { listener, source }: { listener: StageListener; source: string },
   ): Pick<StageRequest, "advance"> {
     const { advance, archivePath, clock, disk, random } = this.#options;
-    return {
-      advance: async (draft, list) => {
-        const { release, ...tail } = await this.#tail(seq);
-        const request = { source, seq, archivePath, tail };
-        try {
-          if (advance !== undefined) return await advance({ request, draft, list, listener });
-          return await advanceTo({ ...request, disk, clock, random, listener }, draft, list);
-        } finally {
-          release();
-        }
-      },
+    const run = async (draft: DataPaths, list: BackupList): Promise<BackupList> => {
+      const { release, ...tail } = await this.#tail(seq);
+      const request = { source, seq, archivePath, tail };
+      try {
+        if (advance !== undefined) return await advance({ request, draft, list, listener });
+        return await advanceTo({ ...request, disk, clock, random, listener }, draft, list);
+      } finally {
+        release();
+      }
     };
+    return { advance: { seq, run } };
   }
 
   /** The log that is here, as far as it is written; it stays until it is released. */

@@ -53,6 +53,7 @@ import {
 } from "../storage/mod.ts";
 import { INCARNATION } from "./archive_units.ts";
 import { noteLostSeqs } from "./lost_seqs.ts";
+import { refuseBefore } from "./restore_sources.ts";
 
 export interface RestoreParts {
   readonly disk: Disk;
@@ -77,8 +78,13 @@ export interface StageRequest {
   readonly listener: StageListener;
   /** User id of who asked for it; absent where nobody is logged in. */
   readonly orderedBy?: string;
-  /** Brings the copy to a later moment before it counts; returns the list that it has then. */
-  readonly advance?: (draft: DataPaths, list: BackupList) => Promise<BackupList>;
+  /** What the copy is brought to before it counts. */
+  readonly advance?: {
+    /** Not before the backup. */
+    readonly seq: Seq;
+    /** Does it; returns the list that the copy has then. */
+    readonly run: (draft: DataPaths, list: BackupList) => Promise<BackupList>;
+  };
 }
 
 /** Who asked for a restore that a start finishes: kept beside what was prepared. */
@@ -115,7 +121,7 @@ export function isRestoreStaged(disk: Disk, paths: DataPaths): boolean {
 /**
  * Copies a backup to where the next start finds it.
  *
- * @throws {DatabaseError} INVALID_OPTION if it is no backup, STORAGE_UNAVAILABLE if it is of a newer
+ * @throws {DatabaseError} INVALID_OPTION if it is no backup or a later one, STORAGE_UNAVAILABLE if it is of a newer
  * version, DISK_FULL, CANCELLED.
  * @throws {CorruptionError} If it is damaged. @throws {DiskError} Nothing has changed then, either.
  */
@@ -124,6 +130,7 @@ export async function stageRestore(
   { advance, orderedBy, source, paths, listener }: StageRequest,
 ): Promise<BackupList> {
   const list = readBackupList(disk, source);
+  if (advance !== undefined) refuseBefore(list, { seq: advance.seq, source });
   requireFormat(disk, dataPathsOf(source));
   refuseNewerFiles(disk, dataPathsOf(source));
   CatalogDatabase.refuseForeign(catalogPathOf(source));
@@ -142,7 +149,7 @@ export async function stageRestore(
     await copyListed(list, { disk, clock, source, draft, listener, totalBytes });
     // What comes to another moment has another list then, which is written last.
     if (advance !== undefined) disk.remove(backupListPath(draft));
-    const staged = advance === undefined ? list : await advance(dataPathsOf(draft), list);
+    const staged = advance === undefined ? list : await advance.run(dataPathsOf(draft), list);
     if (orderedBy !== undefined) writeOrder(disk, draft, { orderedBy, source });
     disk.rename(draft, stagedPath(paths));
     disk.syncDirectory(paths.root);

@@ -117,9 +117,6 @@ class Advance {
     if (seq < baseSeq) {
       const { seq: rowsSeq } = this.#list;
       const of = `the backup is of seq ${rowsSeq} (${textOfSeq(rowsSeq)})`;
-      if (seq < rowsSeq) {
-        throw pointRefused(this.#parts, `${of}, which is later`, "name an older backup");
-      }
       const what = `${of}, and has definitions up to seq ${baseSeq}, which is later`;
       const hint = "name an older backup, a later point, or none, for the backup as it is";
       throw pointRefused(this.#parts, what, hint);

@@ -230,9 +230,19 @@ export function journalOf(
   return wanted;
 }
 
+/** @throws {DatabaseError} INVALID_OPTION if the rows of a backup are of a later moment. */
+export function refuseBefore(
+  { seq: rowsSeq }: { readonly seq: Seq },
+  request: Pick<PointRequest, "seq" | "source">,
+): void {
+  if (request.seq >= rowsSeq) return;
+  const what = `the backup is of seq ${rowsSeq} (${textOfSeq(rowsSeq)}), which is later`;
+  throw pointRefused(request, what, "name an older backup");
+}
+
 /** Why a point cannot be had. */
 export function pointRefused(
-  { seq, source }: PointRequest,
+  { seq, source }: Pick<PointRequest, "seq" | "source">,
   what: string,
   hint?: string,
 ): DatabaseError {

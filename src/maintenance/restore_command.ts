@@ -184,7 +184,7 @@ async function stage(
       source,
       paths,
       listener,
-      advance: (draft, list) => advanceTo(point, draft, list),
+      advance: { seq, run: (draft, list) => advanceTo(point, draft, list) },
     });
   });
 }

@@ -732,6 +732,9 @@ test("what refuses a point behind the rows of a backup names the seq that the ba
     ),
   );
   expect(await to(seq - 1)).toMatch(new RegExp(`the backup is of seq ${seq} .*, which is later`));
+  // Before anything is copied, which would meet this.
+  flip(join(base, "catalog.sqlite"));
+  expect(await to(seq - 1)).toMatch(new RegExp(`the backup is of seq ${seq} .*, which is later`));
 });
 
 test("uploads of a table that is dropped at the point do not stay, and others do", async () => {
