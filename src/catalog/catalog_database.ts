@@ -89,6 +89,7 @@ export class CatalogDatabase implements Catalog {
         createdAtMs: clock.nowMs(),
       });
     }
+    this.#disownDropped();
   }
 
   /**
@@ -350,6 +351,16 @@ export class CatalogDatabase implements Catalog {
       }
       this.#accounts.storeTokenVersions(Math.max(tokenVersion, this.#highestTokenVersion()));
     });
+  }
+
+  /** A catalog may come from a version in which DROP USER left namespaces to the name. */
+  #disownDropped(): void {
+    for (const { owner } of this.namespaces()) {
+      if (owner === undefined || !this.#accounts.wasDropped(owner)) continue;
+      const store = (): (() => void) => this.#definitions.storeWithoutOwner(owner);
+      const remember = this.#file.transaction(store);
+      remember();
+    }
   }
 
   #highestTokenVersion(): number {

@@ -435,6 +435,37 @@ test("CatalogDatabase.dropUser leaves their namespaces to nobody, also after a s
   again.close();
 });
 
+test("CatalogDatabase.open leaves to nobody what names a user who was dropped, and nothing else", () => {
+  const path = freshPath();
+  const catalog = openCatalog(path);
+  for (const userId of ["sam", "ada"]) {
+    catalog.createUser({ userId, role: "user", authType: "password" });
+  }
+  catalog.dropUser("sam");
+  for (const [name, owner] of [
+    ["left", "sam"],
+    ["also", "sam"],
+    ["hers", "ada"],
+    ["roots", "root"],
+  ] as const) {
+    catalog.createNamespace({ name, owner, options: {}, createdAtMs: 1 });
+  }
+  catalog.close();
+
+  const again = openCatalog(path);
+  expect(again.namespace("left")?.owner).toBeUndefined();
+  expect(again.namespace("also")?.owner).toBeUndefined();
+  expect(again.namespace("hers")?.owner).toBe("ada");
+  expect(again.namespace("roots")?.owner).toBe("root");
+  const { version } = again;
+  again.close();
+
+  const third = openCatalog(path);
+  expect(third.namespace("left")?.owner).toBeUndefined();
+  expect(third.version).toBe(version);
+  third.close();
+});
+
 test("CatalogDatabase.userDroppedSeq is where the last account of a name went, also after a start", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
