@@ -276,6 +276,20 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     [[10]],
   ],
   ["WITH RECURSIVE n AS (SELECT NULL AS i UNION SELECT 2) SELECT max(i) FROM n", [[2]]],
+  // Entries of WITH RECURSIVE read those behind them, too.
+  [
+    "WITH RECURSIVE a AS (SELECT x + 1 AS x FROM b), b AS (SELECT x * 2 AS x FROM c), c AS (SELECT 5 AS x) SELECT a.x, b.x, c.x FROM a, b, c",
+    [[11, 10, 5]],
+  ],
+  [
+    "WITH RECURSIVE n(i) AS (SELECT x FROM b UNION ALL SELECT i + 1 FROM n WHERE i < (SELECT x FROM b) + 2), b AS (SELECT 7 AS x) SELECT i FROM n",
+    [[7], [8], [9]],
+  ],
+  [
+    "WITH RECURSIVE a AS (WITH b AS (SELECT 7 AS x) SELECT x FROM b), b AS (SELECT x FROM a) SELECT x FROM b",
+    [[7]],
+  ],
+  ["WITH RECURSIVE a AS (SELECT x FROM t), t AS (SELECT 8 AS x) SELECT x FROM a", [[8]]],
 ];
 
 test.each(ANSWERS.map(([sql, rows]) => ({ sql, rows })))("$sql", async ({ rows, sql }) => {
@@ -305,6 +319,11 @@ const FAILURES: readonly (readonly [sql: string, failure: string])[] = [
   ["WITH a (p, q) AS (SELECT 1) SELECT 1 FROM a", "INVALID_QUERY@1:5"],
   ["WITH a AS (SELECT * FROM b), b AS (SELECT 1) SELECT 1 FROM a", "TABLE_NOT_FOUND@1:25"],
   ["WITH RECURSIVE a AS (SELECT * FROM a) SELECT 1 FROM a", "INVALID_QUERY@1:35"],
+  [
+    "WITH RECURSIVE n AS (SELECT 1 AS i), a AS (SELECT * FROM b), b AS (SELECT * FROM a) SELECT 1 FROM n",
+    "INVALID_QUERY@1:37",
+  ],
+  ["WITH a AS (SELECT * FROM b), b AS (SELECT 1) SELECT 1 FROM a", "TABLE_NOT_FOUND@1:25"],
   [
     "WITH RECURSIVE a AS (SELECT 1 AS i UNION SELECT count(*) FROM a) SELECT 1 FROM a",
     "INVALID_QUERY@1:41",

@@ -2,7 +2,7 @@
  * WITH: named queries, also recursive ones.
  *
  * An entry is bound once and may be read at many places. Entries see the ones before them; behind
- * RECURSIVE an entry sees itself, too: the rows that its last step made.
+ * RECURSIVE all see each other, and an entry sees itself: the rows that its last step made.
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError, withDetails } from "../../../base/errors.ts";
@@ -23,24 +23,30 @@ import { isVolatileQuery, readsAround } from "./query_walk.ts";
 import { refusedPlaceOf } from "./recursive_form.ts";
 import type { CteEntry, SelectWorld } from "./select_world.ts";
 import { setOperationOf } from "./set_binder.ts";
+import { inOrderOfReading } from "./with_order.ts";
 
 /** The world of the query behind WITH. @throws {DatabaseError} */
 export function worldWith(node: WithStatement, world: SelectWorld): SelectWorld {
-  const names = new Set<string>();
+  requireOwnNames(node);
+  const isRecursive = node.type === "with recursive";
   let { ctes } = world;
-  for (const binding of node.bind) {
-    const { name, _location } = binding.alias;
-    if (names.has(name)) {
-      throw new DatabaseError("INVALID_QUERY", `Cannot name two entries of WITH "${name}"`, {
-        position: _location.start,
-      });
-    }
-    names.add(name);
-    const around: SelectWorld = { ...world, ctes };
-    const entry = bindEntry(binding, around, node.type === "with recursive");
+  for (const binding of isRecursive ? inOrderOfReading(node.bind) : node.bind) {
+    const entry = bindEntry(binding, { ...world, ctes }, isRecursive);
     ctes = { entry, others: ctes };
   }
   return { ...world, ctes };
+}
+
+function requireOwnNames({ bind }: WithStatement): void {
+  const names = new Set<string>();
+  for (const { alias } of bind) {
+    if (names.has(alias.name)) {
+      throw new DatabaseError("INVALID_QUERY", `Cannot name two entries of WITH "${alias.name}"`, {
+        position: alias._location.start,
+      });
+    }
+    names.add(alias.name);
+  }
 }
 
 function bindEntry(binding: WithBinding, world: SelectWorld, isRecursive: boolean): CteEntry {

@@ -11,14 +11,27 @@ export function* partsOf(root: unknown): Generator<object> {
   const rest: unknown[] = [root];
   while (rest.length > 0) {
     const part = rest.pop();
-    if (typeof part !== "object" || part === null || ArrayBuffer.isView(part)) continue;
+    if (!isPart(part)) continue;
     yield part;
-    const isLiterals = "literals" in part && part.literals !== undefined;
-    const keys = Object.keys(part);
-    for (let index = keys.length - 1; index >= 0; index -= 1) {
-      const key = keys[index] ?? "";
-      if (isLiterals && (key === "expressions" || key === "values")) continue;
-      rest.push((part as Readonly<Record<string, unknown>>)[key]);
-    }
+    const inside = directPartsOf(part);
+    for (let index = inside.length - 1; index >= 0; index -= 1) rest.push(inside[index]);
   }
+}
+
+/** Whether something of a tree is a node or a list, in which there may be others. */
+export function isPart(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !ArrayBuffer.isView(value);
+}
+
+/** What is directly in a part, other parts and plain values, in the tree's order. */
+export function directPartsOf(part: object): readonly unknown[] {
+  const keys = Object.keys(part);
+  const read = holdsLiterals(part)
+    ? keys.filter((key) => key !== "expressions" && key !== "values")
+    : keys;
+  return read.map((key) => (part as Readonly<Record<string, unknown>>)[key]);
+}
+
+function holdsLiterals(part: object): boolean {
+  return "literals" in part && part.literals !== undefined;
 }
