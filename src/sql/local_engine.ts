@@ -255,7 +255,7 @@ export class LocalSqlEngine implements SqlEngine {
     const key = this.#plans.keyOf(request.sql, { namespace, types });
     if (key === undefined) return undefined;
     const prepared =
-      this.#plans.get(key) ?? this.#prepare(request, { key, namespace, principal, types });
+      this.#plans.get(key) ?? this.#prepareFirst(request, { key, namespace, principal, types });
     if (prepared === undefined) return undefined;
     authorize(prepared.requirements, principal, this.#environment.catalog);
     const { stats } = this.#activity;
@@ -355,20 +355,20 @@ export class LocalSqlEngine implements SqlEngine {
     return now;
   }
 
-  #prepare(
-    { sql }: SqlRequest,
-    {
-      key,
-      namespace,
-      principal,
-      types,
-    }: {
-      key: CacheKey;
-      namespace: string;
-      principal: Principal;
-      types: readonly DataType[];
-    },
-  ): Prepared | undefined {
+  /** The statement without its literals; undefined where it may be valid only with them. */
+  #prepareFirst(request: SqlRequest, keyed: KeyedText): Prepared | undefined {
+    try {
+      return this.#prepare(request, keyed);
+    } catch (error) {
+      const isOfQuery = error instanceof DatabaseError && error.condition === "INVALID_QUERY";
+      // Two queries that are one expression by their equal literals differ without them.
+      if (isOfQuery && keyed.key.normalized.literals.length > 0) return undefined;
+      throw error;
+    }
+  }
+
+  #prepare({ sql }: SqlRequest, keyed: KeyedText): Prepared | undefined {
+    const { key, namespace, principal, types } = keyed;
     const parsed = parseNormalized(sql, key.normalized, parseLimitsOf(this.#environment));
     if (parsed === undefined) return undefined;
     const { parameterCount, statement: node } = parsed;
@@ -385,6 +385,14 @@ export class LocalSqlEngine implements SqlEngine {
     if (!hasFaultyLiteral(prepared.literals)) this.#plans.set(key, prepared);
     return prepared;
   }
+}
+
+/** A text by its key in the plan cache, with what else its plan depends on. */
+interface KeyedText {
+  readonly key: CacheKey;
+  readonly namespace: string;
+  readonly principal: Principal;
+  readonly types: readonly DataType[];
 }
 
 /** What a request is refused with whose caller may no longer do what it once did. */

@@ -346,6 +346,38 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     "SELECT DISTINCT count(*) FILTER (WHERE x > 5) FROM t GROUP BY g ORDER BY count(*) FILTER (WHERE x > 5)",
     [[0], [3]],
   ],
+  // A query that is written twice is one expression, also with literals in it.
+  [
+    "SELECT (SELECT max(s.id) FROM s WHERE s.h = t.h) + 1, count(*) FROM t GROUP BY (SELECT max(s.id) FROM s WHERE s.h = t.h) ORDER BY 1",
+    [
+      [2, 2],
+      [8, 2],
+      [null, 1],
+    ],
+  ],
+  [
+    "SELECT (SELECT max(s.id) FROM s WHERE s.h = t.h + 1), count(*) FROM t GROUP BY (SELECT max(s.id) FROM s WHERE s.h = t.h + 1) ORDER BY 1",
+    [
+      [2, 2],
+      [7, 2],
+      [null, 1],
+    ],
+  ],
+  [
+    "SELECT h IN (SELECT h FROM s), count(*) FROM t GROUP BY h IN (SELECT h FROM s) ORDER BY 1",
+    [
+      [true, 4],
+      [null, 1],
+    ],
+  ],
+  [
+    "SELECT DISTINCT (SELECT max(s.id) FROM s WHERE s.h = t.h) FROM t ORDER BY (SELECT max(s.id) FROM s WHERE s.h = t.h)",
+    [[1], [7], [null]],
+  ],
+  [
+    "SELECT (SELECT min(id) FROM s WHERE id > 1), (SELECT min(id) FROM s WHERE id > 2), (SELECT random()) = (SELECT random())",
+    [[2, 3, false]],
+  ],
 ];
 
 test.each(ANSWERS.map(([sql, rows]) => ({ sql, rows })))("$sql", async ({ rows, sql }) => {

@@ -10,6 +10,7 @@ import type { DataType, Value } from "../../types/mod.ts";
 import type { AggregateForm } from "../functions/aggregate/aggregates.ts";
 import type { CallWorld, VectorFunction } from "../functions/function.ts";
 import type { WindowName } from "../functions/window_functions.ts";
+import type { SelectStatement } from "../parse/ast.ts";
 import type { BoundSelect } from "./bound.ts";
 import type { CellPlace } from "./expression/cell_error.ts";
 
@@ -191,6 +192,17 @@ export interface BoundSubquery {
   readonly isVolatile: boolean;
   /** Where it stands in the text. */
   readonly position: number;
+  /** How it is written; absent where it is asked anew at each place. */
+  readonly written: WrittenQuery | undefined;
+}
+
+/** What a query in an expression is bound from: the same from the same. */
+export interface WrittenQuery {
+  readonly node: SelectStatement;
+  /** What its names mean: that of the block around it, which is one object. */
+  readonly scope: object;
+  /** Which of its columns, where each is a value of its own. */
+  readonly column: number;
 }
 
 export type SubqueryForm =

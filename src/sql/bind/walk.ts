@@ -2,7 +2,8 @@
  * Questions about bound expressions that binder, planner and compiler ask alike.
  */
 import { sameType, textFromValue } from "../../types/mod.ts";
-import type { BoundExpression, BoundSort } from "./bound_expressions.ts";
+import { sameTree } from "../parse/tree_parts.ts";
+import type { BoundExpression, BoundSort, BoundSubquery } from "./bound_expressions.ts";
 
 const NO_CHILDREN: readonly BoundExpression[] = [];
 
@@ -254,11 +255,28 @@ export function sameExpression(left: BoundExpression, right: BoundExpression): b
 }
 
 function sameForm(left: BoundExpression, right: BoundExpression): boolean {
+  if (left.kind === "subquery" && right.kind === "subquery") {
+    return sameQuery(left.subquery, right.subquery);
+  }
   if (left.kind !== "constant" || right.kind !== "constant") return formOf(left) === formOf(right);
   if (left.value === right.value) return true;
   if (left.value === null || right.value === null || left.type.kind === "unknown") return false;
   // Bytes, intervals and arrays are objects: equal ones are written alike.
   return textFromValue(left.type, left.value) === textFromValue(right.type, right.value);
+}
+
+/** Whether two queries ask the same of the same, but for the operands and captures of each. */
+function sameQuery(left: BoundSubquery, right: BoundSubquery): boolean {
+  if (left === right) return true;
+  const [one, other] = [left.written, right.written];
+  if (one === undefined || other === undefined) return false;
+  if (one.scope !== other.scope || one.column !== other.column) return false;
+  if (left.form.kind !== right.form.kind || operatorOf(left) !== operatorOf(right)) return false;
+  return sameTree(one.node, other.node);
+}
+
+function operatorOf({ form }: BoundSubquery): string | undefined {
+  return "operator" in form ? form.operator : undefined;
 }
 
 /** What tells an expression from others of its kind, beside its operands. */
@@ -270,8 +288,6 @@ function formOf(expression: BoundExpression): unknown {
       return expression.slot;
     case "outer":
       return expression.id;
-    case "subquery":
-      return expression.subquery;
     case "call":
       return expression.name;
     case "compare":

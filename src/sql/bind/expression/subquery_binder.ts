@@ -29,6 +29,8 @@ interface InnerQuery {
   readonly captures: Captures;
   readonly place: Place;
   readonly node: SelectStatement;
+  /** Which of its columns is asked for, where each is a value of its own. */
+  readonly column?: number;
 }
 
 function bindInner(node: SelectStatement, place: Place): InnerQuery {
@@ -58,9 +60,10 @@ export function bindRowQuery(
   requireWidth(inner, width);
   const whole =
     inner.query.distinct === "none" ? inner.query : selectFromQuery(inner.query, place.statement);
-  return whole.outputs.map((output) => {
+  return whole.outputs.map((output, column) => {
     const query = { ...whole, outputs: [output] };
-    return valueOf({ ...inner, query }, { type: output.expression.type, form: { kind: "scalar" } });
+    const form: SubqueryForm = { kind: "scalar" };
+    return valueOf({ ...inner, query, column }, { type: output.expression.type, form });
   });
 }
 
@@ -188,7 +191,7 @@ function replaceColumn(
 }
 
 function valueOf(
-  { captures, node, place, query }: InnerQuery,
+  { captures, column = 0, node, place, query }: InnerQuery,
   {
     form,
     operands = [],
@@ -206,6 +209,7 @@ function valueOf(
     // Without captures it is asked once, as the row around it gives it no reason to differ.
     isVolatile: isVolatile && isCorrelated,
     position: node._location.start,
+    written: isVolatile ? undefined : { node, scope: place.scope, column },
   };
   return {
     kind: "subquery",

@@ -1,5 +1,5 @@
 /**
- * All parts of a syntax tree, for who looks for something wherever it stands.
+ * All parts of a syntax tree, for who looks for something wherever it stands or compares two trees.
  */
 
 /**
@@ -30,6 +30,21 @@ export function directPartsOf(part: object): readonly unknown[] {
     ? keys.filter((key) => key !== "expressions" && key !== "values")
     : keys;
   return read.map((key) => (part as Readonly<Record<string, unknown>>)[key]);
+}
+
+/**
+ * Whether two trees are written alike, wherever they stand. Long lists of literals are not compared:
+ * trees with one of them differ.
+ */
+export function sameTree(left: unknown, right: unknown): boolean {
+  if (left === right) return true;
+  if (typeof left !== "object" || left === null) return false;
+  if (typeof right !== "object" || right === null) return false;
+  if (holdsLiterals(left) || holdsLiterals(right)) return false;
+  const keys = Object.keys(left);
+  if (keys.length !== Object.keys(right).length) return false;
+  const [one, other] = [left, right] as readonly Readonly<Record<string, unknown>>[];
+  return keys.every((key) => key === "_location" || sameTree(one?.[key], other?.[key]));
 }
 
 function holdsLiterals(part: object): boolean {
