@@ -162,6 +162,10 @@ function parseForm(cursor: Cursor): Expr | undefined {
       return cursor.isAhead(1, "(") ? parseRow(cursor) : undefined;
     case "exists":
       return cursor.isAhead(1, "(") ? parseExists(cursor) : undefined;
+    case "next":
+      // A column may be called so.
+      if (!cursor.isAhead(1, "value") || !cursor.isAhead(2, "for")) return undefined;
+      return cursor.refuse("NEXT VALUE FOR (a sequence)", "SNOWFLAKE_ID() gives ascending ids");
     case "any":
     case "some":
     case "all":

@@ -43,7 +43,7 @@ const UNRESERVED = [
   "setval share shared show snapshot source start statistics stats stdin stdout storage storages",
   "stored stream subscribe subscription substring system_time tables tablespace tblproperties temp",
   "temporary text ties time timestamp topic transaction trigger trim truncate type unbounded unknown",
-  "unlisten unlogged update upto use vacuum values varying view virtual within without work write",
+  "unlisten unlogged update upto use vacuum value values varying view virtual within without work write",
   "year zone",
 ] as const;
 
