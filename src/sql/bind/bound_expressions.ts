@@ -10,7 +10,7 @@ import type { DataType, Value } from "../../types/mod.ts";
 import type { AggregateForm } from "../functions/aggregate/aggregates.ts";
 import type { CallWorld, VectorFunction } from "../functions/function.ts";
 import type { WindowName } from "../functions/window_functions.ts";
-import type { SelectStatement } from "../parse/ast.ts";
+import type { SelectStatement } from "../parse/ast/ast.ts";
 import type { BoundSelect } from "./bound.ts";
 import type { CellPlace } from "./expression/cell_error.ts";
 

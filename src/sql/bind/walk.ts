@@ -2,7 +2,7 @@
  * Questions about bound expressions that binder, planner and compiler ask alike.
  */
 import { sameType, textFromValue } from "../../types/mod.ts";
-import { sameTree } from "../parse/tree_parts.ts";
+import { sameTree } from "../parse/ast/tree_parts.ts";
 import type { BoundExpression, BoundSort, BoundSubquery } from "./bound_expressions.ts";
 
 const NO_CHILDREN: readonly BoundExpression[] = [];

@@ -4,8 +4,8 @@
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
-import type { FromTable, WithBinding, WithStatement } from "../../parse/ast.ts";
-import { directPartsOf, isPart } from "../../parse/tree_parts.ts";
+import type { FromTable, WithBinding, WithStatement } from "../../parse/ast/ast.ts";
+import { directPartsOf, isPart } from "../../parse/ast/tree_parts.ts";
 
 /** The entries, each behind those that it reads; as they are written where that is so already. */
 export function inOrderOfReading(entries: readonly WithBinding[]): readonly WithBinding[] {
