@@ -3,7 +3,8 @@
  * earlier statement defines what a later one uses.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import { usesAny } from "../../src/sql/define/defined_names.ts";
+import { DefinedNames } from "../../src/sql/define/defined_names.ts";
+import type { Statement } from "../../src/sql/parse/ast/ast.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 
 let engine: TestEngine;
@@ -57,7 +58,31 @@ const FAULTS: readonly (readonly [string, string])[] = [
   ["SUBSCRIBE TO app.missing", "TABLE_NOT_FOUND"],
   ["EXPLAIN SUBSCRIBE TO app.missing", "TABLE_NOT_FOUND"],
   ["EXPORT USER DATA", "UNSUPPORTED_FEATURE"],
-  ["CREATE TABLE app.unused (id INT PRIMARY KEY); SELECT * FROM app.missing", "TABLE_NOT_FOUND"],
+  // Behind a definition, but with no use of what it defines.
+  ...(
+    [
+      ["SELECT * FROM app.missing", "TABLE_NOT_FOUND"],
+      ["SELECT * FROM default.unused", "TABLE_NOT_FOUND"],
+      ["SELECT unused FROM app.t", "COLUMN_NOT_FOUND"],
+      ["SELECT unused(1)", "FUNCTION_NOT_FOUND"],
+      ["USE unused", "NAMESPACE_NOT_FOUND"],
+      ["SHOW TABLES IN unused", "NAMESPACE_NOT_FOUND"],
+      ["SHOW unused", "OBJECT_NOT_FOUND"],
+      ["ALTER NAMESPACE unused OWNER TO root", "NAMESPACE_NOT_FOUND"],
+      ["DROP USER unused", "USER_NOT_FOUND"],
+      ["DROP USER root", "INVALID_OPERATION"],
+      ["EXECUTE AS root (DROP USER unused)", "PERMISSION_DENIED"],
+      ["CREATE TABLE app.other (id NO_TYPE PRIMARY KEY)", "UNSUPPORTED_TYPE"],
+      ["ALTER TABLE app.t DROP COLUMN missing", "COLUMN_NOT_FOUND"],
+      ["DROP TABLE app.missing", "TABLE_NOT_FOUND"],
+      ["CREATE NAMESPACE app", "ALREADY_EXISTS"],
+    ] as const
+  ).map(([sql, condition]): readonly [string, string] => [
+    `CREATE TABLE app.unused (id INT PRIMARY KEY); ${sql}`,
+    condition,
+  ]),
+  ["CREATE USER unused INTERNAL; USE unused", "NAMESPACE_NOT_FOUND"],
+  ["CREATE NAMESPACE unused; SELECT * FROM app.unused", "TABLE_NOT_FOUND"],
 ];
 
 test.each(FAULTS)("%s is found before anything runs", async (sql, condition) => {
@@ -91,6 +116,21 @@ test.each([
     "what is dropped before",
     "DROP VIEW app.v; ALTER TABLE app.t DROP COLUMN a; ALTER TABLE app.t ADD COLUMN a INT; " +
       "CREATE VIEW app.v AS SELECT id FROM app.t",
+  ],
+  [
+    "what CASCADE drops before",
+    "CREATE VIEW app.w AS SELECT id FROM app.v; DROP VIEW app.v CASCADE; " +
+      "CREATE VIEW app.v AS SELECT a FROM app.t; CREATE VIEW app.w AS SELECT a FROM app.v; " +
+      "ALTER TABLE app.t DROP COLUMN a CASCADE; ALTER TABLE app.t ADD COLUMN a INT; " +
+      "CREATE VIEW app.v AS SELECT id FROM app.t",
+  ],
+  [
+    "a namespace whose tables are dropped",
+    "CREATE NAMESPACE n; CREATE TABLE n.m (id INT PRIMARY KEY); DROP TABLE n.m; DROP NAMESPACE n",
+  ],
+  [
+    "the owner of a namespace",
+    "CREATE USER uma INTERNAL; CREATE NAMESPACE n AUTHORIZATION uma; DROP NAMESPACE n; DROP USER uma",
   ],
   [
     "a user",
@@ -135,7 +175,7 @@ test("EXECUTE AS reads what a definition before it opens to the user", async () 
   await engine.run("ALTER TABLE app.t SET (ACCESS_LEVEL = 'PRIVATE')");
 });
 
-test("usesAny asks no long list of literals for its nodes", () => {
+test("DefinedNames asks no long list of literals for its nodes", () => {
   const list = {
     type: "list",
     literals: { count: 2 },
@@ -143,10 +183,18 @@ test("usesAny asks no long list of literals for its nodes", () => {
       throw new Error("nobody needs them");
     },
   };
-  const node = { type: "select", where: list, from: [{ name: { name: "t" } }] };
-  const uses = (name: string): boolean =>
-    usesAny(node as unknown as Parameters<typeof usesAny>[0], new Set([name]));
-  expect([uses("t"), uses("u")]).toEqual([true, false]);
+  const node = { type: "select", where: list, from: [{ type: "table", name: { name: "t" } }] };
+  const isUsed = (table: string, namespace: string): boolean => {
+    const defined = new DefinedNames();
+    const creation = { type: "create table", name: { name: table } };
+    defined.add(creation as unknown as Statement, namespace);
+    return defined.isUsedBy(node as unknown as Statement, "app");
+  };
+  expect([isUsed("t", "app"), isUsed("u", "app"), isUsed("t", "other")]).toEqual([
+    true,
+    false,
+    false,
+  ]);
 });
 
 test("who may not alter a user changes nothing before", async () => {

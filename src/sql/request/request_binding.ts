@@ -10,7 +10,7 @@ import { DEFAULT_NAMESPACE } from "../../catalog/mod.ts";
 import type { DataType, Value } from "../../types/mod.ts";
 import type { Administration } from "../administer/administration.ts";
 import { StatementBinding } from "../bind/binding.ts";
-import { definedNames, usesAny } from "../define/defined_names.ts";
+import { DefinedNames } from "../define/defined_names.ts";
 import type { Definitions } from "../define/definitions.ts";
 import type { SqlRequest } from "../engine.ts";
 import type { SqlEnvironment } from "../environment.ts";
@@ -54,8 +54,8 @@ export class RequestBinding {
   readonly #options: RequestBindingOptions;
   #parameterTypes: readonly DataType[] = [];
   readonly #usedParameters = new Set<number>();
-  /** What statements that were bound define, by name. */
-  readonly #defined = new Set<string>();
+  /** What statements that were bound define. */
+  readonly #defined = new DefinedNames();
   #keptCount = 0;
   #hasRows = false;
 
@@ -102,7 +102,7 @@ export class RequestBinding {
       if (!this.#isMendable(node, error, runsAs)) throw error;
       if (node.type === "use namespace") this.namespace = node.name.name;
     }
-    for (const name of definedNames(node)) this.#defined.add(name);
+    this.#defined.add(node, this.namespace);
     if (unit.prepared === undefined) return;
     this.#hasRows = true;
     this.#keptCount += 1;
@@ -117,12 +117,12 @@ export class RequestBinding {
    */
   #isMendable(node: Statement, error: unknown, runsAs: Principal | undefined): boolean {
     if (!(error instanceof DatabaseError)) return false;
-    // A definition depends on more than it names: DROP TABLE on the views that are dropped before it.
-    const isOfNames = rowsNode(node) !== undefined || node.type === "use namespace";
+    const { condition } = error;
     // A definition may open a table to the user that a statement runs as; the caller has its role.
-    const mayBeGranted = node.type === "execute as" && isOfNames && runsAs !== undefined;
-    if (error.condition === "PERMISSION_DENIED" && !mayBeGranted) return false;
-    return isOfNames ? usesAny(node, this.#defined) : this.#defined.size > 0;
+    const runsRows = node.type === "execute as" && rowsNode(node) !== undefined;
+    const mayBeGranted = runsRows && runsAs !== undefined;
+    if (condition === "PERMISSION_DENIED" && !mayBeGranted) return false;
+    return this.#defined.mayMend(node, condition, this.namespace);
   }
 
   /** Finds what a statement that is not about rows names wrongly. @throws {DatabaseError} */
