@@ -19,12 +19,15 @@ import { placeSeed, xxHash3 } from "../base/checksum.ts";
 import { CorruptionError } from "../base/errors.ts";
 import type { PreparedReplacements } from "./commit/prepared_replacements.ts";
 import {
+  countInPage,
   countOf,
+  markInPage,
   mergePage,
   PAGE_BITS,
   PAGE_MASK,
   PAGE_ROWS,
   type Page,
+  type PageRange,
   pageUpTo,
   putInPage,
   seqInPage,
@@ -170,14 +173,36 @@ export class DeletionVector {
    */
   markReplaced(start: number, upTo: number, flags: Uint8Array): number {
     let count = 0;
-    this.#visit(start, start + flags.length, (row, seq) => {
-      if (seq <= upTo) {
-        flags[row - start] = 1;
-        count += 1;
-      }
+    this.#visitPages(start, start + flags.length, (page, first, range) => {
+      count += markInPage(page, range, { flags, at: first - start, upTo });
       return false;
     });
     return count;
+  }
+
+  /** Rows from `start` (inclusive) to `end` (exclusive) that are replaced at or before a seq. */
+  countReplaced(start: number, end: number, upTo: number): number {
+    let count = 0;
+    this.#visitPages(start, end, (page, _first, range) => {
+      count += countInPage(page, range, upTo);
+      return false;
+    });
+    return count;
+  }
+
+  /** The least and the highest seq of a replacement above a seq; undefined without one. */
+  seqsAbove(seq: number): { readonly least: number; readonly most: number } | undefined {
+    let least = Infinity;
+    let most = 0;
+    for (const page of this.#pages) {
+      if (page === undefined) continue;
+      for (const other of "seqByRow" in page ? page.seqByRow : page.seqs) {
+        if (other <= seq) continue;
+        if (other < least) least = other;
+        if (other > most) most = other;
+      }
+    }
+    return most === 0 ? undefined : { least, most };
   }
 
   /** Every replaced row in ascending order. */
@@ -186,6 +211,17 @@ export class DeletionVector {
       visit(row, seq);
       return false;
     });
+  }
+
+  /** As {@linkcode visitAll}, in steps of some ten thousand rows, between which nothing changes. */
+  *visitSteps(visit: (row: number, seq: number) => void): Generator<void, void> {
+    for (let start = 0; start < this.rowCount; start += STEP_ROWS) {
+      this.#visit(start, Math.min(start + STEP_ROWS, this.rowCount), (row, seq) => {
+        visit(row, seq);
+        return false;
+      });
+      yield;
+    }
   }
 
   /** The replacements up to a seq, as a vector of their own. */
@@ -251,10 +287,7 @@ export class DeletionVector {
     if (upTo === Infinity) return this.#count;
     let count = 0;
     for (let start = 0; start < this.rowCount; start += STEP_ROWS) {
-      this.#visit(start, Math.min(start + STEP_ROWS, this.rowCount), (_row, seq) => {
-        if (seq <= upTo) count += 1;
-        return false;
-      });
+      count += this.countReplaced(start, Math.min(start + STEP_ROWS, this.rowCount), upTo);
       yield;
     }
     return count;
@@ -278,12 +311,22 @@ export class DeletionVector {
 
   /** Visits replaced rows in ascending order until a visit returns true. */
   #visit(start: number, end: number, visit: (row: number, seq: number) => boolean): void {
+    this.#visitPages(start, end, (page, first, { from, to }) =>
+      visitPage(page, { first, from, to }, visit),
+    );
+  }
+
+  /** Visits pages, each with its first row and the range within it, until a visit returns true. */
+  #visitPages(
+    start: number,
+    end: number,
+    visit: (page: Page, first: number, range: PageRange) => boolean,
+  ): void {
     for (let first = start & ~PAGE_MASK; first < end; first += PAGE_ROWS) {
       const page = this.#pages[first >>> PAGE_BITS];
       if (page === undefined) continue;
-      const from = Math.max(start - first, 0);
-      const to = Math.min(end - first, PAGE_ROWS);
-      if (visitPage(page, { first, from, to }, visit)) return;
+      const range = { from: Math.max(start - first, 0), to: Math.min(end - first, PAGE_ROWS) };
+      if (visit(page, first, range)) return;
     }
   }
 }

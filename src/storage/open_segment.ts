@@ -16,6 +16,7 @@ import type { DataType, Row, Value } from "../types/mod.ts";
 import type { PreparedReplacements } from "./commit/prepared_replacements.ts";
 import type { DeletionVector } from "./deletion_vector.ts";
 import type { SegmentEntry } from "./manifest.ts";
+import { ReplacementLog } from "./replacement_log.ts";
 import type { SegmentReader } from "./segment/reader.ts";
 
 /** A version of an owner, and the seq of the one that replaced it. */
@@ -61,7 +62,7 @@ export class OpenSegment {
   #dirtySince = Infinity;
   #dirtyUpTo = 0;
   /** While the segment is merged: replacements since, and 0 for one that was taken back. */
-  #replacementLog: { row: number; seq: number }[] | undefined;
+  #replacementLog: ReplacementLog | undefined;
 
   constructor(entry: SegmentEntry, files: SegmentFiles) {
     this.entry = entry;
@@ -270,24 +271,28 @@ export class OpenSegment {
 
   replace(row: number, seq: number): void {
     this.deletions.replace(row, seq);
-    this.#replacementLog?.push({ row, seq });
-    this.noteDirty(seq);
+    this.#replacementLog?.note(row, seq);
+    this.#noteDirty({ least: seq, most: seq });
   }
 
   /** Notes many replacements at once, whose seqs are known by now; takes them over. */
   replaceAll(prepared: PreparedReplacements): void {
     const noted = this.#replacementLog;
-    if (noted !== undefined) prepared.visit((row, seq) => noted.push({ row, seq }));
+    if (noted !== undefined) prepared.visit((row, seq) => noted.note(row, seq));
     this.deletions.replaceAll(prepared);
-    const { least, most } = prepared.seqs;
-    this.noteDirty(least);
-    this.noteDirty(most);
+    this.#noteDirty(prepared.seqs);
   }
 
-  /** A replacement that the deletion vector on disk does not have. */
-  noteDirty(seq: number): void {
-    this.#dirtySince = Math.min(this.#dirtySince, seq);
-    this.#dirtyUpTo = Math.max(this.#dirtyUpTo, seq);
+  /** The deletion vector on disk has no replacement above a seq. */
+  noteDirtyAbove(seq: number): void {
+    const above = this.deletions.seqsAbove(seq);
+    if (above !== undefined) this.#noteDirty(above);
+  }
+
+  /** Replacements that the deletion vector on disk does not have. */
+  #noteDirty({ least, most }: { readonly least: number; readonly most: number }): void {
+    this.#dirtySince = Math.min(this.#dirtySince, least);
+    this.#dirtyUpTo = Math.max(this.#dirtyUpTo, most);
   }
 
   /** Whether the deletion vector on disk may lack a replacement at or below a seq. */
@@ -319,28 +324,33 @@ export class OpenSegment {
     return this.deletions.upTo(upTo);
   }
 
+  /** How much was noted and not taken yet. */
+  get notedCount(): number {
+    return this.#replacementLog?.count ?? 0;
+  }
+
   /** Notes replacements from now on, for who copies the segment meanwhile. */
   beginReplacementLog(): void {
-    this.#replacementLog = [];
+    this.#replacementLog = new ReplacementLog();
   }
 
   /** What was noted so far, in order; noting goes on. */
-  takeReplacementLog(): readonly { row: number; seq: number }[] {
+  takeReplacementLog(): ReplacementLog {
     const noted = this.endReplacementLog();
     this.beginReplacementLog();
     return noted;
   }
 
   /** What was noted, in order; noting ends. */
-  endReplacementLog(): readonly { row: number; seq: number }[] {
-    const noted = this.#replacementLog ?? [];
+  endReplacementLog(): ReplacementLog {
+    const noted = this.#replacementLog ?? new ReplacementLog();
     this.#replacementLog = undefined;
     return noted;
   }
 
   revert(row: number): void {
     this.deletions.revert(row);
-    this.#replacementLog?.push({ row, seq: 0 });
+    this.#replacementLog?.note(row, 0);
   }
 
   #remove(): void {

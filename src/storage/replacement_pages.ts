@@ -110,6 +110,59 @@ export function visitPage(
   return false;
 }
 
+/** Rows `from` to `to` of a page. */
+export interface PageRange {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** How many rows of a range are replaced at or below a seq. */
+export function countInPage(page: Page, { from, to }: PageRange, upTo: number): number {
+  if (upTo === Infinity && from === 0 && to === PAGE_ROWS) return countOf(page);
+  let count = 0;
+  if ("seqByRow" in page) {
+    for (let inPage = from; inPage < to; inPage += 1) {
+      const seq = page.seqByRow[inPage] ?? 0;
+      if (seq !== 0 && seq <= upTo) count += 1;
+    }
+    return count;
+  }
+  visitPage(page, { first: 0, from, to }, (_row, seq) => {
+    if (seq <= upTo) count += 1;
+    return false;
+  });
+  return count;
+}
+
+/**
+ * Sets 1 for each row of a range that is replaced at or below a seq. Returns how many those are.
+ *
+ * @param flags `flags[at]` is the first row of the page, which may lie before them.
+ */
+export function markInPage(
+  page: Page,
+  { from, to }: PageRange,
+  { at, flags, upTo }: { flags: Uint8Array; at: number; upTo: number },
+): number {
+  let count = 0;
+  if ("seqByRow" in page) {
+    for (let inPage = from; inPage < to; inPage += 1) {
+      const seq = page.seqByRow[inPage] ?? 0;
+      if (seq === 0 || seq > upTo) continue;
+      flags[at + inPage] = 1;
+      count += 1;
+    }
+    return count;
+  }
+  visitPage(page, { first: at, from, to }, (row, seq) => {
+    if (seq > upTo) return false;
+    flags[row] = 1;
+    count += 1;
+    return false;
+  });
+  return count;
+}
+
 /** The entries of a page at or below a seq. */
 export function pageUpTo(page: Page, upTo: number): Page {
   if ("rows" in page) {

@@ -57,6 +57,10 @@ test("replace, revert and every question agree with a map, before and after the 
           const marked = each.markReplaced(start, upTo, flags);
           expect([...flags]).toEqual(isReplaced.map(Number));
           expect(marked).toBe(isReplaced.filter(Boolean).length);
+          expect(each.countReplaced(start, end, upTo)).toBe(marked);
+          const above = [...model.values()].filter((replacement) => replacement > upTo);
+          const [least, most] = [Math.min(...above), Math.max(...above)];
+          expect(each.seqsAbove(upTo)).toEqual(above.length === 0 ? undefined : { least, most });
         }
       }
     }
@@ -161,4 +165,18 @@ test("decode throws CorruptionError whichever byte is damaged, and wherever the 
     expect(() => DeletionVector.decode(damaged, PATH), `byte ${offset}`).toThrow(CorruptionError);
     expect(() => DeletionVector.decode(good.subarray(0, offset), PATH)).toThrow(CorruptionError);
   }
+});
+
+test("visitSteps visits what visitAll does, a bounded number of rows a step", () => {
+  const vector = new DeletionVector({ segmentId: 3, rowCount: 200_000 });
+  for (let row = 0; row < 200_000; row += 3) vector.replace(row, 10 + row);
+  const found: [number, number][] = [];
+  const perStep: number[] = [];
+  const steps = vector.visitSteps((row, seq) => found.push([row, seq]));
+  for (const _ of steps) perStep.push(found.length - perStep.reduce((sum, each) => sum + each, 0));
+  expect(perStep.length).toBeGreaterThan(5);
+  expect(Math.max(...perStep)).toBeLessThan(20_000);
+  const all: [number, number][] = [];
+  vector.visitAll((row, seq) => all.push([row, seq]));
+  expect(found).toEqual(all);
 });

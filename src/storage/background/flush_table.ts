@@ -169,9 +169,7 @@ class TableFlush {
     });
     const segment = new OpenSegment(entry, files);
     segment.adoptDeletions(deletions);
-    deletions.visitAll((_row, seq) => {
-      if (seq > flushedSeq) segment.noteDirty(seq);
-    });
+    segment.noteDirtyAbove(flushedSeq);
     const outdated = changed.map((change) => change.segment.entry);
     for (const { deletionGeneration, segment: older } of changed) {
       older.entry = { ...older.entry, deletionGeneration };

@@ -126,11 +126,7 @@ export function segmentsToCompact(
 /** How much of a segment nobody can ask for any more, from 0 to 1. */
 export function discardableShare({ deletions, entry }: OpenSegment, horizonSeq: Seq): number {
   if (entry.minSeq > horizonSeq) return 0;
-  let count = 0;
-  deletions.visitAll((_row, seq) => {
-    if (seq <= horizonSeq) count += 1;
-  });
-  return count / entry.rowCount;
+  return deletions.countReplaced(0, entry.rowCount, horizonSeq) / entry.rowCount;
 }
 
 /** About how much of a segment is past its time to live, from 0 to 1: its rows came evenly. */

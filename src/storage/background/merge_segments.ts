@@ -7,8 +7,8 @@
  *     3 one manifest transaction: the merged segment instead of its sources
  *     4 readers go over in the turn of 3; the sources' files go with their last reader
  *
- * The sources stay in use all the while: what replaces their rows meanwhile is noted by each
- * and brought over in the turn of 3. A flush of the table may run at the same time, but for what
+ * The sources stay in use all the while: what replaces their rows meanwhile is noted by each and
+ * brought over in turns before 3, and the rest in its own. A flush of the table may run at the same time, but for what
  * both do to the list of segments and to deletion vectors: that is one after the other.
  */
 import { assert } from "../../base/assert.ts";
@@ -16,9 +16,10 @@ import type { SeqGenerator } from "../../base/seq.ts";
 import { DeletionVector } from "../deletion_vector.ts";
 import { segmentFileName } from "../directory/file_names.ts";
 import type { SegmentEntry } from "../manifest.ts";
+import { sharedFloats, sharedWords } from "../memtable/shared_arrays.ts";
 import { OpenSegment } from "../open_segment.ts";
 import { type StoredTable, tableStateOf } from "../table.ts";
-import { DISCARDED } from "./history.ts";
+import { DISCARDED, type HistoryLimits } from "./history.ts";
 import { horizonOf } from "./history_size.ts";
 import type { MergeJob, MergeOutcome } from "./merge_job.ts";
 import { SegmentDrafts, type SegmentTools } from "./segment_drafts.ts";
@@ -38,6 +39,11 @@ export function dropExpiredSegments(
   table.segments = table.segments.filter((segment) => !expired.includes(segment));
   for (const segment of expired) segment.drop();
 }
+
+/** Replacements that are brought over in one step. */
+const NOTED_PER_STEP = 16_384;
+
+type Replaced = HistoryLimits["replaced"][number];
 
 /** What a merge is given beside the segments; an owner to erase is left out as a whole. */
 export interface MergeTools extends SegmentTools {
@@ -91,6 +97,8 @@ async function merge({ table, segments, tools, drafts }: Merge): Promise<number 
   const { columns, compression, keyColumnIds } = definition;
   // Copied before the first row is read; what comes later is in the replacement logs.
   const before = segments.map((segment) => segment.deletionsUpTo(Infinity));
+  const replaced: Replaced[] = [];
+  for (const deletions of before) replaced.push(await replacedRowsOf(deletions, drafts));
   const draft = drafts.adopt(segmentFileName(segmentId));
   const outcome = await written(segments, tools, {
     sources: segments.map(({ entry }) => ({
@@ -107,7 +115,7 @@ async function merge({ table, segments, tools, drafts }: Merge): Promise<number 
       expiredSeq: table.expiredSeq(seqs),
       erasedOwner: tools.erasedOwner,
       isOldest: segments[0] === table.segments[0],
-      replaced: before.map((deletions) => replacementsOf(deletions)),
+      replaced,
     },
     draft,
   });
@@ -131,20 +139,22 @@ async function publish(
   const { tableId } = table;
   const deletions = new DeletionVector({ segmentId, rowCount: summary.rowCount });
   for (const [source, copied] of before.entries()) {
-    copied.visitAll((row, seq) => {
+    const steps = copied.visitSteps((row, seq) => {
       const newRow = newRows[source]?.[row] ?? DISCARDED;
       if (newRow !== DISCARDED) deletions.replace(newRow, seq);
     });
-    await drafts.pause();
+    await drafts.finished(steps);
   }
-  if (tools.isCancelled()) return undefined;
   // With what flushes have noted on disk since: the log does not replay that any more.
-  bringOver(segments, newRows, deletions);
+  await drafts.finished(bringOver(segments, newRows, deletions));
+  if (tools.isCancelled()) return undefined;
   const { flushedSeq } = table.progress;
   const isEmpty = summary.rowCount === 0;
   const entry = isEmpty
     ? undefined
     : await drafts.writeEntry(segmentId, { summary, deletions, upTo: flushedSeq });
+  // A large commit may have come meanwhile, which this turn should not have to bring over.
+  await drafts.finished(bringOver(segments, newRows, deletions));
   if (tools.isCancelled()) return undefined;
   if (entry !== undefined) drafts.moveIntoPlace({ isFirst: false });
   assert(table.progress.flushedSeq === flushedSeq, "no flush publishes while a merge does");
@@ -155,37 +165,48 @@ async function publish(
     ...(discardedCount === 0 ? {} : { tables: [tableStateOf(tableId, progress)] }),
   });
   table.progress = progress;
-  bringOver(segments, newRows, deletions);
+  const rest = bringOver(segments, newRows, deletions);
+  while (rest.next().done !== true);
   replaceSegments(table, segments, { entry, deletions, flushedSeq, tools });
   return discardedCount;
 }
 
-/** The replaced rows of a segment as two columns. */
-function replacementsOf(deletions: DeletionVector): { rows: Uint32Array; seqs: Float64Array } {
-  const rows = new Uint32Array(deletions.count);
-  const seqs = new Float64Array(deletions.count);
+/** The replaced rows of a segment as two columns, which the thread that merges shares. */
+async function replacedRowsOf(deletions: DeletionVector, drafts: SegmentDrafts): Promise<Replaced> {
+  const rows = sharedWords(deletions.count);
+  const seqs = sharedFloats(deletions.count);
   let index = 0;
-  deletions.visitAll((row, seq) => {
+  const steps = deletions.visitSteps((row, seq) => {
     rows[index] = row;
     seqs[index] = seq;
     index += 1;
   });
+  await drafts.finished(steps);
   return { rows, seqs };
 }
 
-/** What was replaced, or taken back, since the deletion vectors were copied or this was called. */
-function bringOver(
+/**
+ * Brings over what was replaced, or taken back, since the deletion vectors were copied or this was
+ * last called, until there is nothing left in the turn of the last step.
+ */
+function* bringOver(
   segments: readonly OpenSegment[],
   newRows: readonly Uint32Array[],
   deletions: DeletionVector,
-): void {
-  for (const [source, segment] of segments.entries()) {
-    for (const { row, seq } of segment.takeReplacementLog()) {
-      const newRow = newRows[source]?.[row] ?? DISCARDED;
-      // A tombstone that was left out, and its key came back meanwhile.
-      if (newRow === DISCARDED) continue;
-      if (seq === 0) deletions.revert(newRow);
-      else deletions.replace(newRow, seq);
+): Generator<void, void> {
+  while (segments.some(({ notedCount }) => notedCount > 0)) {
+    for (const [source, segment] of segments.entries()) {
+      const noted = segment.takeReplacementLog();
+      for (let from = 0; from < noted.count; from += NOTED_PER_STEP) {
+        noted.visit(from, from + NOTED_PER_STEP, (row, seq) => {
+          const newRow = newRows[source]?.[row] ?? DISCARDED;
+          // A tombstone that was left out, and its key came back meanwhile.
+          if (newRow === DISCARDED) return;
+          if (seq === 0) deletions.revert(newRow);
+          else deletions.replace(newRow, seq);
+        });
+        if (from + NOTED_PER_STEP < noted.count) yield;
+      }
     }
   }
 }
@@ -209,9 +230,7 @@ function replaceSegments(
   if (entry !== undefined) {
     const segment = new OpenSegment(entry, tools.files);
     segment.adoptDeletions(deletions);
-    deletions.visitAll((_row, seq) => {
-      if (seq > flushedSeq) segment.noteDirty(seq);
-    });
+    segment.noteDirtyAbove(flushedSeq);
     merged.push(segment);
   }
   const first = segments[0];

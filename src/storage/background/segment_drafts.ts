@@ -66,7 +66,7 @@ export class SegmentDrafts {
       upTo,
     }: { summary: SegmentSummary; deletions: DeletionVector; upTo: number },
   ): Promise<SegmentEntry> {
-    const deletedCount = await this.#finished(deletions.countUpTo(upTo));
+    const deletedCount = await this.finished(deletions.countUpTo(upTo));
     const { bytes, compression, rowCount, minSeq, maxSeq } = summary;
     const entry: SegmentEntry = {
       segmentId,
@@ -89,7 +89,7 @@ export class SegmentDrafts {
     entry: SegmentEntry,
     { deletions, upTo }: { deletions: DeletionVector; upTo: number },
   ): Promise<void> {
-    const bytes = await this.#finished(deletions.encodeUpTo(upTo));
+    const bytes = await this.finished(deletions.encodeUpTo(upTo));
     const file = this.#open(deletionVectorFileName(entry.segmentId, entry.deletionGeneration));
     try {
       for (let at = 0; at < bytes.length; at += WRITTEN_BYTES_MAX) {
@@ -156,7 +156,7 @@ export class SegmentDrafts {
   }
 
   /** What steps come to, over as many turns as they take. */
-  async #finished<T>(steps: Generator<void, T>): Promise<T> {
+  async finished<T>(steps: Generator<void, T>): Promise<T> {
     for (;;) {
       const { done, value } = steps.next();
       if (done === true) return value;

@@ -1,9 +1,10 @@
 /**
  * Merging keeps every version, whatever is written, read or crashed meanwhile.
  */
-import { expect, test } from "bun:test";
+import { expect, spyOn, test } from "bun:test";
 import { DiskError } from "../../../src/base/errors.ts";
 import { InThreadWork } from "../../../src/storage/background/segment_work.ts";
+import { DeletionVector } from "../../../src/storage/deletion_vector.ts";
 import type { LocalStore } from "../../../src/storage/mod.ts";
 import type { Value } from "../../../src/types/mod.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
@@ -67,6 +68,63 @@ test("eight flushed segments become one, and every earlier seq reads as before",
   const again = await openStore({ disk, manifest, definitions: [TABLE] });
   expect(everything(again)).toEqual(before);
   await again.close();
+});
+
+/** Every turn is over after a step; notes how much was noted in the fullest. */
+class HastyClock extends ManualClock {
+  mostPerTurn = 0;
+  noted = 0;
+  #lookCount = 0;
+
+  override monotonicMs(): number {
+    this.#lookCount += 1;
+    return super.monotonicMs() + 10 * this.#lookCount;
+  }
+
+  override yield(): Promise<void> {
+    this.mostPerTurn = Math.max(this.mostPerTurn, this.noted);
+    this.noted = 0;
+    return super.yield();
+  }
+}
+
+/** Replacements that one turn of a merge of two segments brings over, of 100,000 rows that each has. */
+async function mostReplacedAtOnce({ isMerging }: { isMerging: boolean }): Promise<number> {
+  const clock = new HastyClock();
+  // oxlint-disable-next-line typescript/unbound-method -- it is called with its vector below
+  const original = DeletionVector.prototype.replace;
+  const replace = spyOn(DeletionVector.prototype, "replace").mockImplementation(function (
+    this: DeletionVector,
+    ...args
+  ) {
+    clock.noted += 1;
+    original.apply(this, args);
+  });
+  const store = await openStore({ clock, definitions: [TABLE] });
+  const rows = Array.from({ length: 100_000 }, (_, id): [number, string] => [id, "a"]);
+  await commit(store, 1, "insert", rows);
+  await store.flush(1);
+  if (!isMerging) await commit(store, 1, "update", rows);
+  else await commit(store, 1, "insert", [[-1, "b"]]);
+  await store.flush(1);
+  const merging = store.compact(1);
+  await clock.yield();
+  if (isMerging) store.apply({ writes: [{ tableId: 1, owner: 0, operation: "delete", rows }] });
+  clock.noted = 0;
+  clock.mostPerTurn = 0;
+  const { mergedSegments } = await merging.finally(() => replace.mockRestore());
+  expect(mergedSegments).toBe(2);
+  expect(store.liveRowCount(1, 0)).toBe(isMerging ? 1 : 100_000);
+  await store.close();
+  return clock.mostPerTurn;
+}
+
+test("a merge takes the replaced rows of its segments along over many turns", async () => {
+  expect(await mostReplacedAtOnce({ isMerging: false })).toBeWithin(1, 40_000);
+});
+
+test("a merge brings over over many turns what a large commit replaces meanwhile", async () => {
+  expect(await mostReplacedAtOnce({ isMerging: true })).toBeWithin(1, 40_000);
 });
 
 test("rows that are replaced while their segment is merged stay replaced, or come back", async () => {
