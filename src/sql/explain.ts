@@ -4,7 +4,9 @@
  *
  * A plan shows the literals of its caller, and counts rows of the caller's own scope only.
  */
+
 import type { Principal } from "../auth/mod.ts";
+import type { TableEntry } from "../catalog/mod.ts";
 import { SEQ_COLUMN_ID } from "../storage/mod.ts";
 import { type Row, TEXT } from "../types/mod.ts";
 import type { BoundExpression, BoundSort, BoundWindowCall } from "./bind/bound_expressions.ts";
@@ -66,12 +68,20 @@ class Explainer {
   readonly #isVerbose: boolean;
   readonly #known: Known;
   readonly #shown = new Set<unknown>();
+  readonly #rowCounts = new Map<TableEntry, number>();
 
   constructor({ store }: SqlEnvironment, call: ExplainCall, isVerbose: boolean) {
     this.#call = call;
     this.#isVerbose = isVerbose;
     this.#known = {
-      rowsOf: (table) => store.liveRowCount(table.tableId, ownerOf(call.principal, table)),
+      rowsOf: (table) => {
+        // Asked for each node above a scan, and counted anew by the store for each owner.
+        const known = this.#rowCounts.get(table);
+        if (known !== undefined) return known;
+        const count = store.liveRowCount(table.tableId, ownerOf(call.principal, table));
+        this.#rowCounts.set(table, count);
+        return count;
+      },
       countOf: (expression) => {
         const value =
           expression.kind === "constant"

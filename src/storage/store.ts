@@ -166,6 +166,11 @@ export interface ScanOptions {
    * batch before asking for another. Default false.
    */
   readonly reusesMemory?: boolean;
+  /**
+   * Where many rows in a row are not current, batches of no rows come in between, so that the caller
+   * can let others run. Default false.
+   */
+  readonly mayBeEmpty?: boolean;
 }
 
 export interface ScanBatch {
@@ -176,7 +181,7 @@ export interface ScanBatch {
 
 /** Ends by `close`, which must be called, and which lets the files it pinned go. */
 export interface Scan {
-  /** Rows in ascending seq, 1 or more, or undefined once and for ever at the end. */
+  /** Rows in ascending seq, 1 or more but for `mayBeEmpty`; undefined once and for ever at the end. */
   next(): ScanBatch | undefined;
   close(): void;
   /** Row groups read and skipped so far, for EXPLAIN ANALYZE. */

@@ -190,17 +190,16 @@ function liveInSegment(segment: OpenSegment, { after, owner, upTo }: Bounds): nu
       const start = Math.max(span.start, groupStart);
       const end = Math.min(span.end, groupStart + reader.groupRows(group));
       const hasExpired = segment.entry.minSeq <= after;
-      if (!hasExpired && !reader.hasTombstones(group) && deletions.count === 0) {
-        count += end - start;
+      if (!hasExpired && !reader.hasTombstones(group)) {
+        count += end - start - deletions.countReplaced(start, end, upTo);
         continue;
       }
-      const deleted = reader.deleted(group);
-      const seqs = reader.seqs(group);
-      for (let row = start; row < end; row += 1) {
-        if (deleted[row - groupStart] === 1) continue;
-        if ((seqs[row - groupStart] ?? 0) <= after) continue;
-        const replacement = deletions.replacedBy(row);
-        if (replacement === 0 || replacement > upTo) count += 1;
+      const isHidden = reader.deleted(group).slice(start - groupStart, end - groupStart);
+      deletions.markReplaced(start, upTo, isHidden);
+      const seqs = hasExpired ? reader.seqs(group).subarray(start - groupStart) : undefined;
+      for (let index = 0; index < isHidden.length; index += 1) {
+        if (isHidden[index] === 1) continue;
+        if (seqs === undefined || (seqs[index] ?? 0) > after) count += 1;
       }
     }
     return count;

@@ -99,11 +99,16 @@ export class RowInspection {
     const { store } = run;
     const columnIds = this.#stored.flatMap((column) => column?.columnId ?? []);
     for (const owner of store.owners(table.tableId)) {
-      const scan = store.scan(table.tableId, { owner, after, upTo, columnIds });
+      const bounds = { owner, after, upTo, columnIds, mayBeEmpty: true };
+      const scan = store.scan(table.tableId, bounds);
       try {
         for (;;) {
           const batch = scan.next();
           if (batch === undefined) break;
+          if (batch.rowCount === 0) {
+            yield true;
+            continue;
+          }
           const rows = this.#unquoted(this.#position, () => this.#asNext(batch));
           for (const judge of this.#judges) judge(rows);
           yield true;
@@ -208,7 +213,6 @@ export function holdsRows(store: Store, tableId: number): boolean {
       owner,
       upTo: store.appliedSeq,
       columnIds: [],
-      batchRows: 1,
     });
     try {
       return scan.next() !== undefined;

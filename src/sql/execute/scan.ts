@@ -75,11 +75,13 @@ export class TableScan implements Operator {
       withTombstones: options.withTombstones,
       batchRows: options.batchRows,
       reusesMemory: options.reusesMemory ?? false,
+      mayBeEmpty: true,
     });
   }
 
   next(): Batch | undefined {
     const batch = this.#scan.next();
+    if (batch?.rowCount === 0) return NOTHING_YET;
     if (batch !== undefined) {
       this.#options.run.noteRead(batch.rowCount);
       return this.#keyPositions.length === 0 ? batch : this.#withoutStaged(batch);

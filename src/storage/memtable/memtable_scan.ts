@@ -3,7 +3,7 @@
  * side is handed out without copying; other rows are gathered.
  */
 import { constVector, slice, take, type Vector } from "../../types/mod.ts";
-import type { RowFilter, RowSource } from "../read/scan.ts";
+import { HIDDEN_BATCHES_MAX, NO_ROWS, type RowFilter, type RowSource } from "../read/row_source.ts";
 import { type ScanBatch } from "../store.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../system_columns.ts";
 import type { StoredTable } from "../table.ts";
@@ -33,6 +33,7 @@ export class MemtableScan implements RowSource {
   next(limit: number): ScanBatch | undefined {
     const partition = this.#partition;
     if (partition === undefined) return undefined;
+    let hiddenCount = 0;
     while (this.#index < this.#end) {
       const start = this.#index;
       const end = Math.min(start + limit, this.#end);
@@ -40,6 +41,8 @@ export class MemtableScan implements RowSource {
       const rows = partition.rows.subarray(start, end);
       const kept = this.#current(rows);
       if (kept.length > 0) return this.#batch(kept);
+      hiddenCount += 1;
+      if (this.#filter.mayBeEmpty && hiddenCount >= HIDDEN_BATCHES_MAX) return NO_ROWS;
     }
     return undefined;
   }

@@ -12,31 +12,10 @@ import { BATCH_ROWS_MAX, ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { SEQ_ZERO } from "../../base/seq.ts";
 import { formOf } from "../convert.ts";
 import { MemtableScan } from "../memtable/memtable_scan.ts";
-import type { ColumnRange, Scan, ScanBatch, ScanOptions, TableDefinition } from "../store.ts";
+import type { Scan, ScanBatch, ScanOptions, TableDefinition } from "../store.ts";
 import type { StoredTable } from "../table.ts";
+import type { RowFilter, RowSource } from "./row_source.ts";
 import { SegmentScan } from "./segment_scan.ts";
-
-/** Which rows are read; the options with every default filled in. */
-export interface RowFilter {
-  readonly owner: number;
-  readonly upTo: number;
-  readonly after: number;
-  /** At most `upTo`. */
-  readonly seqMax: number;
-  readonly columnIds: readonly number[];
-  readonly ranges: readonly ColumnRange[];
-  readonly withTombstones: boolean;
-  readonly reusesMemory?: boolean;
-}
-
-/** Rows of one place, in ascending seq. */
-export interface RowSource {
-  /** 1 to `limit` rows, or undefined at the end. */
-  next(limit: number): ScanBatch | undefined;
-  close(): void;
-  readonly groupsRead: number;
-  readonly groupsPruned: number;
-}
 
 export class StoreScan implements Scan {
   readonly #table: StoredTable;
@@ -63,6 +42,7 @@ export class StoreScan implements Scan {
       ranges: options.ranges ?? [],
       withTombstones: options.withTombstones ?? false,
       reusesMemory: options.reusesMemory ?? false,
+      mayBeEmpty: options.mayBeEmpty ?? false,
     };
     this.#sources = [
       ...table.segments

@@ -3,6 +3,7 @@
  * is skipped by its zone maps without being read.
  */
 import { assert } from "../../base/assert.ts";
+import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import {
   constVector,
   deferredTexts,
@@ -21,7 +22,7 @@ import type { RowSpan, SegmentReader } from "../segment/reader.ts";
 import { type ScanBatch } from "../store.ts";
 import { SEQ_COLUMN_ID } from "../system_columns.ts";
 import type { StoredTable } from "../table.ts";
-import type { RowFilter, RowSource } from "./scan.ts";
+import { HIDDEN_BATCHES_MAX, NO_ROWS, type RowFilter, type RowSource } from "./row_source.ts";
 
 /** Below this share of a group, its rows are decoded by themselves and not the whole chunk. */
 const PARTIAL_SHARE_MAX = 0.25;
@@ -71,6 +72,7 @@ export class SegmentScan implements RowSource {
 
   #next(limit: number): ScanBatch | undefined {
     if (this.#span === undefined) this.#start();
+    let hiddenCount = 0;
     for (;;) {
       while (this.#row < this.#rowEnd) {
         const start = this.#row;
@@ -78,9 +80,20 @@ export class SegmentScan implements RowSource {
         this.#row = end;
         const batch = this.#batch(start, end);
         if (batch !== undefined) return batch;
+        this.#skipHidden();
+        hiddenCount += 1;
+        if (this.#filter.mayBeEmpty && hiddenCount >= HIDDEN_BATCHES_MAX) return NO_ROWS;
       }
       if (!this.#nextGroup()) return undefined;
     }
+  }
+
+  /** Behind rows that are not current there are often more: a batch of them at once, if wanted one by one. */
+  #skipHidden(): void {
+    const start = this.#row;
+    const end = Math.min(start + BATCH_ROWS_MAX, this.#rowEnd);
+    const kept = start < end ? this.#current(start, end) : undefined;
+    if (kept !== undefined) this.#row = start + (kept[0] ?? end - start);
   }
 
   /** Finds the owner's rows within the bounds on seq. */

@@ -1,0 +1,59 @@
+/**
+ * A scan of a table of which most rows are not current lets others run in between.
+ */
+import { expect, test } from "bun:test";
+import type { LocalStore, Scan } from "../../../src/storage/mod.ts";
+import { commit, defineTable, openStore } from "../../support/store_fixture.ts";
+
+const TABLE = defineTable(1, [{ kind: "int" }]);
+const ROWS = 150_000;
+
+/** A table of which only the last row was not deleted, whose rows lie in a segment or in memory. */
+async function mostlyDeleted({ isFlushed }: { isFlushed: boolean }): Promise<LocalStore> {
+  const store = await openStore({ definitions: [TABLE] });
+  const rows = Array.from({ length: ROWS + 1 }, (_, id) => [id]);
+  await commit(store, 1, "insert", rows);
+  if (isFlushed) await store.flush(1);
+  await commit(store, 1, "delete", rows.slice(0, ROWS));
+  return store;
+}
+
+function scanOf(store: LocalStore, options: { mayBeEmpty?: boolean; batchRows?: number }): Scan {
+  const upTo = store.visibleSeq;
+  return store.scan(1, { owner: 0, upTo, columnIds: [1], ...options });
+}
+
+/** How many batches without a row come before the one row. */
+function emptyBatchesOf(scan: Scan): number {
+  let count = 0;
+  for (let batch = scan.next(); batch?.rowCount === 0; batch = scan.next()) count += 1;
+  return count;
+}
+
+for (const isFlushed of [true, false]) {
+  const place = isFlushed ? "segment" : "memtable";
+  test(`a scan with mayBeEmpty pauses among the hidden rows of a ${place}, and finds the others`, async () => {
+    const store = await mostlyDeleted({ isFlushed });
+    const scan = scanOf(store, { mayBeEmpty: true });
+    expect(emptyBatchesOf(scan)).toBeWithin(1, 5);
+    let rowCount = 1;
+    for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
+      rowCount += batch.rowCount;
+    }
+    expect(rowCount).toBe(1);
+    scan.close();
+    const unbroken = scanOf(store, {});
+    expect(unbroken.next()?.rowCount).toBe(1);
+    expect(unbroken.next()).toBeUndefined();
+    unbroken.close();
+    await store.close();
+  });
+}
+
+test("a scan that is asked for one row at a time passes many hidden ones at once", async () => {
+  const store = await mostlyDeleted({ isFlushed: true });
+  const scan = scanOf(store, { mayBeEmpty: true, batchRows: 1 });
+  expect(emptyBatchesOf(scan)).toBeLessThan(10);
+  scan.close();
+  await store.close();
+});
