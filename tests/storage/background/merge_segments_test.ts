@@ -88,7 +88,7 @@ class HastyClock extends ManualClock {
   }
 }
 
-/** Replacements that one turn of a merge of two segments brings over, of 100,000 rows that each has. */
+/** Replacements that one turn of a merge of two segments brings over, of 50,000 rows that each has. */
 async function mostReplacedAtOnce({ isMerging }: { isMerging: boolean }): Promise<number> {
   const clock = new HastyClock();
   // oxlint-disable-next-line typescript/unbound-method -- it is called with its vector below
@@ -101,7 +101,7 @@ async function mostReplacedAtOnce({ isMerging }: { isMerging: boolean }): Promis
     original.apply(this, args);
   });
   const store = await openStore({ clock, definitions: [TABLE] });
-  const rows = Array.from({ length: 100_000 }, (_, id): [number, string] => [id, "a"]);
+  const rows = Array.from({ length: 50_000 }, (_, id): [number, string] => [id, "a"]);
   await commit(store, 1, "insert", rows);
   await store.flush(1);
   if (!isMerging) await commit(store, 1, "update", rows);
@@ -114,7 +114,7 @@ async function mostReplacedAtOnce({ isMerging }: { isMerging: boolean }): Promis
   clock.mostPerTurn = 0;
   const { mergedSegments } = await merging.finally(() => replace.mockRestore());
   expect(mergedSegments).toBe(2);
-  expect(store.liveRowCount(1, 0)).toBe(isMerging ? 1 : 100_000);
+  expect(store.liveRowCount(1, 0)).toBe(isMerging ? 1 : 50_000);
   await store.close();
   return clock.mostPerTurn;
 }
@@ -123,7 +123,7 @@ test("a merge takes the replaced rows of its segments along over many turns", as
   expect(await mostReplacedAtOnce({ isMerging: false })).toBeWithin(1, 40_000);
 });
 
-test("a merge brings over over many turns what a large commit replaces meanwhile", async () => {
+test("a merge brings over in steps what a large commit replaces meanwhile", async () => {
   expect(await mostReplacedAtOnce({ isMerging: true })).toBeWithin(1, 40_000);
 });
 
