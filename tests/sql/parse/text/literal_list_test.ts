@@ -2,7 +2,7 @@
  * What the scanner of literal lists makes room for.
  */
 import { expect, test } from "bun:test";
-import { scanLiteralList, Utf8Text } from "../../../src/sql/parse/literal_list.ts";
+import { scanLiteralList, Utf8Text } from "../../../../src/sql/parse/text/literal_list.ts";
 
 test("scanLiteralList makes room for the cells of its list, however long the text behind it is", () => {
   const statement = "INSERT INTO t VALUES (1, 2)";
