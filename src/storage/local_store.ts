@@ -28,6 +28,7 @@ import { openHighWater } from "./local_wal/high_water.ts";
 import { LocalWal } from "./local_wal/writer.ts";
 import type { Manifest, SegmentEntry } from "./manifest.ts";
 import { StoreChangeScan } from "./read/change_scan.ts";
+import { StoreOrderedScan } from "./read/ordered_scan.ts";
 import { StoreScan } from "./read/scan.ts";
 import { recover } from "./recovery.ts";
 import { boundSharedCache } from "./segment/chunk_cache.ts";
@@ -43,6 +44,8 @@ import type {
   ListedSegment,
   LookupOptions,
   OnVisible,
+  OrderedScan,
+  OrderedScanOptions,
   Scan,
   ScanOptions,
   SeqGap,
@@ -240,6 +243,12 @@ export class LocalStore implements Store {
   scan(tableId: number, options: ScanOptions): Scan {
     const table = this.#table(tableId);
     return new StoreScan(table, this.#unexpired(table, options));
+  }
+
+  scanOrdered(tableId: number, options: OrderedScanOptions): OrderedScan | undefined {
+    const table = this.#table(tableId);
+    if (!table.isOrderWanted(options.columnId)) return undefined;
+    return StoreOrderedScan.open(table, this.#unexpired(table, options));
   }
 
   changes(tableId: number, options: ChangesOptions): ChangeScan {

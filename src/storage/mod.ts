@@ -86,6 +86,7 @@ export {
   type ListedSegment,
   type LookupOptions,
   type OnVisible,
+  type OrderedScan,
   type Scan,
   type ScanBatch,
   type ScanOptions,

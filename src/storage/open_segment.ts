@@ -17,6 +17,7 @@ import type { PreparedReplacements } from "./commit/prepared_replacements.ts";
 import type { DeletionVector } from "./deletion_vector.ts";
 import type { SegmentEntry } from "./manifest.ts";
 import { ReplacementLog } from "./replacement_log.ts";
+import { ColumnOrders } from "./segment/column_orders.ts";
 import type { SegmentReader } from "./segment/reader.ts";
 
 /** A version of an owner, and the seq of the one that replaced it. */
@@ -53,6 +54,7 @@ export class OpenSegment {
   /** Of recovery, in the order of the log. */
   #missed: MissedReplacement[] = [];
   #reader: SegmentReader | undefined;
+  #orders: ColumnOrders | undefined;
   #deletions: DeletionVector | undefined;
   #pinCount = 0;
   #isDropped = false;
@@ -93,6 +95,8 @@ export class OpenSegment {
 
   /** Lets go of the file; it opens again at the next touch. */
   close(): void {
+    this.#orders?.release();
+    this.#orders = undefined;
     this.#reader?.close();
     this.#reader = undefined;
   }
@@ -107,6 +111,12 @@ export class OpenSegment {
     this.requireReadable();
     this.#reader ??= this.#openReader();
     return this.#reader;
+  }
+
+  /** @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined. */
+  get orders(): ColumnOrders {
+    this.#orders ??= new ColumnOrders(this.reader);
+    return this.#orders;
   }
 
   /** @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined. */

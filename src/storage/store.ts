@@ -189,6 +189,29 @@ export interface Scan {
   readonly groupsPruned: number;
 }
 
+export interface OrderedScanOptions
+  extends Pick<ScanOptions, "owner" | "upTo" | "after" | "columnIds"> {
+  /** In whose order: a column of numbers or of text, which is in the order of its bytes. */
+  readonly columnId: number;
+  readonly isDescending: boolean;
+  /** Inclusive bounds of its values; rows outside of them are left out. */
+  readonly min?: Value | undefined;
+  readonly max?: Value | undefined;
+}
+
+/** Live rows in the order of a column, equal ones in any. Ends by `close`, as a {@linkcode Scan}. */
+export interface OrderedScan {
+  /** At most so many rows; none when work was done, to be asked for again; undefined at the end. */
+  next(rowsMax: number): ScanBatch | undefined;
+  /** Passes by as many rows without reading them; returns their number, as `next` the rows. */
+  skip(rowsMax: number): number | undefined;
+  close(): void;
+  /** Versions among which the rows are, about. */
+  readonly rowCount: number;
+  /** Versions that were passed so far. */
+  readonly rowsPassed: number;
+}
+
 export interface ChangesOptions {
   readonly owner: number;
   /** Exclusive: the last seq already seen. */
@@ -342,6 +365,11 @@ export interface Store {
   durable(seq: Seq): Promise<void>;
 
   scan(tableId: number, options: ScanOptions): Scan;
+  /**
+   * Undefined where the rows are few, or some cannot be put in order, or nobody has asked for this
+   * order before: to make it takes as long as several scans.
+   */
+  scanOrdered(tableId: number, options: OrderedScanOptions): OrderedScan | undefined;
   changes(tableId: number, options: ChangesOptions): ChangeScan;
   /** The live row of a key at a seq, or undefined. */
   lookup(tableId: number, options: LookupOptions): Row | undefined;

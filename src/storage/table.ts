@@ -61,6 +61,8 @@ export class StoredTable {
   #definition: TableDefinition;
   #keyPositions: readonly number[] = [];
   readonly #cursor = new VersionCursor();
+  /** Columns in whose order somebody wanted rows. */
+  readonly #orderedColumnIds = new Set<number>();
   /** The key under search, so that a search allocates nothing. */
   readonly #keyValues: Value[] = [];
 
@@ -94,6 +96,13 @@ export class StoredTable {
   /** Places of the key columns in a row; none when the table has no key. */
   get keyPositions(): readonly number[] {
     return this.#keyPositions;
+  }
+
+  /** Whether rows were wanted in the order of a column before; they are wanted now. */
+  isOrderWanted(columnId: number): boolean {
+    if (this.#orderedColumnIds.has(columnId)) return true;
+    this.#orderedColumnIds.add(columnId);
+    return false;
   }
 
   column(columnId: number): StoredColumn | undefined {

@@ -203,6 +203,10 @@ export class ModelStore implements Store {
     this.#earliest.set(`${tableId}/${owner}`, earliest);
   }
 
+  scanOrdered(): undefined {
+    return undefined;
+  }
+
   scan(tableId: number, options: ScanOptions): Scan {
     const { owner, upTo, columnIds, seqMax = upTo, withTombstones = false } = options;
     const after = Math.max(options.after ?? 0, this.#expiredSeq(tableId));

@@ -5,7 +5,6 @@ import { defined } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX, CORRELATED_ROWS_MAX } from "../../base/limits.ts";
 import { physicalKind, type Row } from "../../types/mod.ts";
 import type {
-  BoundColumn,
   BoundExpression,
   BoundFrameBound,
   BoundSort,
@@ -17,6 +16,7 @@ import { areFewKeys } from "../plan/access.ts";
 import { keyedSideOf } from "../plan/keyed_side.ts";
 import type { AggregateNode, JoinNode, LateralNode, PlanNode, WindowNode } from "../plan/plan.ts";
 import { Aggregate, type AggregateColumn } from "./aggregate.ts";
+import { buildOrder, sortKeys } from "./build_order.ts";
 import { BULK_BATCH_ROWS, buildScan, buildSystemView, type Use } from "./build_scan.ts";
 import { runtimeOf } from "./change/table_runtime.ts";
 import { Distinct } from "./distinct.ts";
@@ -24,16 +24,15 @@ import {
   aggregateOverComputed,
   distinctOverComputed,
   joinOverComputed,
-  sortOverComputed,
   windowOverComputed,
 } from "./evaluate/computed_below.ts";
 import { compileCondition } from "./evaluate/condition.ts";
 import { compileExpression } from "./evaluate/expression.ts";
-import type { Layout } from "./evaluate/layout.ts";
+import { type Layout, layoutOf } from "./evaluate/layout.ts";
 import { Resuming } from "./evaluate/pausing.ts";
 import { compileScalar } from "./evaluate/scalar.ts";
 import { Parts, rowsTogether, Slices } from "./evaluate/slices.ts";
-import { Filter, Limit, Project, RowSource, rowCountFrom } from "./filter.ts";
+import { Filter, Project, RowSource } from "./filter.ts";
 import { FunctionScan } from "./function_scan.ts";
 import { HashJoin, type JoinOptions } from "./join/hash_join.ts";
 import { HeldSemiJoin } from "./join/held_semi_join.ts";
@@ -42,8 +41,6 @@ import { LateralJoin } from "./join/lateral_join.ts";
 import type { Operator } from "./operator.ts";
 import type { Run } from "./run.ts";
 import { Concatenation, SetOperation } from "./set_operation.ts";
-import { LimitWithTies, Sort } from "./sort/sort.ts";
-import type { SortKey } from "./sort/sort_key.ts";
 import { columnReader } from "./spilling.ts";
 import { Recursion, SharedRowsReader, WorkingTable } from "./subquery/recursion.ts";
 import { buildValues } from "./values.ts";
@@ -110,7 +107,7 @@ function buildNode(node: PlanNode, use: Use): OperatorFactory {
       return buildDistinct(node);
     case "sort":
     case "limit":
-      return buildOrder(node);
+      return buildOrder(node, buildPlan);
   }
 }
 
@@ -157,11 +154,6 @@ function slicedFor(
 function mayBeLong({ kind, type }: BoundExpression): boolean {
   if (kind !== "constant" && kind !== "slot" && kind !== "outer") return false;
   return physicalKind(type) === "any";
-}
-
-/** Where each column of a list lies. */
-export function layoutOf(columns: readonly BoundColumn[]): Layout {
-  return new Map(columns.map(({ id }, position) => [id, position]));
 }
 
 /** @param shown What EXPLAIN shows in its place; so below. */
@@ -356,48 +348,4 @@ function compileCall(call: BoundWindowCall, layout: Layout): WindowCall {
     filter: filter === undefined ? undefined : compileExpression(filter, layout),
     frame: { mode, exclude, start: compiledBound(start), end: compiledBound(end) },
   };
-}
-
-function sortKeys(sorts: readonly BoundSort[], layout: Layout): SortKey[] {
-  return sorts.map(({ expression, isDescending, nullsFirst }) => ({
-    evaluate: compileExpression(expression, layout),
-    type: expression.type,
-    isDescending,
-    nullsFirst,
-  }));
-}
-
-function buildOrder(node: Extract<PlanNode, { kind: "sort" | "limit" }>): OperatorFactory {
-  const limit = countOf(node.limit, "LIMIT");
-  const offset = countOf(node.offset, "OFFSET");
-  if (node.kind === "sort") {
-    const computed = sortOverComputed(node);
-    const input = buildPlan(computed.input);
-    const keys = sortKeys(computed.keys, layoutOf(computed.input.columns));
-    const inputTypes = node.input.columns.map(({ type }) => type);
-    return (run) => {
-      const rowsMax = limit(run) + offset(run);
-      return new Sort({ run, node, input: input(run), inputTypes, keys, rowsMax });
-    };
-  }
-  const input = buildPlan(node.input);
-  const layout = layoutOf(node.input.columns);
-  if (node.ties === undefined) {
-    return (run) => new Limit(input(run), { limit: limit(run), offset: offset(run) });
-  }
-  const keys = sortKeys(node.ties, layout);
-  return (run) =>
-    new LimitWithTies(input(run), { run, keys, limit: limit(run), offset: offset(run) });
-}
-
-function countOf(
-  expression: BoundExpression | undefined,
-  clause: "LIMIT" | "OFFSET",
-): (run: Run) => number {
-  if (expression === undefined) {
-    const none = clause === "LIMIT" ? Number.POSITIVE_INFINITY : 0;
-    return () => none;
-  }
-  const value = compileScalar(expression);
-  return (run) => rowCountFrom(value(run), clause);
 }

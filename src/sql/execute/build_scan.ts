@@ -4,17 +4,18 @@
 import { defined } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
-import { type ColumnRange, SEQ_COLUMN_ID } from "../../storage/mod.ts";
-import type { DataType, Row, Value } from "../../types/mod.ts";
+import { type ColumnRange, type OrderedScan, SEQ_COLUMN_ID } from "../../storage/mod.ts";
+import { compareValues, type DataType, type Row, type Value } from "../../types/mod.ts";
 import { hasSubquery } from "../bind/walk.ts";
-import type { PlanNode, ScanNode } from "../plan/plan.ts";
+import type { PlanNode, PlannedRange, ScanNode } from "../plan/plan.ts";
 import { runtimeOf } from "./change/table_runtime.ts";
 import { compileScalar } from "./evaluate/scalar.ts";
 import { PortionSource, RowCounts } from "./filter.ts";
 import { keyTextOf } from "./keys/key_text.ts";
 import type { Operator } from "./operator.ts";
+import { ORDERED_SHARE_MAX, OrderedTableScan } from "./ordered_table_scan.ts";
 import type { Run } from "./run.ts";
-import { KeyLookup, readRow, TableScan } from "./scan.ts";
+import { KeyLookup, ownerOf, readRow, TableScan, type TableScanOptions } from "./scan.ts";
 
 /** Reads the one row that a query can yield, as its output columns. */
 export type RowRead = (run: Run) => Row | undefined;
@@ -69,22 +70,29 @@ export interface Use {
   readonly keys?: () => readonly Row[];
   /** Of those keys only the first column is known: rows are read that lie between them. */
   readonly isSpan?: boolean;
+  readonly order?: WantedOrder | undefined;
+}
+
+/** In which order rows are read of a table, where the store has one. */
+export interface WantedOrder {
+  readonly columnId: number;
+  readonly isDescending: boolean;
+  /** Rows that are needed of the front; a run says it before the operator is made. */
+  rowsWanted: number;
+  /** Of the operator that was made last; undefined when its rows come in no order. */
+  made: OrderedScan | undefined;
 }
 
 export function buildScan(
   node: ScanNode,
-  { isConsumed = false, isSpan = false, keys }: Use,
+  { isConsumed = false, isSpan = false, keys, order }: Use,
 ): (run: Run) => Operator {
   const { isBulk, table, withTombstones } = node;
   const columnIds = node.columns.map(({ origin }) => {
     return defined(origin, "a scanned column is a stored one").columnId;
   });
   const keysOf = isSpan ? undefined : (keys ?? compileKeys(node));
-  const bounds = node.ranges.map(({ columnId, min, max }) => ({
-    columnId,
-    min: min === undefined ? undefined : compileScalar(min),
-    max: max === undefined ? undefined : compileScalar(max),
-  }));
+  const bounds = node.ranges.map(compileRange);
   const batchRows = isBulk ? BULK_BATCH_ROWS : BATCH_ROWS_MAX;
   // A condition on the key reads no column of the row; the scan still has to say that it is there.
   const readIds = columnIds.length === 0 ? [SEQ_COLUMN_ID] : columnIds;
@@ -103,16 +111,74 @@ export function buildScan(
       reusesMemory: isConsumed,
     };
     if (keysOf !== undefined) return shaped(new KeyLookup(options, keysOf(run)));
-    const ranges: ColumnRange[] = bounds.map(({ columnId, min, max }) => ({
-      columnId,
-      min: min === undefined ? Number.NEGATIVE_INFINITY : numberFrom(min(run), "min"),
-      max: max === undefined ? Number.POSITIVE_INFINITY : numberFrom(max(run), "max"),
-    }));
+    if (order !== undefined) {
+      order.made = openOrdered(options, order, bounds);
+      if (order.made !== undefined) {
+        return shaped(new OrderedTableScan(run, order.made, order.rowsWanted));
+      }
+    }
+    const ranges = bounds.map(
+      ({ columnId, min, max }): ColumnRange => ({
+        columnId,
+        min: min === undefined ? Number.NEGATIVE_INFINITY : numberFrom(min(run), "min"),
+        max: max === undefined ? Number.POSITIVE_INFINITY : numberFrom(max(run), "max"),
+      }),
+    );
     if (isSpan) ranges.push(spanOf(table, keys?.() ?? []));
     const onEnd = (read: number, pruned: number): void =>
       run.profile?.scanned(node, { read, pruned });
     return shaped(new TableScan({ ...options, ranges, onEnd }));
   };
+}
+
+interface CompiledRange {
+  readonly columnId: number;
+  readonly min: ((run: Run) => Value) | undefined;
+  readonly max: ((run: Run) => Value) | undefined;
+}
+
+function compileRange({ columnId, min, max }: PlannedRange): CompiledRange {
+  return {
+    columnId,
+    min: min === undefined ? undefined : compileScalar(min),
+    max: max === undefined ? undefined : compileScalar(max),
+  };
+}
+
+/** Rows within the bounds of the column that orders them; undefined where they cannot be read so. */
+function openOrdered(
+  { columnIds, run, table, withTombstones }: TableScanOptions,
+  { columnId, isDescending, rowsWanted }: WantedOrder,
+  bounds: readonly CompiledRange[],
+): OrderedScan | undefined {
+  const hasStaged = run.transaction?.hasStaged(table.tableId) === true;
+  // Rows that a transaction has staged are in no order.
+  if (hasStaged || withTombstones) return undefined;
+  const type = defined(
+    table.columns.find((column) => column.columnId === columnId),
+    "a table is read by a column of its own",
+  ).type;
+  let least: Value | undefined;
+  let most: Value | undefined;
+  for (const { columnId: boundId, max, min } of bounds) {
+    if (boundId !== columnId) continue;
+    const low = min?.(run);
+    const high = max?.(run);
+    // The condition is true for no row, and the filter above says so.
+    if (low === null || high === null) return undefined;
+    if (low !== undefined && (least === undefined || compareValues(type, low, least) > 0)) {
+      least = low;
+    }
+    if (high !== undefined && (most === undefined || compareValues(type, high, most) < 0)) {
+      most = high;
+    }
+  }
+  const owner = ownerOf(run.principal, table);
+  const where = { owner, upTo: run.snapshotSeq, columnIds, columnId, isDescending };
+  const scan = run.store.scanOrdered(table.tableId, { ...where, min: least, max: most });
+  if (scan === undefined || rowsWanted <= scan.rowCount * ORDERED_SHARE_MAX) return scan;
+  scan.close();
+  return undefined;
 }
 
 /** Between which values of the first key column keys lie. */

@@ -13,6 +13,7 @@ import type { Key } from "../key.ts";
 import type { StoredColumn } from "../store.ts";
 import { KeyRows } from "./key_rows.ts";
 import { grown, MemColumn, roomFor } from "./mem_column.ts";
+import type { MemOrder } from "./mem_order.ts";
 import { sharedBytes, sharedFloats } from "./shared_arrays.ts";
 
 const CAPACITY_MIN = 64;
@@ -37,6 +38,8 @@ export class MemPartition {
   highestKey: number = Number.NEGATIVE_INFINITY;
   /** The newest row of each key, tombstones included. */
   readonly #keys = new KeyRows();
+  /** Orders of its rows by columns, as far as they were asked for. */
+  readonly orders: Map<number, MemOrder[]> = new Map();
   /** Number of the last commit group that changed it. */
   changedInGroup = -1;
 
@@ -302,6 +305,7 @@ export class Memtable {
     assert(row >= 0, "there is a row to take back");
     const partition = this.partition(this.owners[row] ?? 0);
     partition.count -= 1;
+    partition.orders.clear();
     assert(partition.rows[partition.count] === row, "the newest row is its owner's newest");
     if (partition.count === 0) this.partitions.delete(partition.owner);
     if (this.deleted[row] === 1 || this.replacedBy[row] !== 0) this.hiddenCount -= 1;
@@ -341,6 +345,7 @@ export class Memtable {
 
   /** Takes over a changed definition: columns that are new read their `missing` value so far. */
   redefine(columns: readonly StoredColumn[], convert: ConvertColumn): void {
+    for (const { orders } of this.partitions.values()) orders.clear();
     this.#columns = columns.map((definition) => {
       const old = this.column(definition.columnId);
       if (old !== undefined) return convert(old, definition);

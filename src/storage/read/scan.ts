@@ -7,22 +7,19 @@
  * column whose values look different now, or that is gone, ends with an error.
  */
 import { assert } from "../../base/assert.ts";
-import { DatabaseError } from "../../base/errors.ts";
 import { BATCH_ROWS_MAX, ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { SEQ_ZERO } from "../../base/seq.ts";
-import { formOf } from "../convert.ts";
 import { MemtableScan } from "../memtable/memtable_scan.ts";
-import type { Scan, ScanBatch, ScanOptions, TableDefinition } from "../store.ts";
+import type { Scan, ScanBatch, ScanOptions } from "../store.ts";
 import type { StoredTable } from "../table.ts";
+import { DefinitionWatch } from "./definition_watch.ts";
 import type { RowFilter, RowSource } from "./row_source.ts";
 import { SegmentScan } from "./segment_scan.ts";
 
 export class StoreScan implements Scan {
-  readonly #table: StoredTable;
-  readonly #columnIds: readonly number[];
+  readonly #watch: DefinitionWatch;
   readonly #sources: RowSource[];
   readonly #batchRows: number;
-  #definition: TableDefinition;
   #index = 0;
 
   constructor(table: StoredTable, options: ScanOptions) {
@@ -30,9 +27,7 @@ export class StoreScan implements Scan {
     assert(batchRows >= 1, "a batch has a row");
     assert(batchRows <= ROW_GROUP_ROWS_MAX, "a batch fits a row group");
     this.#batchRows = batchRows;
-    this.#table = table;
-    this.#definition = table.definition;
-    this.#columnIds = options.columnIds;
+    this.#watch = new DefinitionWatch(table, options.columnIds);
     const filter: RowFilter = {
       owner: options.owner,
       upTo: options.upTo,
@@ -62,7 +57,7 @@ export class StoreScan implements Scan {
 
   /** @throws {DatabaseError} SERIALIZATION_FAILURE when a column was altered meanwhile. */
   next(): ScanBatch | undefined {
-    if (this.#table.definition !== this.#definition) this.#followDefinition();
+    this.#watch.check();
     for (;;) {
       const source = this.#sources[this.#index];
       if (source === undefined) return undefined;
@@ -76,21 +71,5 @@ export class StoreScan implements Scan {
   close(): void {
     for (const source of this.#sources) source.close();
     this.#index = this.#sources.length;
-  }
-
-  #followDefinition(): void {
-    const before = this.#definition;
-    this.#definition = this.#table.definition;
-    for (const columnId of this.#columnIds) {
-      const then = before.columns.find((column) => column.columnId === columnId);
-      if (then === undefined) continue;
-      const now = this.#table.column(columnId);
-      if (now !== undefined && formOf(now.type) === formOf(then.type)) continue;
-      throw new DatabaseError(
-        "SERIALIZATION_FAILURE",
-        "Cannot go on reading a table: a column that is read was altered or dropped meanwhile",
-        { hint: "run the statement again" },
-      );
-    }
   }
 }

@@ -99,14 +99,9 @@ export class SegmentScan implements RowSource {
   /** Finds the owner's rows within the bounds on seq. */
   #start(): void {
     const { reader } = this.#segment;
-    const { owner, after, seqMax } = this.#filter;
-    this.#span = { start: 0, end: 0 };
-    const range = reader.ownerRange(owner);
-    if (range === undefined) return;
-    const start = after < reader.minSeq ? range.start : reader.firstRowAtOrAbove(range, after + 1);
-    const end = seqMax >= reader.maxSeq ? range.end : reader.firstRowAtOrAbove(range, seqMax + 1);
-    if (start >= end) return;
+    const { start, end } = ownerSpan(reader, this.#filter);
     this.#span = { start, end };
+    if (start === end) return;
     this.#group = reader.groupOf(start) - 1;
     this.#groupEnd = reader.groupOf(end - 1);
   }
@@ -198,6 +193,18 @@ export class SegmentScan implements RowSource {
     }
     return count === end - start ? undefined : kept.subarray(0, count);
   }
+}
+
+/** The rows of an owner whose seqs are above `after` and up to `seqMax`. */
+export function ownerSpan(
+  reader: SegmentReader,
+  { owner, after, seqMax }: Pick<RowFilter, "owner" | "after" | "seqMax">,
+): RowSpan {
+  const range = reader.ownerRange(owner);
+  if (range === undefined) return { start: 0, end: 0 };
+  const start = after < reader.minSeq ? range.start : reader.firstRowAtOrAbove(range, after + 1);
+  const end = seqMax >= reader.maxSeq ? range.end : reader.firstRowAtOrAbove(range, seqMax + 1);
+  return start < end ? { start, end } : { start: 0, end: 0 };
 }
 
 /** How many rows of a group are read at a time, so that not too much of them is unpacked. */

@@ -1,12 +1,13 @@
 /**
- * Decoded chunks and unpacked blocks of chunks, kept while they are used and there is room: the least
- * recently used goes first.
+ * Decoded chunks, unpacked blocks of chunks and the order of their rows, kept while they are used and
+ * there is room: the least recently used goes first.
  *
  * One cache serves all readers of a thread, so that the bound is one for all open segments.
  */
 import { assert } from "../../base/assert.ts";
 import type { Vector } from "../../types/mod.ts";
 import { heapBytesOf } from "./chunk_decoder.ts";
+import { ColumnOrder } from "./column_order.ts";
 
 const CACHE_BYTES_MAX: number = 64 * 1024 * 1024;
 
@@ -17,11 +18,11 @@ const CHUNKS_MAX: number = 2 ** 24;
 const ENTRY_BYTES = 200;
 
 interface Entry {
-  readonly item: Vector | Uint8Array;
+  readonly item: Vector | Uint8Array | ColumnOrder;
   readonly byteCount: number;
 }
 
-/** Vectors of readers, by their chunk, and bytes of packed chunks, by their block. */
+/** Vectors and orders of readers, by their chunk, and bytes of packed chunks, by their block. */
 export class ChunkCache {
   #bytesMax: number;
   /** In the order of their last use. */
@@ -52,6 +53,7 @@ export class ChunkCache {
   get(reader: number, chunkIndex: number): Vector | undefined {
     const item = this.#used(keyOf(reader, chunkIndex));
     assert(!(item instanceof Uint8Array), "a reader of chunks keeps vectors");
+    assert(!(item instanceof ColumnOrder), "orders have numbers of their own");
     return item;
   }
 
@@ -66,6 +68,16 @@ export class ChunkCache {
     return item;
   }
 
+  order(reader: number, chunkIndex: number): ColumnOrder | undefined {
+    const item = this.#used(keyOf(reader, chunkIndex));
+    assert(item === undefined || item instanceof ColumnOrder, "a reader of orders keeps orders");
+    return item;
+  }
+
+  putOrder(reader: number, chunkIndex: number, item: ColumnOrder): void {
+    this.#put(keyOf(reader, chunkIndex), { item, byteCount: item.byteCount + ENTRY_BYTES });
+  }
+
   putBytes(reader: number, blockIndex: number, item: Uint8Array): void {
     this.#put(keyOf(reader, blockIndex), { item, byteCount: item.byteLength + ENTRY_BYTES });
   }
@@ -75,7 +87,7 @@ export class ChunkCache {
     for (let index = 0; index < chunkCount; index += 1) this.#remove(keyOf(reader, index));
   }
 
-  #used(key: number): Vector | Uint8Array | undefined {
+  #used(key: number): Entry["item"] | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
     this.#entries.delete(key);

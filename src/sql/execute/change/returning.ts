@@ -4,8 +4,8 @@
 import { type Batch, type DataType, type Row, type Value } from "../../../types/mod.ts";
 import type { BoundReturning } from "../../bind/change/returning_binder.ts";
 import { columnIdsIn } from "../../bind/walk.ts";
-import { layoutOf } from "../build.ts";
 import { compileExpression, type Evaluator } from "../evaluate/expression.ts";
+import { layoutOf } from "../evaluate/layout.ts";
 import { columnsFromRows } from "../filter.ts";
 import type { Run } from "../run.ts";
 import type { RowChange } from "./row_changes.ts";

@@ -3,7 +3,7 @@
  */
 import { defined } from "../../../base/assert.ts";
 import type { Batch } from "../../../types/mod.ts";
-import type { BoundExpression } from "../../bind/bound_expressions.ts";
+import type { BoundColumn, BoundExpression } from "../../bind/bound_expressions.ts";
 import { columnIdsIn } from "../../bind/walk.ts";
 
 /** Where the values of each column id lie in a batch. */
@@ -21,4 +21,9 @@ export function positionsOf(expression: BoundExpression, layout: Layout): Readon
     positions.add(defined(layout.get(id), "a column is in its layout"));
   }
   return positions;
+}
+
+/** Where each column of a list lies. */
+export function layoutOf(columns: readonly BoundColumn[]): Layout {
+  return new Map(columns.map(({ id }, position) => [id, position]));
 }

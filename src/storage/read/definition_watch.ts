@@ -1,0 +1,41 @@
+/**
+ * ALTER TABLE may come in between two steps of a scan: one that reads a column whose values look
+ * different now, or that is gone, ends with an error.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import { formOf } from "../convert.ts";
+import type { TableDefinition } from "../store.ts";
+import type { StoredTable } from "../table.ts";
+
+export class DefinitionWatch {
+  readonly #table: StoredTable;
+  readonly #columnIds: readonly number[];
+  #definition: TableDefinition;
+
+  constructor(table: StoredTable, columnIds: readonly number[]) {
+    this.#table = table;
+    this.#columnIds = columnIds;
+    this.#definition = table.definition;
+  }
+
+  /** @throws {DatabaseError} SERIALIZATION_FAILURE when a column was altered meanwhile. */
+  check(): void {
+    if (this.#table.definition !== this.#definition) this.#follow();
+  }
+
+  #follow(): void {
+    const before = this.#definition;
+    this.#definition = this.#table.definition;
+    for (const columnId of this.#columnIds) {
+      const then = before.columns.find((column) => column.columnId === columnId);
+      if (then === undefined) continue;
+      const now = this.#table.column(columnId);
+      if (now !== undefined && formOf(now.type) === formOf(then.type)) continue;
+      throw new DatabaseError(
+        "SERIALIZATION_FAILURE",
+        "Cannot go on reading a table: a column that is read was altered or dropped meanwhile",
+        { hint: "run the statement again" },
+      );
+    }
+  }
+}

@@ -1,0 +1,240 @@
+/**
+ * Goal: rows in the order of a column are those of a scan, sorted. Method: random versions of two
+ * owners, replaced, deleted, taken back, flushed and merged, beside a sort of what a scan reads.
+ */
+import { describe, expect, test } from "bun:test";
+import { defined } from "../../../src/base/assert.ts";
+import type { Seq } from "../../../src/base/seq.ts";
+import {
+  type LocalStore,
+  type OrderedScan,
+  SEQ_COLUMN_ID,
+  type TableDefinition,
+} from "../../../src/storage/mod.ts";
+import {
+  BIGINT,
+  comparatorFor,
+  JSON_TEXT,
+  type Row,
+  TEXT,
+  type Value,
+  valuesOf,
+} from "../../../src/types/mod.ts";
+import { ManualClock } from "../../support/manual_clock.ts";
+import { SeededRandom } from "../../support/seeded_random.ts";
+import { commit, defineTable, openStore, readRows } from "../../support/store_fixture.ts";
+
+const TABLE = defineTable(1, [BIGINT, TEXT, BIGINT]);
+const OWNERS = [0, 5];
+
+interface Asked {
+  readonly columnId: number;
+  readonly isDescending?: boolean;
+  readonly min?: Value;
+  readonly max?: Value;
+  readonly owner?: number;
+  readonly upTo?: number;
+  readonly after?: number;
+  readonly batchRows?: number;
+}
+
+function open(store: LocalStore, { tableId, columns }: TableDefinition, asked: Asked): OrderedScan {
+  const {
+    batchRows: _,
+    isDescending = false,
+    owner = 0,
+    upTo = store.visibleSeq,
+    after = 0,
+  } = asked;
+  const options = {
+    ...asked,
+    isDescending,
+    owner,
+    upTo: upTo as Seq,
+    after: after as Seq,
+    columnIds: [SEQ_COLUMN_ID, ...columns.map(({ columnId }) => columnId)],
+  };
+  // Only who asks again is given an order.
+  const scan = store.scanOrdered(tableId, options) ?? store.scanOrdered(tableId, options);
+  return defined(scan, "there is an order");
+}
+
+function readOrdered(store: LocalStore, table: TableDefinition, asked: Asked): Value[][] {
+  const scan = open(store, table, asked);
+  const rows: Value[][] = [];
+  for (;;) {
+    const batch = scan.next(asked.batchRows ?? 100);
+    if (batch === undefined) break;
+    const vectors = batch.columns.map((column) => valuesOf(column));
+    for (let row = 0; row < batch.rowCount; row += 1) {
+      rows.push(vectors.map((values) => values[row] ?? null));
+    }
+  }
+  scan.close();
+  return rows;
+}
+
+/** The same rows, and in order; those of equal values may come in any. */
+function expectSame(store: LocalStore, table: TableDefinition, asked: Asked): void {
+  const { columnId, isDescending = false, max, min, owner = 0, upTo = store.visibleSeq } = asked;
+  const column = defined(table.columns[columnId - 1], "a column of the table");
+  const compare = comparatorFor(column.type);
+  const valueOf = (row: readonly Value[]): Value => row[columnId] ?? null;
+  const expected = readRows(store, table, { owner, upTo, after: asked.after ?? 0 }).filter(
+    (row) =>
+      (min === undefined || compare(valueOf(row), min) >= 0) &&
+      (max === undefined || compare(valueOf(row), max) <= 0),
+  );
+  const found = readOrdered(store, table, asked);
+  const isInOrder = found.every((row, i) => {
+    const by = i === 0 ? 0 : compare(valueOf(found[i - 1] ?? []), valueOf(row));
+    return isDescending ? by >= 0 : by <= 0;
+  });
+  expect(isInOrder).toBe(true);
+  const bySeq = (left: Row, right: Row): number => Number(left[0]) - Number(right[0]);
+  // As texts: to compare so many rows one by one takes seconds.
+  const textOf = (rows: readonly Row[]): string => rows.toSorted(bySeq).map(String).join("\n");
+  expect(textOf(found)).toBe(textOf(expected));
+}
+
+function expectSameOfAll(store: LocalStore, upTo: number): void {
+  for (const owner of OWNERS) {
+    for (const isDescending of [false, true]) {
+      expectSame(store, TABLE, { columnId: 1, isDescending, owner, upTo });
+      expectSame(store, TABLE, { columnId: 1, isDescending, owner, upTo, min: 9000, max: 20_000 });
+      expectSame(store, TABLE, { columnId: 2, isDescending, owner, upTo, min: "k5", max: "k7" });
+      expectSame(store, TABLE, { columnId: 3, isDescending, owner, upTo, min: 3 });
+    }
+  }
+}
+
+/** A store with versions of every kind, in every place; and the seqs between its steps. */
+async function filledStore(): Promise<{ store: LocalStore; seqs: number[] }> {
+  const random = new SeededRandom(3);
+  const store = await openStore({ definitions: [TABLE] });
+  const seqs: number[] = [];
+  const rowOf = (key: number): Row => [key, `k${random.below(1000)}`, random.below(50)];
+  for (const [round, flushes] of [true, true, false].entries()) {
+    for (const owner of OWNERS) {
+      const keys = Array.from({ length: 4000 }, (_, i) => ((i * 3 + round) * 7919) % 40_009);
+      await commit(store, 1, "insert", keys.map(rowOf), owner);
+      seqs.push(store.visibleSeq);
+      const others = keys.filter(() => random.chance(0.1));
+      await commit(store, 1, "update", others.map(rowOf), owner);
+      const gone = keys.filter(() => random.chance(0.1));
+      await commit(store, 1, "delete", gone.map(rowOf), owner);
+      seqs.push(store.visibleSeq);
+    }
+    if (flushes) await store.flush(1);
+  }
+  return { store, seqs };
+}
+
+describe("scanOrdered", () => {
+  test("reads what a scan reads, in order, at every seq and after a merge", async () => {
+    const { store, seqs } = await filledStore();
+    for (const seq of seqs.slice(-3)) expectSameOfAll(store, seq);
+    await store.flush(1);
+    await store.compact(1);
+    for (const seq of seqs.slice(-2)) expectSameOfAll(store, seq);
+    await store.close();
+  });
+
+  test("reads none at or below its lower bound on seq, and what came since its last order", async () => {
+    const { store, seqs } = await filledStore();
+    const after = seqs[1] ?? 0;
+    for (const columnId of [1, 2, 3]) expectSame(store, TABLE, { columnId, after });
+    for (let key = 50_000; key < 50_020; key += 1) {
+      await commit(store, 1, "insert", [[key, `k${key % 1000}`, 7]]);
+      expectSame(store, TABLE, { columnId: 2, after, min: "k0", max: "k02" });
+    }
+    await store.close();
+  });
+
+  test("goes on while its rows are replaced, flushed and merged", async () => {
+    const { store } = await filledStore();
+    const expected = readRows(store, TABLE).map(([seq]) => Number(seq));
+    const scan = open(store, TABLE, { columnId: 1 });
+    const found: number[] = [];
+    const take = (): void => {
+      const batch = scan.next(3000);
+      const [seqs] = batch?.columns ?? [];
+      if (seqs !== undefined) found.push(...valuesOf(seqs).map(Number));
+    };
+    for (let i = 0; i < 4; i += 1) take();
+    await commit(
+      store,
+      1,
+      "delete",
+      readRows(store, TABLE).map(([, ...row]) => row),
+    );
+    take();
+    await store.flush(1);
+    take();
+    await store.compact(1);
+    for (let i = 0; i < 40; i += 1) take();
+    scan.close();
+    expect(found.toSorted((a, b) => a - b)).toEqual(expected);
+    await store.close();
+  });
+
+  test("puts only the groups in order that it comes to", async () => {
+    const store = await openStore({ definitions: [TABLE] });
+    for (let start = 0; start < 20_000; start += 5000) {
+      const rows = Array.from({ length: 5000 }, (_, i): Row => [start + i, "t", 0]);
+      await commit(store, 1, "insert", rows);
+      await store.flush(1);
+    }
+    const scan = open(store, TABLE, { columnId: 1, min: 7000 });
+    // The first step puts a group in order, the second reads of it; no third one is needed.
+    expect(scan.next(10)?.rowCount).toBe(0);
+    expect(valuesOf(defined(scan.next(10)?.columns[1], "there is a key"))[0]).toBe(7000);
+    expect(scan.rowsPassed).toBe(10);
+    scan.close();
+    await store.close();
+  });
+
+  test("skip passes by the rows that next would read", async () => {
+    const { store } = await filledStore();
+    const all = readOrdered(store, TABLE, { columnId: 1 }).map(([, key]) => key ?? null);
+    const scan = open(store, TABLE, { columnId: 1 });
+    let count = 0;
+    while (count < 1234) count += scan.skip(1234 - count) ?? 0;
+    expect(valuesOf(defined(scan.next(5)?.columns[1], "there is a key"))).toEqual(
+      all.slice(1234, 1239),
+    );
+    let isMore = true;
+    while (isMore) isMore = scan.skip(10_000) !== undefined;
+    expect(scan.next(1)).toBeUndefined();
+    scan.close();
+    await store.close();
+  });
+
+  test("has no order of few rows, of a column with a NULL or without an order, or at first", async () => {
+    const definition = defineTable(2, [BIGINT, BIGINT, JSON_TEXT]);
+    const store = await openStore({ definitions: [definition], clock: new ManualClock() });
+    const ask = (columnId: number): OrderedScan | undefined =>
+      store.scanOrdered(2, {
+        owner: 0,
+        upTo: store.visibleSeq,
+        columnIds: [1],
+        columnId,
+        isDescending: false,
+      });
+    await commit(store, 2, "insert", [[-1, 5, "{}"]]);
+    expect(ask(1)).toBeUndefined();
+    expect(ask(1)).toBeUndefined();
+    const rows = Array.from({ length: 5000 }, (_, i): Value[] => [i, i === 77 ? null : i, "{}"]);
+    await commit(store, 2, "insert", rows);
+    for (const _ of [1, 2]) {
+      expect(ask(2)).toBeUndefined();
+      expect(ask(2)).toBeUndefined();
+      expect(ask(3)).toBeUndefined();
+      expect(ask(3)).toBeUndefined();
+      await store.flush(2);
+    }
+    ask(1)?.close();
+    expect(ask(1)?.rowCount).toBe(5001);
+    await store.close();
+  });
+});
