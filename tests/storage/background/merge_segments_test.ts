@@ -7,6 +7,7 @@ import { InThreadWork } from "../../../src/storage/background/segment_work.ts";
 import { DeletionVector } from "../../../src/storage/deletion_vector.ts";
 import type { LocalStore } from "../../../src/storage/mod.ts";
 import type { Value } from "../../../src/types/mod.ts";
+import { HastyClock } from "../../support/hasty_clock.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { MemoryManifest } from "../../support/memory_manifest.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
@@ -70,16 +71,10 @@ test("eight flushed segments become one, and every earlier seq reads as before",
   await again.close();
 });
 
-/** Every turn is over after a step; notes how much was noted in the fullest. */
-class HastyClock extends ManualClock {
+/** Notes how much was noted in the fullest turn. */
+class NotingClock extends HastyClock {
   mostPerTurn = 0;
   noted = 0;
-  #lookCount = 0;
-
-  override monotonicMs(): number {
-    this.#lookCount += 1;
-    return super.monotonicMs() + 10 * this.#lookCount;
-  }
 
   override yield(): Promise<void> {
     this.mostPerTurn = Math.max(this.mostPerTurn, this.noted);
@@ -90,7 +85,7 @@ class HastyClock extends ManualClock {
 
 /** Replacements that one turn of a merge of two segments brings over, of 50,000 rows that each has. */
 async function mostReplacedAtOnce({ isMerging }: { isMerging: boolean }): Promise<number> {
-  const clock = new HastyClock();
+  const clock = new NotingClock();
   // oxlint-disable-next-line typescript/unbound-method -- it is called with its vector below
   const original = DeletionVector.prototype.replace;
   const replace = spyOn(DeletionVector.prototype, "replace").mockImplementation(function (

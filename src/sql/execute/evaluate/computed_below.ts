@@ -12,7 +12,7 @@ import type {
   BoundSort,
   BoundWindowCall,
 } from "../../bind/bound_expressions.ts";
-import { columnIdsIn, mayTakeLong } from "../../bind/walk.ts";
+import { columnIdsIn, mayTakeLong, readsForEachRow } from "../../bind/walk.ts";
 import type { AggregateNode, JoinNode, PlanNode, WindowNode } from "../../plan/plan.ts";
 
 /**
@@ -20,6 +20,11 @@ import type { AggregateNode, JoinNode, PlanNode, WindowNode } from "../../plan/p
  * that is planned by itself, as the right side of a semi join is, descend from -1, too.
  */
 const FIRST_ID = -1;
+
+/** Whether a batch of it may take more than a turn: by itself, or as each row may cost a reading. */
+function isLong(expression: BoundExpression): boolean {
+  return mayTakeLong(expression) || readsForEachRow(expression);
+}
 
 /** Collects what is computed below one operator. */
 class Below {
@@ -37,7 +42,7 @@ class Below {
 
   /** The column that holds an expression, or the expression itself where it takes no time. */
   instead(expression: BoundExpression): BoundExpression {
-    if (!mayTakeLong(expression)) return expression;
+    if (!isLong(expression)) return expression;
     const { type } = expression;
     const known = this.#columns[this.#expressions.indexOf(expression)];
     const column = known ?? { id: this.#nextId, name: "", type };
@@ -72,7 +77,7 @@ export function aggregateOverComputed(node: AggregateNode): AggregateNode {
     const { argument, extra, filter, orderBy } = aggregate;
     // What the filter leaves out is not evaluated, as it may fail.
     const guarded = (expression: BoundExpression): BoundExpression =>
-      filter === undefined || !mayTakeLong(expression)
+      filter === undefined || !isLong(expression)
         ? below.instead(expression)
         : below.instead(seenOnly(expression, filter));
     return {
@@ -140,7 +145,7 @@ export function joinOverComputed(node: JoinNode): PlanNode {
   const rightKeys = node.rightKeys.map((key) => right.instead(key));
   const sides = { left: left.over(node.left), right: right.over(node.right), leftKeys, rightKeys };
   const { columns, join, residual } = node;
-  if (join !== "inner" || residual === undefined || !mayTakeLong(residual)) {
+  if (join !== "inner" || residual === undefined || !isLong(residual)) {
     return { ...node, ...sides };
   }
   const asked = columnIdsIn(residual);
