@@ -107,8 +107,11 @@ export class HeldRows {
     return defined(this.#columns[position], "a held row has its columns");
   }
 
-  /** Keeps only the rows named by `order`, in that order, and gives back what the others took. */
-  keep(order: RowNumbers): void {
+  /**
+   * Keeps only the rows named by `order`, in that order, and gives back what the others took; a step
+   * copies a batch. All are there as before until the last one.
+   */
+  *keepSteps(order: RowNumbers): Generator<undefined, void> {
     const kept = this.#types.map((type) => new HeldPages(type));
     let bytes = 0;
     for (let start = 0; start < order.length; start += BATCH_ROWS_MAX) {
@@ -116,11 +119,9 @@ export class HeldRows {
       for (const [position, column] of kept.entries()) {
         bytes += column.append(defined(columns[position], "a row has its columns"), rowCount);
       }
+      yield undefined;
     }
-    this.#columns = kept;
-    this.#rowCount = order.length;
-    this.#memory.release(this.#bytes - bytes);
-    this.#bytes = bytes;
+    this.#hold(kept, { rowCount: order.length, bytes });
   }
 
   /** Lets go of all rows, and of where they lay for those to come: batches of them are over. */
@@ -133,6 +134,17 @@ export class HeldRows {
 
   /** Lets go of all rows. */
   clear(): void {
-    this.keep(new Uint32Array());
+    const columns = this.#types.map((type) => new HeldPages(type));
+    this.#hold(columns, { rowCount: 0, bytes: 0 });
+  }
+
+  #hold(
+    columns: readonly HeldPages[],
+    { bytes, rowCount }: { rowCount: number; bytes: number },
+  ): void {
+    this.#columns = columns;
+    this.#rowCount = rowCount;
+    this.#memory.release(this.#bytes - bytes);
+    this.#bytes = bytes;
   }
 }

@@ -208,7 +208,7 @@ export class Sort implements Operator {
   }
 
   *#cut(): Generator<undefined, void> {
-    this.#rows.keep(yield* this.#sort());
+    yield* this.#rows.keepSteps(yield* this.#sort());
     const { keys } = this.#options;
     const last = this.#rows.rowCount - 1;
     if (last < 0) return;

@@ -69,7 +69,7 @@ export class MergedPartitions {
     const restCount = rows.rowCount - lastStart;
     const rest = Uint32Array.from({ length: restCount }, (_, i) => lastStart + i);
     this.#rest = rows.allOf(rest);
-    rows.keep(whole);
+    yield* rows.keepSteps(whole);
     return rows;
   }
 
