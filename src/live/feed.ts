@@ -58,12 +58,14 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
   /** How many following groups read each column. */
   readonly #columnUses = new Map<number, number>();
   #position: Seq;
-  /** How far those groups are that are further than `#position`. */
-  readonly #reached = new Map<Group<Member>, Seq>();
+  /** How far those groups are that are further than `#position`; made when there are any. */
+  #reached: Map<Group<Member>, Seq> | undefined;
   #isMarked = false;
   /** A batch is being delivered: its columns must stay where they are. */
   #isReading = false;
   #followerCount = 0;
+  /** The group that follows, while no other does and every change concerns it. */
+  #only: Group<Member> | undefined;
   /** Members that are ahead of the feed and wait until it has come as far. */
   #ahead: Set<Member> | undefined;
   /** Messages that one version has made of late. */
@@ -87,7 +89,7 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
 
   positionOf(group: Group<Member>): Seq {
     if (!this.#isMarked) this.#position = this.#store.visibleSeq;
-    return this.#reached.get(group) ?? this.#position;
+    return this.#reached?.get(group) ?? this.#position;
   }
 
   get isEmpty(): boolean {
@@ -193,7 +195,7 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
     group.unfollow(member);
     this.#followerCount -= 1;
     if (group.followerCount === 0) {
-      this.#reached.delete(group);
+      this.#reached?.delete(group);
       this.#stopReading(group);
       this.#compactColumns();
     }
@@ -239,7 +241,7 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
       }
     }
     this.#position = upTo;
-    this.#reached.clear();
+    this.#reached = undefined;
     this.#isMarked = false;
     return true;
   }
@@ -284,11 +286,19 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
     this.#messageCount = 0;
     this.#rowsMax = Math.min(FEED_ROWS_MAX, 2 * this.#rowsMax);
     this.#position = lastSeq;
-    for (const [group, seq] of this.#reached) if (seq <= lastSeq) this.#reached.delete(group);
+    for (const [group, seq] of this.#reached ?? []) {
+      if (seq <= lastSeq) this.#reached?.delete(group);
+    }
+    if (this.#reached?.size === 0) this.#reached = undefined;
   }
 
   /** Returns whether all groups have the batch; otherwise the budget was used up first. */
   #deliver(batch: ChangeBatch, budget: Budget): boolean {
+    const only = this.#only;
+    if (only !== undefined) {
+      const part = this.#missingOf(only, batch, undefined);
+      return part === undefined || this.#deliverTo(only, part, budget);
+    }
     let evaluatedCount = 0;
     for (const [group, rows] of this.#due(batch)) {
       if (group.followerCount === 0) continue;
@@ -319,8 +329,13 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
     const lastSeq = (batch.seqs[batch.rowCount - 1] ?? 0) as Seq;
     for (const [group] of this.#due(batch)) {
       if (group === next) return;
-      if ((this.#reached.get(group) ?? 0) < lastSeq) this.#reached.set(group, lastSeq);
+      if ((this.#reached?.get(group) ?? 0) < lastSeq) this.#noteReach(group, lastSeq);
     }
+  }
+
+  #noteReach(group: Group<Member>, seq: Seq): void {
+    this.#reached ??= new Map();
+    this.#reached.set(group, seq);
   }
 
   /** The given rows of a batch, or all, without those that the group has; undefined for none. */
@@ -330,7 +345,7 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
     rows: number[] | undefined,
   ): ChangeBatch | undefined {
     const isWhole = rows === undefined || rows.length === batch.rowCount;
-    const reachedSeq = this.#reached.get(group);
+    const reachedSeq = this.#reached?.get(group);
     if (reachedSeq === undefined) return isWhole ? batch : takeRows(batch, rows);
     // Asked before anything is copied: in a batch of many turns most groups have all of it.
     const isMissing = (row: number): boolean => (batch.seqs[row] ?? 0) > reachedSeq;
@@ -357,13 +372,13 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
         start += portion.rowCount;
         const changes = portion.result;
         if (changes.length > 0) {
-          const after = this.#reached.get(group) ?? this.#position;
+          const after = this.#reached?.get(group) ?? this.#position;
           const sentCount = group.deliver(changes, after, this.#frameBytesMax);
           this.#messageCount += sentCount;
           budget.spend(sentCount / MESSAGES_PER_UNIT);
         }
         if (start === part.rowCount || group.followerCount === 0) return true;
-        this.#reached.set(group, (part.seqs[start - 1] ?? 0) as Seq);
+        this.#noteReach(group, (part.seqs[start - 1] ?? 0) as Seq);
         if (budget.isSpent) return this.#pauseIn(part);
       }
     } catch (error) {
@@ -385,16 +400,23 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
     }
     group.sources = group.program.sourcesIn(this.#columnIds);
     this.#index.add(group);
+    this.#noteOnly();
   }
 
   #stopReading(group: Group<Member>): void {
     this.#index.remove(group);
+    this.#noteOnly();
     for (const columnId of group.program.storedColumnIds) {
       const uses = this.#columnUses.get(columnId) ?? 0;
       assert(uses > 0, "a column that is let go was read");
       if (uses > 1) this.#columnUses.set(columnId, uses - 1);
       else this.#columnUses.delete(columnId);
     }
+  }
+
+  #noteOnly(): void {
+    const { always, hasConditions } = this.#index;
+    this.#only = always.size === 1 && !hasConditions ? [...always][0] : undefined;
   }
 
   /** Moving columns means finding them again in every group, so it waits until it pays. */

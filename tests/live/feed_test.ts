@@ -146,6 +146,31 @@ test("Feed: a group without followers in the middle of a batch begins where the 
   expect(second.taker.ids).toEqual([1]);
 });
 
+test("Feed: a group beside which others come and go is told each change once, as they are", () => {
+  const { feed, insert, open } = fixture();
+  const opened = [open("SELECT * FROM chat.messages")];
+  const tell = (id: number): void => {
+    insert(message(id, "lobby"));
+    while (!feed.advance(new Budget(0.1)));
+  };
+  tell(1);
+  opened.push(open("SELECT * FROM chat.messages WHERE room = 'lobby'"));
+  tell(2);
+  opened.push(open("SELECT id, body FROM chat.messages"));
+  tell(3);
+  for (const { group, taker } of opened.slice(1)) feed.unfollow(group, taker);
+  tell(4);
+  expect(opened.map(({ taker }) => taker.ids)).toEqual([[1, 2, 3, 4], [2, 3], [3]]);
+});
+
+test("Feed: a group that alone has a condition is told what meets it", () => {
+  const { feed, insert, open } = fixture();
+  const { taker } = open("SELECT * FROM chat.messages WHERE room = 'lobby'");
+  insert(message(1, "hall"), message(2, "lobby"));
+  expect(feed.advance(new Budget(100))).toBe(true);
+  expect(taker.ids).toEqual([2]);
+});
+
 test("Feed stops within a group whose rows take long", () => {
   const { feed, insert, open, sql } = fixture();
   const pace: RowPace = { rowsMax: 2, tookMs: 5, attempt: (_count, evaluate) => evaluate() };
