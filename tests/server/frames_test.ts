@@ -87,6 +87,18 @@ test("frameOf makes each form once, and gzips only what becomes smaller", () => 
   }
 });
 
+test("frameOf counts bytes and not characters before it gzips", () => {
+  const gzip = { serialization: "json", isGzipOn: true } as const;
+  const sized = (text: string): SharedMessage => shared({ ...CHANGE, rows: [{ text }] });
+  const around = Buffer.byteLength(frameOf(sized(""), gzip));
+  const room = 512 - around;
+  expect(frameOf(sized("x".repeat(room - 1)), gzip)).toBeString();
+  expect(frameOf(sized("x".repeat(room)), gzip)).toBeInstanceOf(Uint8Array);
+  // Two bytes a character: as many bytes with fewer characters.
+  const text = "x".repeat(room % 2) + "é".repeat((room - (room % 2)) / 2);
+  expect(frameOf(sized(text), gzip)).toBeInstanceOf(Uint8Array);
+});
+
 test("gzipOf leaves 511 bytes alone, takes 512, and gives up on noise", () => {
   expect(gzipOf(new Uint8Array(511))).toBeUndefined();
   expect(gzipOf(new Uint8Array(512))).toBeDefined();

@@ -21,6 +21,8 @@ export interface FrameFormat {
   readonly isGzipOn: boolean;
 }
 
+const encoder = new TextEncoder();
+
 const FORMATS: readonly FrameFormat[] = [
   { serialization: "json", isGzipOn: false },
   { serialization: "json", isGzipOn: true },
@@ -56,8 +58,8 @@ function plainFrame(shared: SharedMessage, serialization: Serialization): string
 
 function gzipFrame(shared: SharedMessage, serialization: Serialization): string | Uint8Array {
   const plain = frameOf(shared, { serialization, isGzipOn: false });
-  if (typeof plain !== "string") return gzipOf(new Uint8Array(plain)) ?? plain;
-  // UTF-8 has at most three bytes for each UTF-16 unit.
-  if (plain.length * 3 < GZIP_BYTES_MIN) return plain;
-  return gzipOf(new TextEncoder().encode(plain)) ?? plain;
+  // Most changes are small, and need not become bytes of their own to be known as such.
+  if (plain.length < GZIP_BYTES_MIN && Buffer.byteLength(plain) < GZIP_BYTES_MIN) return plain;
+  const bytes = typeof plain === "string" ? encoder.encode(plain) : new Uint8Array(plain);
+  return gzipOf(bytes) ?? plain;
 }
