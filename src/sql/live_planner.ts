@@ -6,7 +6,7 @@ import { mayRead } from "../auth/mod.ts";
 import { DatabaseError, withDetails } from "../base/errors.ts";
 import { type Catalog, DEFAULT_NAMESPACE } from "../catalog/mod.ts";
 import { SEQ_COLUMN_ID } from "../storage/mod.ts";
-import { type Batch, type DataType, groupKeyOf, isTimeWord, type Value } from "../types/mod.ts";
+import { type Batch, type DataType, groupKeyOf, type Value } from "../types/mod.ts";
 import { StatementBinding } from "./bind/binding.ts";
 import type { BoundOutput, BoundRelation, BoundSelect } from "./bind/bound.ts";
 import type { BoundColumn, BoundExpression } from "./bind/bound_expressions.ts";
@@ -22,6 +22,7 @@ import type { Layout } from "./execute/evaluate/layout.ts";
 import { compileScalar } from "./execute/evaluate/scalar.ts";
 import type { Run } from "./execute/run.ts";
 import { ownerOf } from "./execute/scan.ts";
+import { withoutTimeWords } from "./live_moments.ts";
 import { newRun } from "./new_run.ts";
 import type { AstNode, SelectFromStatement } from "./parse/ast/ast.ts";
 import { SELECT_TYPES } from "./parse/ast/query_nodes.ts";
@@ -54,9 +55,9 @@ export function planLiveQuery(
   const statement = new StatementBinding(types);
   const namespace = request.namespace ?? DEFAULT_NAMESPACE;
   const world = dmlWorldOf(environment, { namespace, principal, statement });
-  const select = boundFor({ catalog, principal, statement }, () => bindSelect(node, world));
+  const bound = boundFor({ catalog, principal, statement }, () => bindSelect(node, world));
   requireNoGap(statement.usedParameters, types.length);
-  const { from } = select;
+  const { from } = bound;
   if (from?.kind === "join") throw refused("a table function", node);
   if (from?.kind === "relation" && from.relation.kind === "query") throw refused("a view", node);
   authorize(statement.requirements, principal, catalog);
@@ -67,10 +68,17 @@ export function planLiveQuery(
       { position: node._location.start },
     );
   }
-  refuseAggregates(select, node);
+  refuseAggregates(bound, node);
   readLiterals(statement.literals);
-  refuseUnfixed(select, node);
-  refuseTimeWords(select, node, values);
+  refuseUnfixed(bound, node);
+  const owned = withOwner(environment, principal);
+  const run = newRun(environment, {
+    principal: owned,
+    namespace,
+    slots: values,
+    atSeq: environment.store.visibleSeq,
+  });
+  const select = withoutTimeWords(bound, node, run);
   // What is not refused by now tells who asks.
   const isOfCaller = volatileCalls(select).length > 0;
   const { columns, table } = from.relation;
@@ -79,13 +87,6 @@ export function planLiveQuery(
   const used = columnsUsed(select, outputs);
   const read = columns.filter(({ id }) => used.has(id));
   const layout: Layout = new Map(read.map(({ id }, position) => [id, position]));
-  const owned = withOwner(environment, principal);
-  const run = newRun(environment, {
-    principal: owned,
-    namespace,
-    slots: values,
-    atSeq: environment.store.visibleSeq,
-  });
   const compiled = (expression: BoundExpression): CompiledExpression =>
     compiledOver(layout, { expression, run });
   const evaluated = outputs.map(({ expression }) => expression);
@@ -274,33 +275,6 @@ function startOfCall({ columns, where, _location }: SelectFromStatement, name: s
     if ((isCall || isKeyword) && at !== undefined) return at.start;
   }
   return _location.start;
-}
-
-/** Literals and parameters that are the time of the statement: a live query has no such time. */
-function refuseTimeWords(
-  { outputs, where }: BoundSelect,
-  node: AstNode,
-  parameters: readonly Value[],
-): void {
-  const visit = (expression: BoundExpression): void => {
-    for (const child of childrenOf(expression)) visit(child);
-    if (expression.kind !== "call" || expression.readsTimeWords !== true) return;
-    const [operand] = expression.args;
-    const isGiven = operand?.kind === "constant" || operand?.kind === "slot";
-    if (!isGiven) return;
-    const value = operand.kind === "slot" ? parameters[operand.slot] : operand.value;
-    if (typeof value !== "string" || !isTimeWord(value)) return;
-    throw new DatabaseError(
-      "UNSUPPORTED_FEATURE",
-      `Cannot subscribe with '${value}' as a time: its value changes without the row`,
-      {
-        position: operand.untyped?.position ?? node._location.start,
-        hint: "write the time itself, or pass it as a parameter",
-      },
-    );
-  };
-  for (const { expression } of outputs) visit(expression);
-  if (where !== undefined) visit(where);
 }
 
 /** Functions of a query whose value does not follow from their arguments. */

@@ -63,6 +63,17 @@ test.each([
   expect(pace !== undefined).toBe(hasPace);
 });
 
+test("planLive: a row whose text is a word that is another time later fails", () => {
+  const sql = "SELECT id FROM news WHERE who::TIMESTAMP > '2026-01-31'";
+  const { columnIds, filter } = database.sql.planLive(subscriber("ann", 2), { sql, params: [] });
+  const evaluate = (who: string): unknown =>
+    filter?.evaluate({ rowCount: 1, columns: columnIds.map(() => vectorFromValues(TEXT, [who])) });
+  expect(() => evaluate("2026-02-01")).not.toThrow();
+  expect(() => evaluate(" Now ")).toThrow(
+    "Cannot read ' Now ' as a time in a live query: its value changes without the row",
+  );
+});
+
 test("planLive: what a plan evaluated before does not count against it", () => {
   const sql = "SELECT id FROM news WHERE repeat(who, 1000000) = 'x'";
   const { columnIds, filter, pace } = database.sql.planLive(subscriber("ann", 2), {
@@ -100,9 +111,21 @@ test.each([
 });
 
 test.each([
+  "SELECT id FROM news WHERE at < ('no' || 'w')::TIMESTAMP",
+  "SELECT id FROM news WHERE at < CAST(CASE WHEN TRUE THEN 'now' END AS TIMESTAMP)",
+  "SELECT id, lower('TODAY')::DATE AS day FROM news",
+])("planLive, %s: a word that is computed is refused, too", (sql) => {
+  expect(refusal(sql)).toMatchObject({
+    condition: "UNSUPPORTED_FEATURE",
+    message: expect.stringMatching(/^Cannot subscribe with '(now|today)' as a time/),
+  });
+});
+
+test.each([
   ["SELECT id FROM news WHERE at < $1", ["2026-01-31"]],
   ["SELECT id FROM news WHERE at > 'epoch' AND who = 'now'", []],
   ["SELECT ALL id FROM news", []],
+  ["SELECT id FROM news WHERE at > who::TIMESTAMP AND at > (1 / 0)::TEXT::TIMESTAMP", []],
 ] as const)("planLive, %s %p: is accepted", (sql, params) => {
   expect(refusal(sql, params)).toBeUndefined();
 });
