@@ -6,7 +6,7 @@ import { mayRead } from "../auth/mod.ts";
 import { DatabaseError, withDetails } from "../base/errors.ts";
 import { type Catalog, DEFAULT_NAMESPACE } from "../catalog/mod.ts";
 import { SEQ_COLUMN_ID } from "../storage/mod.ts";
-import { type Batch, type DataType, groupKeyOf, type Value } from "../types/mod.ts";
+import { type Batch, type DataType, groupKeyOf } from "../types/mod.ts";
 import { StatementBinding } from "./bind/binding.ts";
 import type { BoundOutput, BoundRelation, BoundSelect } from "./bind/bound.ts";
 import type { BoundColumn, BoundExpression } from "./bind/bound_expressions.ts";
