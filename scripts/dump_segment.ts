@@ -6,7 +6,7 @@
 import { bunDisk } from "../src/base/bun_disk.ts";
 import { DiskError } from "../src/base/errors.ts";
 import { unixMsFromSeq } from "../src/base/seq.ts";
-import { DeletionVector } from "../src/storage/deletion_vector.ts";
+import { DeletionVector } from "../src/storage/deletions/deletion_vector.ts";
 import { ENCODING_NAMES } from "../src/storage/segment/encodings.ts";
 import { SegmentReader } from "../src/storage/segment/reader.ts";
 import { typeName, type Value } from "../src/types/mod.ts";

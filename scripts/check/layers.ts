@@ -6,6 +6,7 @@
  * name of an import on the line of its `from`.
  *
  * What no file uses is not allowed either: the next import there is then a decision, not an accident.
+ * Inside a layer no two rooms import each other, directly or by way of others.
  */
 import { posix } from "node:path";
 import { Glob } from "bun";
@@ -65,6 +66,56 @@ export function foldersUsedIn(path: string, source: string): string[] {
       : undefined;
     return to === undefined || to === from ? [] : [`${from} → ${to}`];
   });
+}
+
+/**
+ * Rooms, the folders inside a layer, that need one another to read: what expressions are bound from
+ * holds queries, and queries hold expressions.
+ */
+const KNOTS: readonly (readonly string[])[] = [["src/sql/bind/expression", "src/sql/bind/query"]];
+
+/** Rooms of one layer, by what their files import. The door looks into all of them, and is left out. */
+export type RoomGraph = Map<string, Set<string>>;
+
+/** Notes which rooms of its layer a file imports from. */
+export function noteRooms(graph: RoomGraph, path: string, source: string): void {
+  if (folderOf(path) === undefined || isDoor(path)) return;
+  const from = posix.dirname(path);
+  for (const module of modulesIn(source)) {
+    const target = posix.join(from, module);
+    const to = posix.dirname(target);
+    if (!module.startsWith(".") || to === from || folderOf(target) !== folderOf(path)) continue;
+    graph.set(from, (graph.get(from) ?? new Set()).add(to));
+  }
+}
+
+/** Lists rooms that import one another, directly or by way of others, and are not known to. */
+export function knotsIn(graph: RoomGraph): string[] {
+  const knots = new Set<string>();
+  for (const room of graph.keys()) {
+    const reached = roomsBehind(graph, room);
+    if (!reached.has(room)) continue;
+    const knot = [...reached].filter((other) => roomsBehind(graph, other).has(room)).toSorted();
+    knots.add(knot.join(" ↔ "));
+  }
+  const known = new Set(KNOTS.map((rooms) => rooms.join(" ↔ ")));
+  return [
+    ...[...knots].filter((knot) => !known.has(knot)),
+    ...[...known].filter((knot) => !knots.has(knot)).map((knot) => `${knot}: no longer`),
+  ];
+}
+
+function roomsBehind(graph: RoomGraph, room: string): Set<string> {
+  const reached = new Set<string>();
+  const open = [room];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    for (const other of graph.get(next) ?? []) {
+      if (reached.has(other)) continue;
+      reached.add(other);
+      open.push(other);
+    }
+  }
+  return reached;
 }
 
 /** Lists what may be imported and is not. @param used What {@linkcode foldersUsedIn} found in all files. */
@@ -131,6 +182,7 @@ function isDoor(path: string): boolean {
 
 if (import.meta.main) {
   const used = new Set<string>();
+  const rooms: RoomGraph = new Map();
   for (const [pattern, faultsIn] of [
     ["src/**/*.ts", layerFaultsIn],
     ["ui/src/**/*.{ts,tsx}", uiFaultsIn],
@@ -140,6 +192,7 @@ if (import.meta.main) {
       fileCount += 1;
       const source = await Bun.file(path).text();
       for (const pair of foldersUsedIn(path, source)) used.add(pair);
+      noteRooms(rooms, path, source);
       for (const fault of faultsIn(path, source)) {
         process.stdout.write(`${path}: ${fault}\n`);
         process.exitCode = 1;
@@ -150,6 +203,10 @@ if (import.meta.main) {
   }
   for (const pair of unusedAllowances(used)) {
     process.stdout.write(`scripts/check/layers.ts: ${pair} is allowed, and no file imports it\n`);
+    process.exitCode = 1;
+  }
+  for (const knot of knotsIn(rooms)) {
+    process.stdout.write(`rooms that import one another: ${knot}\n`);
     process.exitCode = 1;
   }
 }

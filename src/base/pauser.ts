@@ -1,7 +1,7 @@
 /**
  * Turns of work that is written as an async function, in the background or after a commit: it waits
  * between two steps when its turn is over. Statements that may be ended have turns of their own, in
- * `sql/execute/operator.ts` and `sql/execute/step_turns.ts`.
+ * `sql/execute/run/operator.ts` and `sql/execute/run/step_turns.ts`.
  */
 import type { Clock } from "./clock.ts";
 import { FURTHER_TURN_MS_MAX } from "./limits.ts";

@@ -2,7 +2,7 @@
  * The manifest of the store, kept in the catalog database: publishing a segment is one SQLite
  * transaction, and there is no manifest file to get wrong.
  *
- * Storage owns the interface (`storage/manifest.ts`) and is a sibling that is not imported; the
+ * Storage owns the interface (`storage/contract/manifest.ts`) and is a sibling that is not imported; the
  * same shapes are declared here, and `database.ts`, which sees both, hands one to the other.
  */
 import { assert } from "../base/assert.ts";
@@ -11,7 +11,7 @@ import type { Counters } from "./counters.ts";
 import { allSealed, putSealed, removeSealed } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
 
-/** One live segment file: documented as `SegmentEntry` in `storage/manifest.ts`. */
+/** One live segment file: documented as `SegmentEntry` in `storage/contract/manifest.ts`. */
 export interface ManifestSegment {
   readonly segmentId: number;
   readonly tableId: number;
@@ -26,7 +26,7 @@ export interface ManifestSegment {
   readonly isGivenUp?: true;
 }
 
-/** How far a table is flushed: documented as `TableState` in `storage/manifest.ts`. */
+/** How far a table is flushed: documented as `TableState` in `storage/contract/manifest.ts`. */
 export interface ManifestTable {
   readonly tableId: number;
   readonly flushedSeq: Seq;
@@ -35,7 +35,7 @@ export interface ManifestTable {
   readonly lastFlushedAtMs: number;
 }
 
-/** Applied whole or not at all: documented as `ManifestChange` in `storage/manifest.ts`. */
+/** Applied whole or not at all: documented as `ManifestChange` in `storage/contract/manifest.ts`. */
 export interface ManifestUpdate {
   readonly addSegments?: readonly ManifestSegment[];
   readonly changeSegments?: readonly ManifestSegment[];

@@ -10,7 +10,7 @@
  */
 import { parse, TomlError } from "smol-toml";
 import { type AuthSettings, type PasswordPolicy, passwordFault, secretFault } from "../auth/mod.ts";
-import { type Environment, environmentValues, type ReadFile } from "./environment.ts";
+import { type Environment, environmentValues, type ReadFile } from "./environment_variables.ts";
 import {
   isToCome,
   KEY_SYNONYMS,

@@ -10,10 +10,14 @@
 import { DiskError, hasNoDescriptor } from "../base/errors.ts";
 import { SeldomLog } from "../base/seldom_log.ts";
 import type { ConnectionAccess, MetricSample } from "../sql/mod.ts";
+import { rangesFrom } from "./common/ip_address.ts";
+import { Metrics } from "./common/metrics.ts";
+import type { Readiness, ServerOptions } from "./common/options.ts";
+import { RateLimiter } from "./common/rate_limit.ts";
 import { Connections } from "./connections/connections.ts";
 import { type SocketState, Sockets } from "./connections/sockets.ts";
+import { endpointsOf, SOCKET_PATH } from "./endpoints.ts";
 import { Cors } from "./http/cors.ts";
-import { endpointsOf, SOCKET_PATH } from "./http/endpoints.ts";
 import { Exchange, type ExchangeOptions, RequestIds } from "./http/exchange.ts";
 import { HttpError, isWorthLogging, RETRY_SECONDS, responseFromError } from "./http/http_error.ts";
 import { RequestTurns } from "./http/request_turns.ts";
@@ -26,10 +30,6 @@ import {
   notFound,
   Router,
 } from "./http/router.ts";
-import { rangesFrom } from "./ip_address.ts";
-import { Metrics } from "./metrics.ts";
-import type { Readiness, ServerOptions } from "./options.ts";
-import { RateLimiter } from "./rate_limit.ts";
 
 export interface RunningServer {
   /** Scheme, host and port, e.g. "http://127.0.0.1:2900". */

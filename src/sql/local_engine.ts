@@ -9,6 +9,7 @@ import { DEFAULT_NAMESPACE } from "../catalog/mod.ts";
 import type { DataType, Value } from "../types/mod.ts";
 import { StatementBinding } from "./bind/binding.ts";
 import { hasFaultyLiteral, readLiterals } from "./bind/expression/untyped_literals.ts";
+import { type Activity, areJobs, type RunningRequest, shownSql } from "./common/activity.ts";
 import type {
   LivePlan,
   LiveRequest,
@@ -16,25 +17,24 @@ import type {
   SqlRequest,
   SqlResponse,
   StatementResult,
-} from "./engine.ts";
-import type { SqlEnvironment } from "./environment.ts";
-import { newLedger, type RequestLedger } from "./execute/request_ledger.ts";
-import { planLiveQuery } from "./live_planner.ts";
-import { isQueryNode } from "./node_kinds.ts";
+} from "./common/engine.ts";
+import type { SqlEnvironment } from "./common/environment.ts";
+import { isQueryNode } from "./common/node_kinds.ts";
+import { parseLimitsOf, requireNoGap, typedParameters } from "./common/parameters.ts";
+import type { QueryStat } from "./common/query_stats.ts";
+import { textOfKey } from "./common/query_text.ts";
+import { newLedger, type RequestLedger } from "./execute/run/request_ledger.ts";
 import type { Statement } from "./parse/ast/ast.ts";
 import { parseNormalized, parseStatements } from "./parse/parser.ts";
 import type { SlotLiteral } from "./parse/text/normalize.ts";
-import { type CacheKey, literalValues, PlanCache } from "./plan_cache.ts";
-import { authorize, boundFor, type Prepared, prepare } from "./prepared.ts";
-import { dmlWorldOf, statisticsOf } from "./relation_source.ts";
-import { type Activity, areJobs, type RunningRequest, shownSql } from "./request/activity.ts";
+import { planLiveQuery } from "./prepare/live_planner.ts";
+import { type CacheKey, literalValues, PlanCache } from "./prepare/plan_cache.ts";
+import { authorize, boundFor, type Prepared, prepare } from "./prepare/prepared.ts";
+import { dmlWorldOf, statisticsOf } from "./prepare/relation_source.ts";
 import { AnswerChannel } from "./request/answer_stream.ts";
 import { atStatement, failureFrom } from "./request/at_statement.ts";
 import { atCell } from "./request/faulty_cell.ts";
 import { type AnswerRecorder, IdempotentRequests } from "./request/idempotency.ts";
-import { parseLimitsOf, requireNoGap, typedParameters } from "./request/parameters.ts";
-import type { QueryStat } from "./request/query_stats.ts";
-import { textOfKey } from "./request/query_text.ts";
 import { RequestRunner } from "./request/request.ts";
 import {
   type RunnerOptions,

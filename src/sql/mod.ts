@@ -2,9 +2,9 @@
  * Text → statement → bound → plan → rows.
  */
 
-export { AUDIT_TABLE, AuditLog } from "./administer/audit_log.ts";
 export { beginDueErasures } from "./administer/erasure.ts";
-export { tableDefinition, tableNamesOf } from "./define/table_definition.ts";
+export { newActivity } from "./common/activity.ts";
+export { AUDIT_TABLE, AuditLog } from "./common/audit_log.ts";
 export type {
   AnswerPart,
   AnswerReader,
@@ -13,14 +13,13 @@ export type {
   LivePlan,
   LiveRequest,
   Parameter,
-  RowPace,
   ServerAddress,
   SqlEngine,
   SqlRequest,
   SqlResponse,
   StatementResult,
   UploadedFile,
-} from "./engine.ts";
+} from "./common/engine.ts";
 export type {
   BackupAccess,
   BegunJob,
@@ -33,16 +32,17 @@ export type {
   SettingRow,
   SqlEnvironment,
   SqlLimits,
-} from "./environment.ts";
+} from "./common/environment.ts";
+export { OWN_TABLES, ownTables } from "./common/own_tables.ts";
+export { WriteGates } from "./common/write_gates.ts";
+export { tableDefinition, tableNamesOf } from "./define/table_definition.ts";
+export type { RowPace } from "./execute/evaluate/attempts.ts";
 export {
   type FileAccess,
   type FilePath,
   LocalFileAccess,
   type OpenFile,
-} from "./file_access.ts";
-export { isFileLive, sweepDroppedTables, sweepFiles } from "./files.ts";
+} from "./files/file_access.ts";
+export { isFileLive, sweepDroppedTables, sweepFiles } from "./files/uploads.ts";
 export { LocalSqlEngine } from "./local_engine.ts";
-export { OWN_TABLES, ownTables } from "./own_tables.ts";
-export { newActivity } from "./request/activity.ts";
-export { WriteGates } from "./request/write_gates.ts";
 export { SpillSpace } from "./spill/mod.ts";

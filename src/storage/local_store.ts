@@ -10,30 +10,15 @@ import { type CorruptionError, DatabaseError } from "../base/errors.ts";
 import { SEQ_ZERO, type Seq, SeqGenerator } from "../base/seq.ts";
 import type { Row } from "../types/mod.ts";
 import { Flusher } from "./background/flush.ts";
-import { LowWater } from "./background/history.ts";
-import { type Job, JobList } from "./background/job_list.ts";
 import { Merger } from "./background/merge.ts";
 import { MERGE_BOUNDS } from "./background/merge_choice.ts";
 import { Scrubber } from "./background/scrub.ts";
 import { InThreadWork, type SegmentWork } from "./background/segment_work.ts";
 import { ClockWatch } from "./clock_watch.ts";
-import { Ballast } from "./commit/ballast.ts";
 import { Committer, type CommitterEvents } from "./commit/commit.ts";
-import type { CommitLog, ListedLogFile } from "./commit/commit_log.ts";
-import { SpaceGuard } from "./commit/space.ts";
-import { type DataDirectory, openDataDirectory } from "./directory/data_directory.ts";
-import type { StoreSnapshot } from "./directory/store_snapshot.ts";
-import { type LocalStoreParts, requireRoomForRows } from "./local_store_options.ts";
-import { openHighWater } from "./local_wal/high_water.ts";
-import { LocalWal } from "./local_wal/writer.ts";
-import type { Manifest, SegmentEntry } from "./manifest.ts";
-import { StoreChangeScan } from "./read/change_scan.ts";
-import { StoreOrderedScan } from "./read/ordered_scan.ts";
-import { StoreScan } from "./read/scan.ts";
-import { recover } from "./recovery.ts";
-import { boundSharedCache } from "./segment/chunk_cache.ts";
-import { LocalSegmentFiles } from "./segment_files.ts";
-import { SnowflakeIds } from "./snowflake_ids.ts";
+import type { CommitLog, ListedLogFile } from "./contract/commit_log.ts";
+import { type Job, JobList } from "./contract/job_list.ts";
+import type { Manifest, SegmentEntry } from "./contract/manifest.ts";
 import type {
   ChangeScan,
   ChangesOptions,
@@ -56,9 +41,30 @@ import type {
   TableDefinition,
   TableStats,
   WriteBatch,
-} from "./store.ts";
-import { StoredTable, unlessDamaged } from "./table.ts";
-import { countLiveRows, flushedStats, ownersOf, spanOfColumn, tableStats } from "./table_stats.ts";
+} from "./contract/store.ts";
+import type { StoreSnapshot } from "./contract/store_snapshot.ts";
+import { type DataDirectory, openDataDirectory } from "./data_directory.ts";
+import { Ballast } from "./directory/ballast.ts";
+import { SpaceGuard } from "./directory/space.ts";
+import { type LocalStoreParts, requireRoomForRows } from "./local_store_options.ts";
+import { openHighWater } from "./local_wal/high_water.ts";
+import { LocalWal } from "./local_wal/writer.ts";
+import { StoreChangeScan } from "./read/change_scan.ts";
+import { StoreOrderedScan } from "./read/ordered_scan.ts";
+import { StoreScan } from "./read/scan.ts";
+import { recover } from "./recovery.ts";
+import { boundSharedCache } from "./segment/chunk_cache.ts";
+import { SnowflakeIds } from "./snowflake_ids.ts";
+import { LowWater } from "./table/history.ts";
+import { LocalSegmentFiles } from "./table/segment_files.ts";
+import { StoredTable, unlessDamaged } from "./table/table.ts";
+import {
+  countLiveRows,
+  flushedStats,
+  ownersOf,
+  spanOfColumn,
+  tableStats,
+} from "./table/table_stats.ts";
 
 export class LocalStore implements Store {
   /** Called once when the log failed: the process should stop, and recover by starting again. */

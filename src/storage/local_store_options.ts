@@ -6,12 +6,12 @@ import type { Disk } from "../base/disk.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
-import type { JobList } from "./background/job_list.ts";
 import type { MergeBounds } from "./background/merge_choice.ts";
 import type { SegmentWork } from "./background/segment_work.ts";
-import type { DataDirectory } from "./directory/data_directory.ts";
-import type { Manifest } from "./manifest.ts";
-import type { TableDefinition } from "./store.ts";
+import type { JobList } from "./contract/job_list.ts";
+import type { Manifest } from "./contract/manifest.ts";
+import type { TableDefinition } from "./contract/store.ts";
+import type { DataDirectory } from "./data_directory.ts";
 
 /** Smallest log file: room for a few frames. */
 const WAL_FILE_BYTES_MIN = 4096;

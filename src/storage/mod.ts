@@ -4,15 +4,6 @@
 
 export { flushedText } from "./background/flush.ts";
 export { type FlushJob, type FlushOutcome, flushSteps } from "./background/flush_job.ts";
-export {
-  errorFrom,
-  type Job,
-  type JobEnd,
-  type JobKind,
-  JobList,
-  type NewJob,
-  runJob,
-} from "./background/job_list.ts";
 export { mergedText } from "./background/merge.ts";
 export type { MergeBounds } from "./background/merge_choice.ts";
 export { type MergeJob, type MergeOutcome, mergeSteps } from "./background/merge_job.ts";
@@ -24,54 +15,25 @@ export { checkSegments, isLost, requireSoundSegment } from "./check/check_segmen
 export { type CheckListener, damageFinding, type Finding, noteFinding } from "./check/findings.ts";
 export { cutLog, endLog, type LogCut, plannedCut } from "./check/repair_log.ts";
 export { dropSegments, quarantineSegments } from "./check/repair_segments.ts";
-export type { ListedLogFile } from "./commit/commit_log.ts";
 export { shownKey } from "./commit/conflicts.ts";
+export type { BlobPath, BlobStore, StagedBlob } from "./contract/blob_store.ts";
+export type { ListedLogFile } from "./contract/commit_log.ts";
 export {
-  type BackupFile,
-  type BackupList,
-  backupAround,
-  backupListPath,
-  readBackupList,
-  writeBackupList,
-} from "./directory/backup_list.ts";
-export type { BlobPath, BlobStore, StagedBlob } from "./directory/blob_store.ts";
-export {
-  type DataDirectory,
-  directoryFormat,
-  inUse,
-  moveToLostAndFound,
-  openDataDirectory,
-  refuseBackup,
-  refuseForeignDirectory,
-  requireFormat,
-} from "./directory/data_directory.ts";
-export {
-  blobPath,
-  type DataPaths,
-  dataPathsOf,
-  deletionVectorPath,
-  segmentPath,
-  walFileNumberFromName,
-  walFilePath,
-} from "./directory/file_names.ts";
-export { LocalBlobStore } from "./directory/local_blob_store.ts";
-export { findLogPoint, type LogPoint, shortenLog } from "./directory/log_point.ts";
-export { refuseNewerFiles } from "./directory/newer_files.ts";
-export { readSealedText, writeSealedText } from "./directory/sealed_text.ts";
-export type { StoreSnapshot } from "./directory/store_snapshot.ts";
-export { LocalStore } from "./local_store.ts";
-export type { LocalStoreOptions, LocalStoreParts } from "./local_store_options.ts";
-export { decodeWalHeader, WAL_HEADER_BYTES } from "./local_wal/format.ts";
-export { rewriteNumberFile } from "./local_wal/high_water.ts";
+  errorFrom,
+  type Job,
+  type JobEnd,
+  type JobKind,
+  JobList,
+  type NewJob,
+  runJob,
+} from "./contract/job_list.ts";
 export type {
   Manifest,
   ManifestChange,
   ManifestState,
   SegmentEntry,
   TableState,
-} from "./manifest.ts";
-export { refusalFor } from "./open_segment.ts";
-export { reservationAt } from "./snowflake_ids.ts";
+} from "./contract/manifest.ts";
 export {
   type ChangeBatch,
   type ChangedPartition,
@@ -100,5 +62,43 @@ export {
   type TableStats,
   type TableWrite,
   type WriteBatch,
-} from "./store.ts";
-export { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "./system_columns.ts";
+} from "./contract/store.ts";
+export type { StoreSnapshot } from "./contract/store_snapshot.ts";
+export { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "./contract/system_columns.ts";
+export {
+  type DataDirectory,
+  directoryFormat,
+  inUse,
+  openDataDirectory,
+  refuseBackup,
+  refuseForeignDirectory,
+  requireFormat,
+} from "./data_directory.ts";
+export {
+  type BackupFile,
+  type BackupList,
+  backupAround,
+  backupListPath,
+  readBackupList,
+  writeBackupList,
+} from "./directory/backup_list.ts";
+export {
+  blobPath,
+  type DataPaths,
+  dataPathsOf,
+  deletionVectorPath,
+  segmentPath,
+  walFileNumberFromName,
+  walFilePath,
+} from "./directory/file_names.ts";
+export { LocalBlobStore } from "./directory/local_blob_store.ts";
+export { moveToLostAndFound } from "./directory/lost_and_found.ts";
+export { readSealedText, writeSealedText } from "./directory/sealed_text.ts";
+export { LocalStore } from "./local_store.ts";
+export type { LocalStoreOptions, LocalStoreParts } from "./local_store_options.ts";
+export { decodeWalHeader, WAL_HEADER_BYTES } from "./local_wal/format.ts";
+export { rewriteNumberFile } from "./local_wal/high_water.ts";
+export { findLogPoint, type LogPoint, shortenLog } from "./log_point.ts";
+export { refuseNewerFiles } from "./newer_files.ts";
+export { reservationAt } from "./snowflake_ids.ts";
+export { refusalFor } from "./table/open_segment.ts";

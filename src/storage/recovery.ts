@@ -13,17 +13,17 @@ import type { Disk } from "../base/disk.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { SEQ_ZERO, type Seq } from "../base/seq.ts";
-import { LowWater } from "./background/history.ts";
-import { sweepSegments } from "./directory/data_directory.ts";
+import type { Manifest, ManifestState, SegmentEntry } from "./contract/manifest.ts";
+import type { TableDefinition } from "./contract/store.ts";
+import { sweepSegments } from "./data_directory.ts";
 import type { DataPaths } from "./directory/file_names.ts";
 import { onlyTableOf } from "./local_wal/format.ts";
 import { type HighWaterFile, openHighWater } from "./local_wal/high_water.ts";
 import { WriteReader } from "./local_wal/logged_writes.ts";
 import { type LoggedCommit, missingBeginning, readWal, type WalEnd } from "./local_wal/reader.ts";
-import type { Manifest, ManifestState, SegmentEntry } from "./manifest.ts";
-import { OpenSegment, type SegmentFiles } from "./open_segment.ts";
-import type { TableDefinition } from "./store.ts";
-import { StoredTable } from "./table.ts";
+import { LowWater } from "./table/history.ts";
+import { OpenSegment, type SegmentFiles } from "./table/open_segment.ts";
+import { StoredTable } from "./table/table.ts";
 import { TableReplay } from "./table_replay.ts";
 
 export interface RecoveryOptions {

@@ -9,7 +9,7 @@
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError, DiskError } from "../base/errors.ts";
 import { type Seq, SeqGenerator, seqFromUnixMs } from "../base/seq.ts";
-import { diskFull } from "./commit/space.ts";
+import { diskFull } from "./directory/space.ts";
 import type { HighWaterFile } from "./local_wal/high_water.ts";
 
 /** Ids of five seconds. */

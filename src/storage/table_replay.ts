@@ -8,13 +8,13 @@
 import { defined } from "../base/assert.ts";
 import type { ByteReader } from "../base/bytes.ts";
 import type { Value } from "../types/mod.ts";
-import { converted, formOf } from "./convert.ts";
-import { keyOfValues } from "./key.ts";
+import { keyOfValues } from "./contract/key.ts";
 import type { LoggedColumns, LoggedHead, RowTaker } from "./local_wal/logged_writes.ts";
 import { readValue, readValueInto, skipValue } from "./local_wal/value_codec.ts";
+import { converted, formOf } from "./memtable/convert.ts";
 import type { MemColumn } from "./memtable/mem_column.ts";
 import type { MemPartition } from "./memtable/memtable.ts";
-import { type StoredTable, unlessDamaged } from "./table.ts";
+import { type StoredTable, unlessDamaged } from "./table/table.ts";
 
 /** Where the values of a logged column go. */
 interface Destination {

@@ -4,7 +4,10 @@
 import { describe, expect, test } from "bun:test";
 import {
   foldersUsedIn,
+  knotsIn,
   layerFaultsIn,
+  noteRooms,
+  type RoomGraph,
   uiFaultsIn,
   unusedAllowances,
 } from "../../scripts/check/layers.ts";
@@ -72,6 +75,45 @@ import {
   expect(foldersUsedIn("src/auth/auth.ts", source)).toEqual(["auth → base", "auth → catalog"]);
   expect(foldersUsedIn("src/auth.ts", source)).toEqual([]);
   expect(foldersUsedIn("ui/src/auth/auth.ts", source)).toEqual([]);
+});
+
+describe("knotsIn", () => {
+  const known = [
+    ["src/sql/bind/expression/calls.ts", 'import { bindQuery } from "../query/select.ts";'],
+    ["src/sql/bind/query/select.ts", 'import { bindCall } from "../expression/calls.ts";'],
+  ] as const;
+
+  function knots(...files: readonly (readonly [path: string, source: string])[]): string[] {
+    const graph: RoomGraph = new Map();
+    for (const [path, source] of [...known, ...files]) noteRooms(graph, path, source);
+    return knotsIn(graph);
+  }
+
+  test("lets rooms pass that are known to need one another, and those on top of each other", () => {
+    expect(knots(["src/storage/commit/commit.ts", 'from "../table/table.ts"'])).toEqual([]);
+  });
+
+  test("finds rooms that import one another by way of a third", () => {
+    const found = knots(
+      ["src/storage/commit/commit.ts", 'import { Table } from "../table/table.ts";'],
+      ["src/storage/table/table.ts", 'import type { Store } from "../local_store.ts";'],
+      ["src/storage/local_store.ts", 'import { Commit } from "./commit/commit.ts";'],
+    );
+    expect(found).toEqual(["src/storage ↔ src/storage/commit ↔ src/storage/table"]);
+  });
+
+  test("says when rooms that were known to be a knot are none", () => {
+    expect(knotsIn(new Map())).toHaveLength(1);
+  });
+
+  test("leaves out the door, which looks into all rooms, and other layers", () => {
+    const found = knots(
+      ["src/storage/mod.ts", 'export { Commit } from "./commit/commit.ts";'],
+      ["src/storage/commit/commit.ts", 'import { x } from "../local_store.ts";'],
+      ["src/storage/commit/other.ts", 'import { x } from "../../types/mod.ts";'],
+    );
+    expect(found).toEqual([]);
+  });
 });
 
 test("unusedAllowances lists what may be imported and is not", () => {

@@ -7,7 +7,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { CorruptionError, DatabaseError, DiskError } from "../../src/base/errors.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { RecentLog } from "../../src/base/recent_log.ts";
-import type { StorageGauge } from "../../src/server/metrics.ts";
+import type { StorageGauge } from "../../src/server/common/metrics.ts";
 import type { Readiness } from "../../src/server/mod.ts";
 import {
   type SqlScript,

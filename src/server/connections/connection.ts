@@ -29,9 +29,6 @@ import type {
   SubscriptionSpec,
 } from "../../protocol/mod.ts";
 import type { ConnectionRow } from "../../sql/mod.ts";
-import { decodeFrame } from "../frames/decode.ts";
-import { type FrameFormat, frameOf } from "../frames/encode.ts";
-import { jsonFromMessage } from "../frames/json.ts";
 import {
   type Decoded,
   errorMessage,
@@ -44,7 +41,10 @@ import {
   readSubscriptionId,
   readUnsubscribe,
   refusal,
-} from "./client_message.ts";
+} from "../frames/client_message.ts";
+import { decodeFrame } from "../frames/decode.ts";
+import { type FrameFormat, frameOf } from "../frames/encode.ts";
+import { jsonFromMessage } from "../frames/json.ts";
 import type {
   ConnectionOptions,
   ConnectionParts,

@@ -5,8 +5,8 @@ import type { Auth, Caller } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { LiveEngine } from "../../live/mod.ts";
+import type { ServerConfig } from "../common/options.ts";
 import type { FrameFormat } from "../frames/encode.ts";
-import type { ServerConfig } from "../options.ts";
 import type { MessageTurns } from "./message_turns.ts";
 import type { OutboxParts, Socket } from "./outbox.ts";
 

@@ -17,8 +17,8 @@ import type { CancelTimer, Clock } from "../../base/clock.ts";
 import type { LiveSink, LiveSubscription, SharedMessage } from "../../live/mod.ts";
 import type { DataMessage, ErrorMessage } from "../../protocol/mod.ts";
 import type { ConnectionRow } from "../../sql/mod.ts";
+import { errorMessage } from "../frames/client_message.ts";
 import { jsonFromMessage } from "../frames/json.ts";
-import { errorMessage } from "./client_message.ts";
 import { connectionRow, type OpenConnection } from "./open_connection.ts";
 
 /** The `subscription_id` of the one subscription of a stream. */

@@ -4,7 +4,7 @@
  *
  * Nothing is allocated before it is needed: of ten thousand idle connections none has a list here.
  */
-import { TokenBucket } from "../rate_limit.ts";
+import { TokenBucket } from "../common/rate_limit.ts";
 
 /** This many invalid messages within the window close the connection. */
 const INVALID_MESSAGES_MAX = 10;

@@ -3,8 +3,8 @@
  * what its client is told when it fails.
  */
 import type { ControlMessage } from "../../protocol/mod.ts";
+import type { AuthenticateFields } from "../frames/client_message.ts";
 import { type FrameFormat, frameFormat } from "../frames/encode.ts";
-import type { AuthenticateFields } from "./client_message.ts";
 
 /** Longest access token. */
 const TOKEN_BYTES_MAX = 16384;

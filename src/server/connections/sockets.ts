@@ -6,10 +6,10 @@
  * What a connection throws is a bug: it ends that connection, and goes up by `onBug`.
  */
 import type { ServerWebSocket, WebSocketHandler } from "bun";
+import type { ServerOptions } from "../common/options.ts";
 import type { Cors } from "../http/cors.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { HttpError } from "../http/http_error.ts";
-import type { ServerOptions } from "../options.ts";
 import { Connection } from "./connection.ts";
 import type { ConnectionParts, ConnectionRequest } from "./connection_options.ts";
 import type { Connections } from "./connections.ts";

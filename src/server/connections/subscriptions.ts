@@ -3,7 +3,7 @@
  * socket to have room the live engine knows.
  */
 import type { LiveSubscription } from "../../live/mod.ts";
-import { PROTOCOL_WORD, refusal } from "./client_message.ts";
+import { PROTOCOL_WORD, refusal } from "../frames/client_message.ts";
 
 /**
  * A list and no map: most connections have few, which are found sooner by looking, and a map of

@@ -2,11 +2,11 @@
  * `GET /v1/ws`: whether a request may become a connection, and what it asked for.
  */
 
+import type { ServerConfig } from "../common/options.ts";
 import { frameFormat } from "../frames/encode.ts";
 import type { Cors } from "../http/cors.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { HttpError } from "../http/http_error.ts";
-import type { ServerConfig } from "../options.ts";
 import type { ConnectionRequest } from "./connection_options.ts";
 import type { Connections } from "./connections.ts";
 

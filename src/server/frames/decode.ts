@@ -5,8 +5,9 @@
  *     binary, MessagePack    raw, or gzip when it begins 1f 8b; no `authenticate`
  *     binary, JSON           refused
  */
-import { type Decoded, PROTOCOL_WORD, refusal } from "../connections/client_message.ts";
+
 import { objectOf, parseJson } from "../http/request_body.ts";
+import { type Decoded, PROTOCOL_WORD, refusal } from "./client_message.ts";
 import type { Serialization } from "./encode.ts";
 import { gunzip, isGzip } from "./gzip.ts";
 import { valueFromMsgpack } from "./msgpack.ts";

@@ -4,7 +4,7 @@
  * Without `security.cors.allowed_origins` no Access-Control header is ever sent. An allowed origin
  * is echoed exactly; `*` admits any, without credentials.
  */
-import type { ServerConfig } from "../options.ts";
+import type { ServerConfig } from "../common/options.ts";
 
 const METHODS = "GET, HEAD, POST, OPTIONS";
 const REQUEST_HEADERS = "Authorization, Content-Type, Accept, Range, X-Request-ID, Last-Event-ID";

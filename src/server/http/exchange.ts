@@ -5,8 +5,8 @@
 import type { Caller } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Random } from "../../base/random.ts";
-import type { IpRange } from "../ip_address.ts";
-import { isHostAllowed, isSecureRequest, type Origin, originOf } from "../local_only.ts";
+import type { IpRange } from "../common/ip_address.ts";
+import { isHostAllowed, isSecureRequest, type Origin, originOf } from "../common/local_only.ts";
 
 /** The address of a connection that is already gone. */
 const PEER_UNKNOWN = "unknown";

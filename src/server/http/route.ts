@@ -2,9 +2,9 @@
  * What a route is: a function, made once at start, the shape of its errors, and its description.
  */
 
-import type { Operation } from "../openapi/operation.ts";
 import type { Exchange } from "./exchange.ts";
 import type { ErrorShape } from "./http_error.ts";
+import type { Operation } from "./operation.ts";
 
 export type RouteFunction = (exchange: Exchange) => Response | Promise<Response>;
 

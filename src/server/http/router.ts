@@ -5,10 +5,10 @@
  *     another method: 405 with Allow; an unknown path: 404; both in shape A
  */
 
-import type { Operation } from "../openapi/operation.ts";
 import type { Exchange } from "./exchange.ts";
 import type { ErrorShape } from "./http_error.ts";
 import { HttpError } from "./http_error.ts";
+import type { Operation } from "./operation.ts";
 import type { Method, Route, RouteFunction } from "./route.ts";
 
 /** Of the wire contract, but of a later version. */

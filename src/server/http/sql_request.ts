@@ -4,7 +4,7 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { AnswerReader, Parameter, ServerAddress, SqlRequest } from "../../sql/mod.ts";
-import type { ServerConfig } from "../options.ts";
+import type { ServerConfig } from "../common/options.ts";
 import { type MultipartForm, parseMultipart } from "./multipart.ts";
 import { parametersFromJson } from "./parameters.ts";
 import { invalidInput, objectOf, parseJson, textFromUtf8 } from "./request_body.ts";

@@ -3,9 +3,9 @@
  * them. What every endpoint of a kind may answer is added here, so that no operation repeats it.
  */
 import type { ErrorShape } from "../http/http_error.ts";
+import type { Access, Answer, Content, Operation } from "../http/operation.ts";
 import type { Method } from "../http/route.ts";
 import type { Endpoints } from "../http/router.ts";
-import type { Access, Answer, Content, Operation } from "./operation.ts";
 import { reference, SCHEMAS } from "./schemas.ts";
 
 /** Text of a JSON document. */

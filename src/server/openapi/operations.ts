@@ -1,7 +1,7 @@
 /**
  * What each endpoint takes and answers, in the words of the wire contract. Routes name theirs.
  */
-import type { Content, Operation, OperationParameter, Schema } from "./operation.ts";
+import type { Content, Operation, OperationParameter, Schema } from "../http/operation.ts";
 import { reference, type SchemaName } from "./schemas.ts";
 
 const TEXT: Schema = { type: "string" };

@@ -25,7 +25,7 @@ import type {
   StatementEntry,
   UserBody,
 } from "../../protocol/mod.ts";
-import type { Schema } from "./operation.ts";
+import type { Schema } from "../http/operation.ts";
 
 /** A property that may be left out. */
 interface Optional {

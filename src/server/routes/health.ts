@@ -8,15 +8,15 @@ import type {
   HealthBody,
   ReadinessBody,
 } from "../../protocol/mod.ts";
+import { type IpRange, isInRanges } from "../common/ip_address.ts";
+import type { Metrics } from "../common/metrics.ts";
+import type { Readiness } from "../common/options.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { HttpError } from "../http/http_error.ts";
+import type { Operation } from "../http/operation.ts";
 import { apiHeaders, json, textResponse } from "../http/responses.ts";
 import type { Route, RouteFunction } from "../http/route.ts";
-import { type IpRange, isInRanges } from "../ip_address.ts";
-import type { Metrics } from "../metrics.ts";
-import type { Operation } from "../openapi/operation.ts";
 import { healthOperation, PROBE_OPERATIONS as operations } from "../openapi/operations.ts";
-import type { Readiness } from "../options.ts";
 
 export interface HealthRouteOptions {
   readonly auth: Auth;

@@ -6,17 +6,17 @@ import type { Auth, Principal } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
 import { type LiveEngine, SubscriptionError } from "../../live/mod.ts";
 import type { ErrorMessage, SubscriptionSpec } from "../../protocol/mod.ts";
-import { readSpec } from "../connections/client_message.ts";
+import type { ServerConfig } from "../common/options.ts";
 import type { Connections } from "../connections/connections.ts";
 import { EventStream, STREAM_WORD } from "../connections/event_stream.ts";
 import { refuseTooMany } from "../connections/upgrade.ts";
+import { readSpec } from "../frames/client_message.ts";
 import { cookieOf } from "../http/cookies.ts";
 import { type Exchange, tookMs } from "../http/exchange.ts";
 import { RETRY_SECONDS } from "../http/http_error.ts";
 import { acceptsGzip, apiHeaders, empty, json, openResponse } from "../http/responses.ts";
 import type { Route } from "../http/route.ts";
 import { LIVE_OPERATION } from "../openapi/operations.ts";
-import type { ServerConfig } from "../options.ts";
 
 export interface LiveRouteOptions {
   readonly auth: Auth;

@@ -13,6 +13,8 @@ import type {
   SqlResponse,
   StatementResult,
 } from "../../sql/mod.ts";
+import type { ServerConfig } from "../common/options.ts";
+import { RateLimiter } from "../common/rate_limit.ts";
 import { type Exchange, tookMs } from "../http/exchange.ts";
 import { errorBodyOf, errorBodyOfFailure, HttpError } from "../http/http_error.ts";
 import { isMultipart } from "../http/multipart.ts";
@@ -37,8 +39,6 @@ import {
   streamedNdjson,
 } from "../http/streamed_result.ts";
 import { SQL_OPERATION } from "../openapi/operations.ts";
-import type { ServerConfig } from "../options.ts";
-import { RateLimiter } from "../rate_limit.ts";
 
 export interface SqlRouteOptions {
   readonly auth: Auth;

@@ -3,10 +3,10 @@
  * its script makes the rest.
  */
 import type { Random } from "../../base/random.ts";
+import type { UiAssets } from "../common/options.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { HttpError } from "../http/http_error.ts";
 import { bytesResponse, plainHeaders, textResponse } from "../http/responses.ts";
-import type { UiAssets } from "../options.ts";
 
 export interface UiRouteOptions {
   /** Undefined when the page was not built. */

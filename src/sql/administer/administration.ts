@@ -16,10 +16,11 @@ import { DatabaseError } from "../../base/errors.ts";
 import type { Role, TableEntry } from "../../catalog/mod.ts";
 import { TEXT } from "../../types/mod.ts";
 import { notAvailable } from "../bind/binding.ts";
-import { type ShownView, visibleViews } from "../define/views.ts";
-import type { Parameter, ServerAddress, StatementResult } from "../engine.ts";
-import type { SqlEnvironment } from "../environment.ts";
-import { findNamespace, findTable } from "../names.ts";
+import type { Parameter, ServerAddress, StatementResult } from "../common/engine.ts";
+import type { ShownSetting, SqlEnvironment } from "../common/environment.ts";
+import { messageResult, type PlainColumn, rowsResult } from "../common/result.ts";
+import { findNamespace, findTable } from "../common/table_names.ts";
+import { type ShownView, visibleViews } from "../common/views.ts";
 import type {
   AlterUserStatement,
   AstNode,
@@ -30,8 +31,6 @@ import type {
   QName,
   Statement,
 } from "../parse/ast/ast.ts";
-import type { ShownSetting } from "../request/request_settings.ts";
-import { messageResult, type PlainColumn, rowsResult } from "../result.ts";
 import { manifestRows, SHOW_MANIFEST_COLUMNS } from "../system/manifest_rows.ts";
 import {
   DESCRIBE_COLUMNS,

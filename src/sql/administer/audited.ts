@@ -4,10 +4,10 @@
  */
 import type { AuditEvent, Principal } from "../../auth/mod.ts";
 import type { DatabaseError } from "../../base/errors.ts";
-import type { SqlRequest } from "../engine.ts";
+import type { AuditLog } from "../common/audit_log.ts";
+import type { SqlRequest } from "../common/engine.ts";
+import { strangersText } from "../common/query_text.ts";
 import type { QName, Statement } from "../parse/ast/ast.ts";
-import { strangersText } from "../request/query_text.ts";
-import type { AuditLog } from "./audit_log.ts";
 
 interface Subject {
   readonly target: string;

@@ -15,8 +15,8 @@ import { isExpected } from "../../base/errors.ts";
 import { pauser } from "../../base/pauser.ts";
 import type { Erasure, TableEntry } from "../../catalog/mod.ts";
 import { type Job, type JobEnd, runJob } from "../../storage/mod.ts";
-import type { SqlEnvironment } from "../environment.ts";
-import { ANSWERS_TABLE } from "../request/idempotency.ts";
+import { ANSWERS_TABLE } from "../common/answers_table.ts";
+import type { SqlEnvironment } from "../common/environment.ts";
 
 /** What erasing needs of its surroundings. */
 export type ErasureWorld = Pick<

@@ -16,8 +16,9 @@ import {
   type Store,
 } from "../../storage/mod.ts";
 import { type Row, TEXT } from "../../types/mod.ts";
-import type { SqlEnvironment } from "../environment.ts";
-import { findNamespace, findTable } from "../names.ts";
+import type { SqlEnvironment } from "../common/environment.ts";
+import { type PlainColumn } from "../common/result.ts";
+import { findNamespace, findTable } from "../common/table_names.ts";
 import type {
   AstNode,
   BackupStatement,
@@ -25,7 +26,6 @@ import type {
   RestoreStatement,
   StorageTableStatement,
 } from "../parse/ast/ast.ts";
-import { type PlainColumn } from "../result.ts";
 import { refuseSystemView } from "../system/system_views.ts";
 import { eraseName } from "./erasure.ts";
 

@@ -5,12 +5,12 @@
 import { DatabaseError, withDetails } from "../../base/errors.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
 import { TEXT } from "../../types/mod.ts";
-import type { LivePlan, Parameter, StatementResult } from "../engine.ts";
-import type { LiveMatch, SqlEnvironment } from "../environment.ts";
-import { planLiveQuery } from "../live_planner.ts";
+import type { LivePlan, Parameter, StatementResult } from "../common/engine.ts";
+import type { LiveMatch, SqlEnvironment } from "../common/environment.ts";
+import { type PlainColumn, rowsResult } from "../common/result.ts";
 import type { SubscribeStatement } from "../parse/ast/ast.ts";
 import { expressionToSql } from "../parse/print/print.ts";
-import { type PlainColumn, rowsResult } from "../result.ts";
+import { planLiveQuery } from "../prepare/live_planner.ts";
 import type { AdministrationCall } from "./administration.ts";
 
 const SUBSCRIBE_COLUMNS: readonly PlainColumn[] = [

@@ -14,6 +14,7 @@ import { functionExists, functionNames } from "../functions/registry.ts";
 import { isTableFunction, tableFunctionNames } from "../functions/table/table_functions.ts";
 import { isWindowName, windowFunctionNames } from "../functions/window_functions.ts";
 import type { AstNode, Expr, ExprSlot, SelectStatement } from "../parse/ast/ast.ts";
+import type { Alike } from "./alike.ts";
 import type { BoundSelect, BoundTableFunction, Requirement } from "./bound.ts";
 import type {
   BoundAggregate,
@@ -23,7 +24,6 @@ import type {
   BoundWindowCall,
   LiteralRead,
 } from "./bound_expressions.ts";
-import type { Alike } from "./expression/alike.ts";
 import type { RelationNode, Scope } from "./scope.ts";
 
 /** What a plan may be chosen by. */

@@ -8,11 +8,11 @@
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { DataType, Value } from "../../types/mod.ts";
 import type { AggregateForm } from "../functions/aggregate/aggregates.ts";
-import type { CallWorld, VectorFunction } from "../functions/function.ts";
+import type { CallWorld, VectorFunction } from "../functions/base/function.ts";
 import type { WindowName } from "../functions/window_functions.ts";
 import type { SelectStatement } from "../parse/ast/ast.ts";
 import type { BoundSelect } from "./bound.ts";
-import type { CellPlace } from "./expression/cell_error.ts";
+import type { CellPlace } from "./cell_error.ts";
 
 /** A column of some relation of a query. */
 export interface BoundColumn {

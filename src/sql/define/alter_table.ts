@@ -18,15 +18,14 @@ import {
 } from "../../catalog/mod.ts";
 import type { Value } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
+import { errorInCell } from "../bind/cell_error.ts";
 import { isSystemColumn, nameOf } from "../bind/change/dml_target.ts";
-import { errorInCell } from "../bind/expression/cell_error.ts";
 import { bindExpression } from "../bind/expression/expression_binder.ts";
 import { Scope } from "../bind/scope.ts";
 import { isVolatile } from "../bind/walk.ts";
-import type { SqlEnvironment } from "../environment.ts";
-import { compileDefaultSql } from "../execute/change/table_runtime.ts";
-import type { Run } from "../execute/run.ts";
-import { NO_PRINCIPAL, newRun } from "../new_run.ts";
+import type { SqlEnvironment } from "../common/environment.ts";
+import { compileDefaultSql } from "../execute/build/table_runtime.ts";
+import type { Run } from "../execute/run/run.ts";
 import type {
   AlterTableStatement,
   Expr,
@@ -40,6 +39,7 @@ import type {
 } from "../parse/ast/ast.ts";
 import { partsOf } from "../parse/ast/tree_parts.ts";
 import { parseExpression } from "../parse/parser.ts";
+import { NO_PRINCIPAL, newRun } from "../prepare/new_run.ts";
 import { alterColumn, columnNamed, modifyColumn } from "./alter_column.ts";
 import { columnsNamedIn, holdsRows, type RowDemand } from "./row_inspection.ts";
 import {

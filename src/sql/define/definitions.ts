@@ -20,11 +20,13 @@ import {
   type ViewEntry,
 } from "../../catalog/mod.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
-import type { StatementResult } from "../engine.ts";
-import type { SqlEnvironment } from "../environment.ts";
-import type { RequestLedger } from "../execute/request_ledger.ts";
-import { stepTurns } from "../execute/step_turns.ts";
-import { findTable, requireHolder } from "../names.ts";
+import type { StatementResult } from "../common/engine.ts";
+import type { SqlEnvironment } from "../common/environment.ts";
+import { messageResult } from "../common/result.ts";
+import { findTable, requireHolder } from "../common/table_names.ts";
+import { dependentsOf, refuseDependents } from "../common/views.ts";
+import type { RequestLedger } from "../execute/run/request_ledger.ts";
+import { stepTurns } from "../execute/run/step_turns.ts";
 import type {
   AlterTableStatement,
   CreateTableStatement,
@@ -32,7 +34,6 @@ import type {
   QName,
   Statement,
 } from "../parse/ast/ast.ts";
-import { messageResult } from "../result.ts";
 import { refuseSystemView } from "../system/system_views.ts";
 import { type Alteration, alteredTable, definitionRun } from "./alter_table.ts";
 import {
@@ -45,7 +46,6 @@ import {
 import { RowInspection } from "./row_inspection.ts";
 import { newTable, optionSettings } from "./table_elements.ts";
 import { authorizeView, createView, droppedMessage, dropViews } from "./view_definitions.ts";
-import { dependentsOf, refuseDependents } from "./views.ts";
 
 /** What an ALTER TABLE makes of a table; `next` is undefined when it stays as it is. */
 interface AlteredTable extends Alteration {

@@ -12,8 +12,9 @@ import {
   type TableEntry,
   type ViewEntry,
 } from "../../catalog/mod.ts";
-import type { SqlEnvironment } from "../environment.ts";
-import { findNamespace } from "../names.ts";
+import type { SqlEnvironment } from "../common/environment.ts";
+import { findNamespace } from "../common/table_names.ts";
+import { dependentsOf } from "../common/views.ts";
 import type {
   AlterNamespaceStatement,
   CreateNamespaceStatement,
@@ -22,7 +23,6 @@ import type {
   UserName,
 } from "../parse/ast/ast.ts";
 import { optionSettings } from "./table_elements.ts";
-import { dependentsOf } from "./views.ts";
 
 /**
  * A definition that is bound against the catalog: what is left to do, in the same turn. Returns what

@@ -24,10 +24,10 @@ import { StatementBinding } from "../bind/binding.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
 import { bindCondition } from "../bind/expression/expression_binder.ts";
 import { columnIdsIn } from "../bind/walk.ts";
-import { checkScope } from "../execute/change/table_runtime.ts";
+import { checkScope } from "../execute/build/table_runtime.ts";
 import { compileExpression } from "../execute/evaluate/expression.ts";
-import type { Run } from "../execute/run.ts";
-import type { Steps } from "../execute/step_turns.ts";
+import type { Run } from "../execute/run/run.ts";
+import type { Steps } from "../execute/run/step_turns.ts";
 import { parseExpression } from "../parse/parser.ts";
 
 /** A demand of one action of a statement, at its position. */

@@ -4,7 +4,7 @@
 import { HOUR_MS } from "../../base/clock.ts";
 import { type Catalog, flushPolicyFrom, type TableEntry } from "../../catalog/mod.ts";
 import type { TableDefinition } from "../../storage/mod.ts";
-import { OWN_TABLES } from "../own_tables.ts";
+import { OWN_TABLES } from "../common/own_tables.ts";
 
 /** What holds for tables that set no option of their own. */
 export interface StorageDefaults {

@@ -21,7 +21,7 @@ import { bindCondition } from "../bind/expression/expression_binder.ts";
 import { isSerial, resolveType } from "../bind/expression/types.ts";
 import { readLiterals } from "../bind/expression/untyped_literals.ts";
 import { columnIdsIn, isImmutable } from "../bind/walk.ts";
-import { bindDefault, checkScope } from "../execute/change/table_runtime.ts";
+import { bindDefault, checkScope } from "../execute/build/table_runtime.ts";
 import type {
   AstNode,
   ColumnConstraint,

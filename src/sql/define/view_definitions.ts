@@ -17,14 +17,20 @@ import { readLiterals } from "../bind/expression/untyped_literals.ts";
 import { columnsUsedBy } from "../bind/query/columns_used.ts";
 import { bindQuery } from "../bind/query/select_binder.ts";
 import type { RelationSource } from "../bind/query/select_world.ts";
-import type { SqlEnvironment } from "../environment.ts";
-import { findNamespace, requireHolder } from "../names.ts";
+import type { SqlEnvironment } from "../common/environment.ts";
+import { findNamespace, requireHolder } from "../common/table_names.ts";
+import {
+  dependentsOf,
+  refuseDependents,
+  shapeOf,
+  type ViewWorld,
+  worldOf,
+} from "../common/views.ts";
 import type { CreateViewStatement, DropViewStatement, QName } from "../parse/ast/ast.ts";
-import { authorize, boundFor } from "../prepared.ts";
-import { dmlWorldOf } from "../relation_source.ts";
+import { authorize, boundFor } from "../prepare/prepared.ts";
+import { dmlWorldOf } from "../prepare/relation_source.ts";
 import { refuseSystemView, systemViewFinder } from "../system/system_views.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
-import { dependentsOf, refuseDependents, shapeOf, type ViewWorld, worldOf } from "./views.ts";
 
 export interface ViewCall {
   readonly principal: Principal;

@@ -3,9 +3,9 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { type DataType, groupKeyOf, INT, outputText, TEXT, type Value } from "../../types/mod.ts";
-import { firstType, functionsNamed, overload } from "./define.ts";
-import type { Overload, ScalarFunction } from "./function.ts";
-import { checkMadeLength } from "./made_length.ts";
+import { firstType, functionsNamed, overload } from "./base/define.ts";
+import type { Overload, ScalarFunction } from "./base/function.ts";
+import { checkMadeLength } from "./base/made_length.ts";
 
 type Items = readonly Value[];
 

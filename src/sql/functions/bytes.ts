@@ -3,8 +3,8 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { BYTES, excerpt, INT, TEXT, type Value, valueFromText } from "../../types/mod.ts";
-import { functionsNamed, overload } from "./define.ts";
-import type { ScalarFunction } from "./function.ts";
+import { functionsNamed, overload } from "./base/define.ts";
+import type { ScalarFunction } from "./base/function.ts";
 
 function unknownEncoding(name: string): DatabaseError {
   return new DatabaseError(

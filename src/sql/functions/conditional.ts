@@ -3,8 +3,8 @@
  * for them; CASE is a node of the binder.
  */
 import { BOOLEAN, INT, type Value } from "../../types/mod.ts";
-import { firstType, functionsNamed, overload } from "./define.ts";
-import type { Overload, ScalarFunction } from "./function.ts";
+import { firstType, functionsNamed, overload } from "./base/define.ts";
+import type { Overload, ScalarFunction } from "./base/function.ts";
 import { resolveComparison } from "./operator/operator_compare.ts";
 
 function nullCount(values: readonly Value[]): number {

@@ -7,8 +7,8 @@
 import { DatabaseError } from "../../base/errors.ts";
 import { seqFromNumber, seqFromUnixMs, unixMsFromSeq } from "../../base/seq.ts";
 import { BIGINT, DATETIME, TEXT, UUID, type Value, type Whole } from "../../types/mod.ts";
-import { functionsNamed, overload } from "./define.ts";
-import type { CallWorld, ScalarFunction } from "./function.ts";
+import { functionsNamed, overload } from "./base/define.ts";
+import type { CallWorld, ScalarFunction } from "./base/function.ts";
 
 const MICROS_PER_MS = 1000;
 const ULID_DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";

@@ -27,10 +27,10 @@ import {
   type Whole,
   wholeFromBigint,
 } from "../../types/mod.ts";
-import { firstType, functionsNamed, overload } from "./define.ts";
-import type { Overload, ScalarFunction, Specialised } from "./function.ts";
+import { firstType, functionsNamed, overload } from "./base/define.ts";
+import type { Overload, ScalarFunction, Specialised } from "./base/function.ts";
+import { divisionByZero } from "./base/operator_form.ts";
 import { absolute, resolveArithmetic } from "./operator/operator_arithmetic.ts";
-import { divisionByZero } from "./operator/operator_form.ts";
 
 type Types = readonly DataType[];
 

@@ -3,8 +3,8 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { DOUBLE, finiteDouble } from "../../types/mod.ts";
-import { functionsNamed, overload } from "./define.ts";
-import type { Overload, ScalarFunction } from "./function.ts";
+import { functionsNamed, overload } from "./base/define.ts";
+import type { Overload, ScalarFunction } from "./base/function.ts";
 import { power, squareRoot } from "./operator/operator_arithmetic.ts";
 
 function ofOne(compute: (value: number) => number): Overload {

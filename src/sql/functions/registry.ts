@@ -18,10 +18,10 @@ import {
   type Value,
 } from "../../types/mod.ts";
 import { ARRAY_FUNCTIONS } from "./array.ts";
+import type { Overload, ParameterType, ScalarFunction, Signature } from "./base/function.ts";
 import { BYTES_FUNCTIONS } from "./bytes.ts";
 import { CONDITIONAL_FUNCTIONS } from "./conditional.ts";
 import { FORMAT_FUNCTIONS } from "./format/format.ts";
-import type { Overload, ParameterType, ScalarFunction, Signature } from "./function.ts";
 import { ID_FUNCTIONS } from "./ids.ts";
 import { JSON_FUNCTIONS } from "./json/json.ts";
 import { JSON_BUILD_FUNCTIONS } from "./json/json_build_functions.ts";

@@ -2,8 +2,8 @@
  * Functions about the session, the server and the types of expressions.
  */
 import { DOUBLE, TEXT, typeName, type Value } from "../../types/mod.ts";
-import { firstType, functionsNamed, overload } from "./define.ts";
-import type { CallWorld, ScalarFunction } from "./function.ts";
+import { firstType, functionsNamed, overload } from "./base/define.ts";
+import type { CallWorld, ScalarFunction } from "./base/function.ts";
 
 /** Needs a right of its own, so whoever binds a call asks for it by name. */
 export const SLEEP = "pg_sleep";

@@ -2,8 +2,8 @@
  * Functions on embeddings. The second of two may also be the text of a JSON array, or an array.
  */
 import { type DataType, DOUBLE, INT, TEXT } from "../../types/mod.ts";
-import { functionsNamed, overload } from "./define.ts";
-import type { Overload, ScalarFunction } from "./function.ts";
+import { functionsNamed, overload } from "./base/define.ts";
+import type { Overload, ScalarFunction } from "./base/function.ts";
 import {
   cosineDistance,
   cosineSimilarity,
@@ -13,7 +13,7 @@ import {
   l2Distance,
   vectorNorm,
   vectorOf,
-} from "./vector_math.ts";
+} from "./base/vector_math.ts";
 
 type Distance = (left: Float32Array, right: Float32Array) => number;
 

@@ -25,9 +25,9 @@ import {
   unexpectedToken,
   unsupported,
 } from "./errors.ts";
-import { decodeString, integerText } from "./literals.ts";
 import { isFunctionWord, isNameWord, type Keyword } from "./text/keywords.ts";
 import { Token, type Tokens } from "./text/lexer.ts";
+import { decodeString, integerText } from "./text/literals.ts";
 import type { SlotLiteral } from "./text/normalize.ts";
 
 /** Bounds of a request. */

@@ -6,10 +6,10 @@
  * bind tighter than `power` only. Comparison and BETWEEN IN LIKE do not chain.
  */
 import type { BinaryOperator, Expr, UnaryOperator } from "./ast/ast.ts";
-import { listOfLiterals } from "./ast/literal_nodes.ts";
 import type { Cursor } from "./cursor.ts";
 import { parseParenthesised, parsePrimary } from "./primary.ts";
 import { Token } from "./text/lexer.ts";
+import { listOfLiterals } from "./text/literal_nodes.ts";
 
 const Power = {
   none: 0,

@@ -3,13 +3,13 @@
  * of their own; with `::` and `[ ]` behind them. Calls are in `calls.ts`.
  */
 import type { BasicDataTypeDef, Expr, ExprCase, ExprRef, ExprWhen, QName } from "./ast/ast.ts";
-import { listOfLiterals } from "./ast/literal_nodes.ts";
 import { isSelectNode } from "./ast/query_nodes.ts";
 import { parseCall, parseKeywordForm } from "./calls.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 import { isTypedLiteral, parseBasicType, parseIntervalFields } from "./data_types.ts";
-import { bytesHex, integerText, numericText } from "./literals.ts";
 import { Token } from "./text/lexer.ts";
+import { listOfLiterals } from "./text/literal_nodes.ts";
+import { bytesHex, integerText, numericText } from "./text/literals.ts";
 
 /** An operand with its casts and subscripts. */
 export function parsePrimary(cursor: Cursor): Expr {

@@ -16,12 +16,12 @@ import {
   type ValuesStatement,
   type WithBinding,
 } from "./ast/ast.ts";
-import { valuesOfLiterals } from "./ast/literal_nodes.ts";
 import { parseOrderBy, parseWindow } from "./calls.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 import { parseFromList } from "./from.ts";
 import { startsQuery } from "./primary.ts";
 import { Token } from "./text/lexer.ts";
+import { valuesOfLiterals } from "./text/literal_nodes.ts";
 
 /** `[WITH …] body [ORDER BY …] [LIMIT …]`. */
 export function parseQuery(cursor: Cursor): SelectStatement {

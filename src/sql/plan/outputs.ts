@@ -2,10 +2,10 @@
  * The top of a plan: outputs, DISTINCT, ORDER BY and LIMIT over the rows of a block.
  */
 
+import { ExpressionPlaces } from "../bind/alike.ts";
 import type { BoundSelect } from "../bind/bound.ts";
 import type { BoundColumn, BoundExpression, BoundSort } from "../bind/bound_expressions.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
-import { ExpressionPlaces } from "../bind/expression/alike.ts";
 import type { PlanNode } from "./plan.ts";
 
 /** A plan and what of its columns the caller sees: the first ones, by number. */

@@ -18,8 +18,8 @@ import type {
   AnswerStream,
   SqlResponse,
   StatementResult,
-} from "../engine.ts";
-import { cancelRequest, checkDeadline, type RequestLedger } from "../execute/request_ledger.ts";
+} from "../common/engine.ts";
+import { cancelRequest, checkDeadline, type RequestLedger } from "../execute/run/request_ledger.ts";
 
 /**
  * Bytes of rows, as memory counts them, from which on they are not held until the end: each byte

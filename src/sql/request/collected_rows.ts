@@ -3,10 +3,10 @@
  * the reader of the request once they are many.
  */
 import type { Batch } from "../../types/mod.ts";
-import type { StatementResult } from "../engine.ts";
-import { batchBytes, type MemoryBudget } from "../execute/memory_budget.ts";
-import { checkResultRows } from "../execute/run.ts";
-import type { CellRows } from "../result.ts";
+import type { StatementResult } from "../common/engine.ts";
+import type { CellRows } from "../common/result.ts";
+import { batchBytes, type MemoryBudget } from "../execute/held/memory_budget.ts";
+import { checkResultRows } from "../execute/run/run.ts";
 import { type AnswerChannel, type EntryHead, OPENING_BYTES } from "./answer_stream.ts";
 
 export interface CollectedRowsOptions {

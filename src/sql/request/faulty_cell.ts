@@ -2,8 +2,8 @@
  * Where a value stands that its column did not take: read from the statement once it has failed.
  */
 import { type DatabaseError, withDetails } from "../../base/errors.ts";
-import { CellError, type CellPlace } from "../bind/expression/cell_error.ts";
-import { rowsNode } from "../node_kinds.ts";
+import { CellError, type CellPlace } from "../bind/cell_error.ts";
+import { rowsNode } from "../common/node_kinds.ts";
 import type { Expr, QueryStatement, SetStatement, Statement } from "../parse/ast/ast.ts";
 
 /** The same failure with the position of the value, and the number of its parameter. */

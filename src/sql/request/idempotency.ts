@@ -16,48 +16,16 @@
 
 import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
-import { HOUR_MS } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import { SEQ_COLUMN_ID, type TableDefinition, type TableWrite } from "../../storage/mod.ts";
-import { BIGINT, type Row, TEXT } from "../../types/mod.ts";
-import type { SqlRequest, SqlResponse, StatementResult } from "../engine.ts";
-import type { SqlEnvironment } from "../environment.ts";
+import { SEQ_COLUMN_ID, type TableWrite } from "../../storage/mod.ts";
+import type { Row } from "../../types/mod.ts";
+import { ANSWER_COLUMN_IDS, ANSWERS_TABLE } from "../common/answers_table.ts";
+import type { SqlRequest, SqlResponse, StatementResult } from "../common/engine.ts";
+import type { SqlEnvironment } from "../common/environment.ts";
 import { failureFrom } from "./at_statement.ts";
-
-/** No table of a catalog ever gets this id: those count up from 1. */
-const TABLE_ID = 0xffff_ffff;
-
-const KEY = 1;
-const DIGEST = 2;
-const ANSWER = 3;
-const CREATED_AT_MS = 4;
-const COLUMN_IDS: readonly number[] = [KEY, DIGEST, ANSWER, CREATED_AT_MS];
 
 /** A longer answer is kept as its counts. */
 const ANSWER_LENGTH_MAX = 1024 * 1024;
-
-/** The table of the records as a check of its files needs it. */
-export const ANSWERS_TABLE: { readonly tableId: number; readonly name: string } = {
-  tableId: TABLE_ID,
-  name: "system.idempotent_answers",
-};
-
-/** The table of the records, which no catalog knows; they go by themselves when their time is over. */
-export function answersTable(ttlMs: number): TableDefinition {
-  return {
-    ...ANSWERS_TABLE,
-    columns: [
-      { columnId: KEY, name: "key", type: TEXT, missing: null },
-      { columnId: DIGEST, name: "digest", type: TEXT, missing: null },
-      { columnId: ANSWER, name: "answer", type: TEXT, missing: null },
-      { columnId: CREATED_AT_MS, name: "created_at_ms", type: BIGINT, missing: null },
-    ],
-    keyColumnIds: [KEY],
-    flush: { rowsMax: 100_000, ageMsMax: HOUR_MS },
-    historyMs: HOUR_MS,
-    ttlMs,
-  };
-}
 
 /** Makes the writes that record an answer, in the turn in which its changes are committed. */
 export type AnswerRecorder = (answer: KeptAnswer) => readonly TableWrite[];
@@ -140,9 +108,14 @@ export class IdempotentRequests {
 
   #recordOf(owner: number, key: string): Row | undefined {
     const { store } = this.#environment;
-    const columnIds = [...COLUMN_IDS, SEQ_COLUMN_ID];
+    const columnIds = [...ANSWER_COLUMN_IDS, SEQ_COLUMN_ID];
     try {
-      return store.lookup(TABLE_ID, { owner, key: [key], upTo: store.appliedSeq, columnIds });
+      return store.lookup(ANSWERS_TABLE.tableId, {
+        owner,
+        key: [key],
+        upTo: store.appliedSeq,
+        columnIds,
+      });
     } catch (error) {
       const failure = failureFrom(error);
       throw failure.condition === "DATA_DAMAGED" ? this.#damaged(failure) : failure;
@@ -175,7 +148,7 @@ export class IdempotentRequests {
     const kept = text.length <= ANSWER_LENGTH_MAX ? text : JSON.stringify(countsOf(answer));
     const row: Row = [key, digest, kept, this.#environment.clock.nowMs()];
     const operation = this.#recordOf(owner, key) === undefined ? "insert" : "update";
-    return [{ tableId: TABLE_ID, owner, operation, rows: [row] }];
+    return [{ tableId: ANSWERS_TABLE.tableId, owner, operation, rows: [row] }];
   }
 }
 

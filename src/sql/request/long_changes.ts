@@ -7,11 +7,11 @@ import { DatabaseError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { Catalog } from "../../catalog/mod.ts";
 import type { Store, TableWrite } from "../../storage/mod.ts";
+import type { WriteGates } from "../common/write_gates.ts";
 import type { DmlOutcome, DmlSteps } from "../execute/change/change_writer.ts";
-import type { Transaction } from "../execute/change/transaction.ts";
-import type { RequestLedger } from "../execute/request_ledger.ts";
-import { runSteps, type Steps } from "../execute/step_turns.ts";
-import type { WriteGates } from "./write_gates.ts";
+import type { RequestLedger } from "../execute/run/request_ledger.ts";
+import { runSteps, type Steps } from "../execute/run/step_turns.ts";
+import type { Transaction } from "../execute/run/transaction.ts";
 
 /** How often a statement is run; the last time others that write its table wait. */
 const ATTEMPTS_MAX = 3;

@@ -5,13 +5,10 @@
  * at BEGIN.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import type { SettingRow, SqlLimits } from "../environment.ts";
+import type { ShownSetting, SqlLimits } from "../common/environment.ts";
 import type { SetStatementVariable, SetTimezone, SetValue } from "../parse/ast/ast.ts";
 
 type SetStatement = SetStatementVariable | SetTimezone;
-
-/** What SHOW tells of a setting. */
-export type ShownSetting = Pick<SettingRow, "name" | "value" | "category" | "description">;
 
 interface Change {
   readonly name: SettingName;

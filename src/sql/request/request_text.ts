@@ -3,12 +3,12 @@
  * bound and without a look at the catalog.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import type { SqlRequest } from "../engine.ts";
-import type { SqlEnvironment } from "../environment.ts";
-import { isBegin, rowsNode } from "../node_kinds.ts";
+import type { SqlRequest } from "../common/engine.ts";
+import type { SqlEnvironment } from "../common/environment.ts";
+import { isBegin, rowsNode } from "../common/node_kinds.ts";
+import { parseLimitsOf } from "../common/parameters.ts";
 import type { ExecuteAsStatement, Statement } from "../parse/ast/ast.ts";
 import { parseRequest } from "../parse/parser.ts";
-import { parseLimitsOf } from "./parameters.ts";
 
 export interface TextOptions {
   readonly environment: SqlEnvironment;

@@ -3,9 +3,9 @@
  */
 import { BIGINT, DATETIME, DOUBLE, TEXT } from "../../types/mod.ts";
 import type { SystemView } from "../bind/query/select_world.ts";
-import type { SqlEnvironment } from "../environment.ts";
-import { shownSql } from "../request/activity.ts";
-import { parseLimitsOf } from "../request/parameters.ts";
+import { shownSql } from "../common/activity.ts";
+import type { SqlEnvironment } from "../common/environment.ts";
+import { parseLimitsOf } from "../common/parameters.ts";
 import { ADMIN_ONLY, view } from "./system_view.ts";
 
 /** The views by "namespace.name". */

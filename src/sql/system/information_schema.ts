@@ -15,8 +15,8 @@ import {
 } from "../../types/mod.ts";
 import type { SystemCall } from "../bind/bound.ts";
 import type { SystemView } from "../bind/query/select_world.ts";
-import { type ShownView, visibleViews } from "../define/views.ts";
-import type { SqlEnvironment } from "../environment.ts";
+import type { SqlEnvironment } from "../common/environment.ts";
+import { type ShownView, visibleViews } from "../common/views.ts";
 import { compareNames, namespaceRows, visibleTables } from "./show.ts";
 import { OPEN, view } from "./system_view.ts";
 

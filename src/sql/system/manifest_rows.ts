@@ -6,9 +6,9 @@ import { mayRun, type Principal } from "../../auth/mod.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { ListedSegment } from "../../storage/mod.ts";
 import { BIGINT, DATETIME, INT, JSON_TEXT, type Row, TEXT } from "../../types/mod.ts";
-import type { SqlEnvironment } from "../environment.ts";
-import { ownerOf } from "../execute/scan.ts";
-import type { PlainColumn } from "../result.ts";
+import type { SqlEnvironment } from "../common/environment.ts";
+import type { PlainColumn } from "../common/result.ts";
+import { ownerOf } from "../execute/operators/scan.ts";
 import { visibleTables } from "./show.ts";
 import type { ColumnList } from "./system_view.ts";
 

@@ -4,7 +4,7 @@
  */
 import { BIGINT, DATETIME, JSON_TEXT, type Row, TEXT } from "../../types/mod.ts";
 import type { SystemView } from "../bind/query/select_world.ts";
-import type { SqlEnvironment } from "../environment.ts";
+import type { SqlEnvironment } from "../common/environment.ts";
 import { ADMIN_ONLY, view } from "./system_view.ts";
 
 /** The views by "namespace.name". */

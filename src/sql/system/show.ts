@@ -19,10 +19,10 @@ import {
   TEXT,
   typeName,
 } from "../../types/mod.ts";
-import type { ShownView } from "../define/views.ts";
-import type { SqlEnvironment } from "../environment.ts";
-import { ownerOf } from "../execute/scan.ts";
-import type { PlainColumn } from "../result.ts";
+import type { SqlEnvironment } from "../common/environment.ts";
+import type { PlainColumn } from "../common/result.ts";
+import type { ShownView } from "../common/views.ts";
+import { ownerOf } from "../execute/operators/scan.ts";
 
 function columns(list: readonly (readonly [string, DataType])[]): PlainColumn[] {
   return list.map(([name, type]) => ({ name, type }));

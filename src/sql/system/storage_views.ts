@@ -19,7 +19,7 @@ import {
   typeName,
 } from "../../types/mod.ts";
 import type { SystemView } from "../bind/query/select_world.ts";
-import type { SqlEnvironment } from "../environment.ts";
+import type { SqlEnvironment } from "../common/environment.ts";
 import { MANIFEST_COLUMNS, manifestViewRows } from "./manifest_rows.ts";
 import { SHOW_STORAGES_COLUMNS, storageRow } from "./show.ts";
 import { ADMIN_ONLY, type ColumnList, OPEN, portionedView, view } from "./system_view.ts";

@@ -15,8 +15,8 @@ import {
   typeName,
 } from "../../types/mod.ts";
 import type { SystemView } from "../bind/query/select_world.ts";
-import type { SqlEnvironment } from "../environment.ts";
-import { noSystemView } from "../names.ts";
+import type { SqlEnvironment } from "../common/environment.ts";
+import { noSystemView } from "../common/table_names.ts";
 import type { QName } from "../parse/ast/ast.ts";
 import { activityViews } from "./activity_views.ts";
 import { informationSchema } from "./information_schema.ts";

@@ -2,7 +2,7 @@
  * What flushes and merges share: they are jobs, and the disk may fail them.
  */
 import { DatabaseError, DiskError } from "../../base/errors.ts";
-import { type Job, type JobEnd, type JobList, type NewJob, runJob } from "./job_list.ts";
+import { type Job, type JobEnd, type JobList, type NewJob, runJob } from "../contract/job_list.ts";
 
 export interface JobWork<T> {
   readonly work: (job: Job) => Promise<T>;

@@ -4,8 +4,8 @@
  * thread can do it while the event loop goes on.
  */
 import type { Disk, DiskFile } from "../../base/disk.ts";
+import type { Compression } from "../contract/store.ts";
 import { type FrozenRows, frozenPieces, segmentOrder } from "../memtable/memtable_segment.ts";
-import type { Compression } from "../segment/packing.ts";
 import { type SegmentEnd, type SegmentSummary, writeSegment } from "../segment/writer.ts";
 
 export interface FlushJob {

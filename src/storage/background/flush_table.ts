@@ -13,15 +13,15 @@
 import { assert } from "../../base/assert.ts";
 import { CorruptionError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
-import type { DeletionVector } from "../deletion_vector.ts";
+import type { SegmentEntry } from "../contract/manifest.ts";
+import type { FlushResult } from "../contract/store.ts";
+import type { DeletionVector } from "../deletions/deletion_vector.ts";
 import { segmentFileName } from "../directory/file_names.ts";
-import type { SegmentEntry } from "../manifest.ts";
 import type { Memtable } from "../memtable/memtable.ts";
 import { frozenRowsOf, ReplacementCopy } from "../memtable/memtable_segment.ts";
-import { OpenSegment } from "../open_segment.ts";
 import type { SegmentSummary } from "../segment/writer.ts";
-import type { FlushResult } from "../store.ts";
-import { type StoredTable, tableStateOf } from "../table.ts";
+import { OpenSegment } from "../table/open_segment.ts";
+import { type StoredTable, tableStateOf } from "../table/table.ts";
 import { SegmentDrafts, type SegmentTools } from "./segment_drafts.ts";
 
 const NOTHING: FlushResult = { versions: 0, bytes: 0 };

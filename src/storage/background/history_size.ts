@@ -6,9 +6,9 @@
  * count. Nothing that was replaced less than an hour ago goes (`history.ts`), however much it is.
  */
 import { type Seq, seqFromUnixMs, unixMsFromSeq } from "../../base/seq.ts";
-import type { OpenSegment } from "../open_segment.ts";
-import { type StoredTable, unlessDamaged } from "../table.ts";
-import { horizonSeqOf } from "./history.ts";
+import { horizonSeqOf } from "../table/history.ts";
+import type { OpenSegment } from "../table/open_segment.ts";
+import { type StoredTable, unlessDamaged } from "../table/table.ts";
 
 /** History goes in steps of this length, so that counting it needs no order of all versions. */
 const MINUTE_MS = 60_000;

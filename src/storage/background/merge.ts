@@ -8,13 +8,13 @@ import type { Clock } from "../../base/clock.ts";
 import { isDamage, isExpected } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { Seq, SeqGenerator } from "../../base/seq.ts";
-import type { SpaceGuard } from "../commit/space.ts";
-import type { OpenSegment } from "../open_segment.ts";
-import type { CompactResult } from "../store.ts";
-import type { StoredTable } from "../table.ts";
+import type { Job, JobList, NewJob } from "../contract/job_list.ts";
+import type { CompactResult } from "../contract/store.ts";
+import type { SpaceGuard } from "../directory/space.ts";
+import type { OpenSegment } from "../table/open_segment.ts";
+import type { StoredTable } from "../table/table.ts";
 import { isFull, runAsJob } from "./background.ts";
 import { horizonOf, sizeHorizonOf } from "./history_size.ts";
-import type { Job, JobList, NewJob } from "./job_list.ts";
 import {
   discardableShare,
   expiredShare,

@@ -3,9 +3,9 @@
  * stays small whatever the pace of flushes, and a row is copied few times.
  */
 import type { Seq } from "../../base/seq.ts";
-import type { SegmentEntry } from "../manifest.ts";
-import type { OpenSegment } from "../open_segment.ts";
-import type { StoredTable } from "../table.ts";
+import type { SegmentEntry } from "../contract/manifest.ts";
+import type { OpenSegment } from "../table/open_segment.ts";
+import type { StoredTable } from "../table/table.ts";
 
 export interface MergeBounds {
   /** So many neighbours are merged at a time, or more while one of them is too large beside the rest. */

@@ -4,13 +4,12 @@
  * can do it while the event loop goes on.
  */
 import type { Disk } from "../../base/disk.ts";
+import type { Compression, StoredColumn } from "../contract/store.ts";
 import { readable } from "../directory/readable.ts";
-import type { Compression } from "../segment/packing.ts";
 import { SegmentReader } from "../segment/reader.ts";
 import type { SegmentSummary } from "../segment/writer.ts";
-import type { StoredColumn } from "../store.ts";
+import { History, type HistoryLimits } from "../table/history.ts";
 import { draftSteps } from "./flush_job.ts";
-import { History, type HistoryLimits } from "./history.ts";
 import { mergedPieces } from "./merge_rows.ts";
 
 export interface MergeJob {

@@ -10,10 +10,10 @@
 import { assert, defined } from "../../base/assert.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { constVector, physicalKind, type RowNumbers } from "../../types/mod.ts";
+import type { StoredColumn } from "../contract/store.ts";
 import { bytesWithin, GROUP_BYTES_MAX } from "../segment/group_size.ts";
 import type { SegmentReader } from "../segment/reader.ts";
-import type { StoredColumn } from "../store.ts";
-import { DISCARDED, type History } from "./history.ts";
+import { DISCARDED, type History } from "../table/history.ts";
 
 /** So many rows that are not kept are read with the others rather than begin another stretch. */
 const GAP_ROWS_MAX = 16;

@@ -5,7 +5,8 @@
  */
 import { defined } from "../../base/assert.ts";
 import { concat, constVector, slice, take, type Vector } from "../../types/mod.ts";
-import { convertVector } from "../convert.ts";
+import type { StoredColumn } from "../contract/store.ts";
+import { convertVector } from "../memtable/convert.ts";
 import { gathered } from "../memtable/memtable_segment.ts";
 import { groupEnd } from "../segment/group_size.ts";
 import type { SegmentReader } from "../segment/reader.ts";
@@ -15,7 +16,6 @@ import {
   type SegmentRows,
   SegmentWriter,
 } from "../segment/writer.ts";
-import type { StoredColumn } from "../store.ts";
 import { type MergeSource, type Portion, portions, type Stretch } from "./merge_order.ts";
 
 const NO_BYTES: Uint8Array = new Uint8Array(0);

@@ -13,13 +13,13 @@
  */
 import { assert } from "../../base/assert.ts";
 import type { SeqGenerator } from "../../base/seq.ts";
-import { DeletionVector } from "../deletion_vector.ts";
+import type { SegmentEntry } from "../contract/manifest.ts";
+import { DeletionVector } from "../deletions/deletion_vector.ts";
 import { segmentFileName } from "../directory/file_names.ts";
-import type { SegmentEntry } from "../manifest.ts";
 import { sharedFloats, sharedWords } from "../memtable/shared_arrays.ts";
-import { OpenSegment } from "../open_segment.ts";
-import { type StoredTable, tableStateOf } from "../table.ts";
-import { DISCARDED, type HistoryLimits } from "./history.ts";
+import { DISCARDED, type HistoryLimits } from "../table/history.ts";
+import { OpenSegment } from "../table/open_segment.ts";
+import { type StoredTable, tableStateOf } from "../table/table.ts";
 import { horizonOf } from "./history_size.ts";
 import type { MergeJob, MergeOutcome } from "./merge_job.ts";
 import { SegmentDrafts, type SegmentTools } from "./segment_drafts.ts";

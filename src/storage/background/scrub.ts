@@ -14,13 +14,13 @@ import { CorruptionError, DatabaseError, DiskError, isExpected } from "../../bas
 import type { Log } from "../../base/log.ts";
 import { pauser } from "../../base/pauser.ts";
 import { requireSoundSegment } from "../check/check_segments.ts";
+import type { Job, JobList } from "../contract/job_list.ts";
+import type { SegmentEntry } from "../contract/manifest.ts";
 import type { DataPaths } from "../directory/file_names.ts";
-import type { SegmentEntry } from "../manifest.ts";
-import type { OpenSegment } from "../open_segment.ts";
-import type { LocalSegmentFiles } from "../segment_files.ts";
-import type { StoredTable } from "../table.ts";
+import type { OpenSegment } from "../table/open_segment.ts";
+import type { LocalSegmentFiles } from "../table/segment_files.ts";
+import type { StoredTable } from "../table/table.ts";
 import { runAsJob } from "./background.ts";
-import type { Job, JobList } from "./job_list.ts";
 
 /**
  * Six days and seven hours. With a week itself, a server that stops each night or weekend, or begins

@@ -7,15 +7,15 @@ import type { Disk } from "../../base/disk.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { pauser } from "../../base/pauser.ts";
 import type { Seq } from "../../base/seq.ts";
-import type { DeletionVector } from "../deletion_vector.ts";
+import type { Manifest, ManifestChange, SegmentEntry } from "../contract/manifest.ts";
+import type { DeletionVector } from "../deletions/deletion_vector.ts";
 import {
   type DataPaths,
   deletionVectorFileName,
   segmentDirectory,
 } from "../directory/file_names.ts";
-import type { Manifest, ManifestChange, SegmentEntry } from "../manifest.ts";
 import type { SegmentSummary } from "../segment/writer.ts";
-import type { LocalSegmentFiles } from "../segment_files.ts";
+import type { LocalSegmentFiles } from "../table/segment_files.ts";
 import { isFull } from "./background.ts";
 import type { SegmentWork } from "./segment_work.ts";
 

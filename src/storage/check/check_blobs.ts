@@ -5,10 +5,10 @@
 import { filesBelow } from "../../base/copy_file.ts";
 import type { Disk } from "../../base/disk.ts";
 import { CorruptionError } from "../../base/errors.ts";
-import type { BlobPath } from "../directory/blob_store.ts";
+import type { BlobPath } from "../contract/blob_store.ts";
+import type { SegmentEntry } from "../contract/manifest.ts";
 import { blobPath, type DataPaths, FILES_DIRECTORY } from "../directory/file_names.ts";
 import { readable } from "../directory/readable.ts";
-import type { SegmentEntry } from "../manifest.ts";
 import { type CheckListener, damageFinding, noteFinding } from "./findings.ts";
 import { namedFiles, type ReferencedFile } from "./named_files.ts";
 

@@ -4,11 +4,11 @@
  */
 import type { Disk } from "../../base/disk.ts";
 import { CorruptionError } from "../../base/errors.ts";
-import { DeletionVector } from "../deletion_vector.ts";
-import { unlistedFiles } from "../directory/data_directory.ts";
+import type { SegmentEntry } from "../contract/manifest.ts";
+import { DeletionVector } from "../deletions/deletion_vector.ts";
 import { type DataPaths, deletionVectorPath, segmentPath } from "../directory/file_names.ts";
+import { unlistedFiles } from "../directory/lost_and_found.ts";
 import { readable } from "../directory/readable.ts";
-import type { SegmentEntry } from "../manifest.ts";
 import { ChunkCache } from "../segment/chunk_cache.ts";
 import { SegmentReader } from "../segment/reader.ts";
 import { type CheckListener, damageFinding, noteFinding } from "./findings.ts";

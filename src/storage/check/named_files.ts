@@ -6,11 +6,11 @@
 import type { Disk } from "../../base/disk.ts";
 import { isDamage } from "../../base/errors.ts";
 import { type Value, valuesOf } from "../../types/mod.ts";
+import type { SegmentEntry } from "../contract/manifest.ts";
 import { type DataPaths, segmentPath } from "../directory/file_names.ts";
 import { readable } from "../directory/readable.ts";
 import { decodeWrites } from "../local_wal/logged_writes.ts";
 import { readLog } from "../local_wal/reader.ts";
-import type { SegmentEntry } from "../manifest.ts";
 import { SegmentReader } from "../segment/reader.ts";
 
 /** Where the FILE cell of an uploaded file is. */

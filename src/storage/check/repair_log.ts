@@ -17,8 +17,8 @@ import { assert } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/bytes.ts";
 import type { Disk } from "../../base/disk.ts";
 import type { Seq } from "../../base/seq.ts";
-import { freeNameInLostAndFound, moveToLostAndFound } from "../directory/data_directory.ts";
 import { type DataPaths, walFilePath } from "../directory/file_names.ts";
+import { freeNameInLostAndFound, moveToLostAndFound } from "../directory/lost_and_found.ts";
 import {
   beginFrame,
   encodeWalHeader,

@@ -9,9 +9,9 @@
  * Where rows may be missing, as in a log of events, an entry is taken out of the manifest instead.
  */
 import type { Disk } from "../../base/disk.ts";
-import { moveToLostAndFound } from "../directory/data_directory.ts";
+import type { Manifest, SegmentEntry } from "../contract/manifest.ts";
 import { type DataPaths, deletionVectorPath, segmentPath } from "../directory/file_names.ts";
-import type { Manifest, SegmentEntry } from "../manifest.ts";
+import { moveToLostAndFound } from "../directory/lost_and_found.ts";
 
 interface Damaged {
   readonly entries: readonly SegmentEntry[];

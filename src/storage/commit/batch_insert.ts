@@ -3,10 +3,10 @@
  */
 import { SEQ_ZERO, type SeqGenerator } from "../../base/seq.ts";
 import { type Batch, type Row, type Vector, valueAt } from "../../types/mod.ts";
-import { keyOfColumns } from "../key.ts";
+import { keyOfColumns } from "../contract/key.ts";
+import type { TableWrite } from "../contract/store.ts";
 import type { MemPartition, Memtable } from "../memtable/memtable.ts";
-import type { TableWrite } from "../store.ts";
-import type { StoredTable } from "../table.ts";
+import type { StoredTable } from "../table/table.ts";
 import { requireInsertable } from "./conflicts.ts";
 
 /** Where new rows go. */

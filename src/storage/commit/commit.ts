@@ -12,7 +12,8 @@ import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { SEQ_ZERO, type Seq, type SeqGenerator } from "../../base/seq.ts";
 import type { Batch } from "../../types/mod.ts";
-import { keyOfRow } from "../key.ts";
+import type { CommitLog } from "../contract/commit_log.ts";
+import { keyOfRow } from "../contract/key.ts";
 import {
   type Commit,
   rowCountOf,
@@ -20,13 +21,12 @@ import {
   type StageOptions,
   type TableWrite,
   type WriteBatch,
-} from "../store.ts";
-import type { StoredTable } from "../table.ts";
+} from "../contract/store.ts";
+import type { SpaceGuard } from "../directory/space.ts";
+import type { StoredTable } from "../table/table.ts";
 import { pushBatch } from "./batch_insert.ts";
 import { type CommitGroup, CommitGroups, type Touch } from "./commit_groups.ts";
-import type { CommitLog } from "./commit_log.ts";
 import { requireInsertable, requireKeyless, requireReplaceable } from "./conflicts.ts";
-import type { SpaceGuard } from "./space.ts";
 import {
   deletedVersion,
   LocalStagedCommit,

@@ -13,11 +13,11 @@
 import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
+import type { CommitLogEvents } from "../contract/commit_log.ts";
+import type { ChangedPartition, OnVisible } from "../contract/store.ts";
+import type { SpaceGuard } from "../directory/space.ts";
 import type { Memtable } from "../memtable/memtable.ts";
-import type { ChangedPartition, OnVisible } from "../store.ts";
-import type { StoredTable } from "../table.ts";
-import type { CommitLogEvents } from "./commit_log.ts";
-import type { SpaceGuard } from "./space.ts";
+import type { StoredTable } from "../table/table.ts";
 
 /** Failed ranges of seqs that are remembered for late callers of `durable`. */
 const FAILURES_MAX = 1024;

@@ -5,9 +5,9 @@ import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import { type DataType, type Row, textFromValue } from "../../types/mod.ts";
-import type { VersionCursor } from "../read/version_cursor.ts";
-import type { TableWrite } from "../store.ts";
-import type { StoredTable } from "../table.ts";
+import type { TableWrite } from "../contract/store.ts";
+import type { StoredTable } from "../table/table.ts";
+import type { VersionCursor } from "../table/version_cursor.ts";
 
 /** Longest value that a message repeats. */
 const VALUE_CHARS_MAX = 80;

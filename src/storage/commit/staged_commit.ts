@@ -20,15 +20,15 @@ import { collectSoon } from "../../base/garbage.ts";
 import { BATCH_ROWS_MAX, ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import type { Row } from "../../types/mod.ts";
-import { type Key, keyOfRow } from "../key.ts";
-import type { CommitDraft } from "../local_wal/commit_draft.ts";
+import type { CommitDraft, CommitLog } from "../contract/commit_log.ts";
+import { type Key, keyOfRow } from "../contract/key.ts";
+import type { Commit, StagedCommit, TableDefinition, TableWrite } from "../contract/store.ts";
+import { PreparedReplacements } from "../deletions/prepared_replacements.ts";
 import { grown, roomFor } from "../memtable/mem_column.ts";
 import { type MemPartition, Memtable } from "../memtable/memtable.ts";
-import type { OpenSegment } from "../open_segment.ts";
-import { VersionCursor } from "../read/version_cursor.ts";
-import type { Commit, StagedCommit, TableDefinition, TableWrite } from "../store.ts";
-import type { StoredTable } from "../table.ts";
-import type { CommitLog } from "./commit_log.ts";
+import type { OpenSegment } from "../table/open_segment.ts";
+import type { StoredTable } from "../table/table.ts";
+import { VersionCursor } from "../table/version_cursor.ts";
 import {
   type ConflictCheck,
   changedMeanwhile,
@@ -37,7 +37,6 @@ import {
   requireKeyless,
   requireReplaceable,
 } from "./conflicts.ts";
-import { PreparedReplacements } from "./prepared_replacements.ts";
 
 /**
  * Up to so many rows are added to the active memtable in the turn of the commit, if that has rows:

@@ -6,7 +6,7 @@
  *     segments/<table id>/<segment id>.seg  segments/<table id>/<segment id>.<generation>.dv
  *     files/<table id>/<owner>/<sub>/<stored name>  tmp/  lost+found/
  */
-import type { BlobPath } from "./blob_store.ts";
+import type { BlobPath } from "../contract/blob_store.ts";
 
 /** What holds the uploaded files. */
 export const FILES_DIRECTORY = "files";

@@ -16,7 +16,7 @@ import type { Disk } from "../../base/disk.ts";
 import { DiskError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { Random } from "../../base/random.ts";
-import type { BlobPath, BlobStore, StagedBlob } from "./blob_store.ts";
+import type { BlobPath, BlobStore, StagedBlob } from "../contract/blob_store.ts";
 import { blobPath, FILES_DIRECTORY } from "./file_names.ts";
 import { Holds } from "./holds.ts";
 

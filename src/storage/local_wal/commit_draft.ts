@@ -8,7 +8,8 @@
 import { assert, defined } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/bytes.ts";
 import type { Row } from "../../types/mod.ts";
-import type { StoredColumn, TableWrite } from "../store.ts";
+import type { CommitDraft } from "../contract/commit_log.ts";
+import type { StoredColumn, TableWrite } from "../contract/store.ts";
 import { beginFrame, type FrameHead, sealFrame } from "./format.ts";
 import { writeHead, writeRow } from "./frame_rows.ts";
 
@@ -40,7 +41,7 @@ interface Part {
 /** What `seal` is told about a frame; the rest it knows. */
 export type DraftHead = Omit<FrameHead, "kind" | "firstSeq" | "lastSeq">;
 
-export class CommitDraft {
+export class FrameDraft implements CommitDraft {
   readonly #options: DraftOptions;
   readonly #partBytes: number;
   readonly #parts: Part[] = [];
@@ -60,7 +61,6 @@ export class CommitDraft {
     return this.#parts.length;
   }
 
-  /** The rows that follow are of this table and owner, in the order of these columns. */
   beginWrite(write: TableWrite, columns: readonly StoredColumn[]): void {
     // A write that comes in slices is one: a start then sees whether it needs the frame at all.
     if (this.#columns === columns && isAlike(this.#write, write)) return;
@@ -69,7 +69,6 @@ export class CommitDraft {
     this.#columns = columns;
   }
 
-  /** Indexes ascend. @throws {DatabaseError} ROW_TOO_LARGE; the draft is then of no use. */
   addRow(row: Row, index: number, prev: number): void {
     const { offsetOf, rowBytesMax } = this.#options;
     const part = this.#part ?? this.#beginPart(index);
@@ -92,7 +91,6 @@ export class CommitDraft {
     }
   }
 
-  /** No row follows. */
   end(): void {
     this.#endWrite();
     this.#part = undefined;

@@ -16,7 +16,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { Disk, DiskFile } from "../../base/disk.ts";
 import { DiskError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
-import type { ListedLogFile } from "../commit/commit_log.ts";
+import type { ListedLogFile } from "../contract/commit_log.ts";
 import { type DataPaths, walFilePath } from "../directory/file_names.ts";
 import { encodeWalHeader, type WalHeader } from "./format.ts";
 

@@ -11,8 +11,8 @@
 import { assert, defined } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/bytes.ts";
 import type { Batch, Row } from "../../types/mod.ts";
-import type { StoredColumn, TableWrite } from "../store.ts";
-import { CommitDraft, PART_BYTES_MAX } from "./commit_draft.ts";
+import type { StoredColumn, TableWrite } from "../contract/store.ts";
+import { FrameDraft, PART_BYTES_MAX } from "./commit_draft.ts";
 import {
   beginFrame,
   FRAME_HEADER_BYTES,
@@ -194,14 +194,14 @@ export class FrameEncoder {
   }
 
   /** A commit that is encoded elsewhere, and handed over by `append`. */
-  draft(offsetOf: (index: number) => number): CommitDraft {
+  draft(offsetOf: (index: number) => number): FrameDraft {
     const { rowBytesMax } = this.#options;
-    return new CommitDraft({ partBytes: this.#partBytes, rowBytesMax, offsetOf });
+    return new FrameDraft({ partBytes: this.#partBytes, rowBytesMax, offsetOf });
   }
 
   /** Puts the parts of a draft behind everything; each is a group. Returns that of the last. */
   append(
-    draft: CommitDraft,
+    draft: FrameDraft,
     { catalogVersion, firstSeq }: { catalogVersion: number; firstSeq: number },
   ): number {
     assert(this.#frameStart === -1, "one commit is written at a time");

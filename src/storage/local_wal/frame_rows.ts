@@ -5,8 +5,8 @@ import { assert } from "../../base/assert.ts";
 import type { ByteWriter } from "../../base/bytes.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { Row, Vector } from "../../types/mod.ts";
-import { formOf } from "../convert.ts";
-import type { StoredColumn, TableWrite } from "../store.ts";
+import type { StoredColumn, TableWrite } from "../contract/store.ts";
+import { formOf } from "../memtable/convert.ts";
 import { OPERATION_CODES, ROW_HAS_PREV, ROW_HAS_SEQ } from "./format.ts";
 import { writeValue, writeValueAt } from "./value_codec.ts";
 

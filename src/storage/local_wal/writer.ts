@@ -15,9 +15,9 @@
 import { assert } from "../../base/assert.ts";
 import { DiskError, hasNoDescriptor } from "../../base/errors.ts";
 import type { Batch, Row } from "../../types/mod.ts";
-import type { CommitLog, CommitLogEvents, ListedLogFile } from "../commit/commit_log.ts";
-import type { StoredColumn, TableWrite } from "../store.ts";
-import type { CommitDraft } from "./commit_draft.ts";
+import type { CommitLog, CommitLogEvents, ListedLogFile } from "../contract/commit_log.ts";
+import type { StoredColumn, TableWrite } from "../contract/store.ts";
+import type { FrameDraft } from "./commit_draft.ts";
 import { WalFiles, type WalFilesOptions } from "./files.ts";
 import { WAL_HEADER_BYTES } from "./format.ts";
 import { FrameEncoder, type FrameGroup, type Position } from "./frame_encoder.ts";
@@ -143,11 +143,11 @@ export class LocalWal implements CommitLog {
     return groupNumber;
   }
 
-  draft(offsetOf: (index: number) => number): CommitDraft {
+  draft(offsetOf: (index: number) => number): FrameDraft {
     return this.#encoder.draft(offsetOf);
   }
 
-  append(draft: CommitDraft, head: { catalogVersion: number; firstSeq: number }): number {
+  append(draft: FrameDraft, head: { catalogVersion: number; firstSeq: number }): number {
     assert(!this.#isFatal, "a failed log takes nothing more");
     assert(!this.#isClosed, "a closed log takes nothing more");
     const groupNumber = this.#encoder.append(draft, head);

@@ -11,7 +11,7 @@
  * - A slot of the table is always free, so that a search ends.
  */
 import { HASH_FACTOR, HASH_SEED } from "../../base/hash_salt.ts";
-import type { Key } from "../key.ts";
+import type { Key } from "../contract/key.ts";
 import { grown, roomFor } from "./mem_column.ts";
 
 const PLACES_MIN = 8;

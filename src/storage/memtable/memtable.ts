@@ -8,9 +8,9 @@
  */
 import { assert, defined } from "../../base/assert.ts";
 import type { Batch, Row, Vector } from "../../types/mod.ts";
-import type { PreparedReplacements } from "../commit/prepared_replacements.ts";
-import type { Key } from "../key.ts";
-import type { StoredColumn } from "../store.ts";
+import type { Key } from "../contract/key.ts";
+import type { StoredColumn } from "../contract/store.ts";
+import type { PreparedReplacements } from "../deletions/prepared_replacements.ts";
 import { KeyRows } from "./key_rows.ts";
 import { grown, MemColumn, roomFor } from "./mem_column.ts";
 import type { MemOrder } from "./mem_order.ts";

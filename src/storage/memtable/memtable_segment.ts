@@ -5,7 +5,7 @@
 import { assert } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX, ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { slice, take, type Vector } from "../../types/mod.ts";
-import { DeletionVector, type DeletionVectorOptions } from "../deletion_vector.ts";
+import { DeletionVector, type DeletionVectorOptions } from "../deletions/deletion_vector.ts";
 import { groupEnd } from "../segment/group_size.ts";
 import {
   type SegmentColumn,

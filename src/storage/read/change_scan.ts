@@ -6,13 +6,13 @@
 import { DatabaseError } from "../../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import { constVector, type Value, type Vector, vectorFromValues } from "../../types/mod.ts";
+import { type ChangeBatch, type ChangeScan, type ChangesOptions } from "../contract/store.ts";
+import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../contract/system_columns.ts";
 import type { MemPartition, Memtable } from "../memtable/memtable.ts";
-import { memtableCell, memtableColumn } from "../memtable/memtable_scan.ts";
 import { gathered } from "../memtable/memtable_segment.ts";
-import type { OpenSegment } from "../open_segment.ts";
-import { type ChangeBatch, type ChangeScan, type ChangesOptions } from "../store.ts";
-import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../system_columns.ts";
-import type { StoredTable } from "../table.ts";
+import type { OpenSegment } from "../table/open_segment.ts";
+import type { StoredTable } from "../table/table.ts";
+import { memtableCell, memtableColumn } from "./memtable_scan.ts";
 import { GroupColumns, rowsAtOnce } from "./segment_scan.ts";
 
 /** Versions of one place, before the versions that they replaced are looked up. */

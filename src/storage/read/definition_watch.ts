@@ -3,9 +3,9 @@
  * different now, or that is gone, ends with an error.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import { formOf } from "../convert.ts";
-import type { TableDefinition } from "../store.ts";
-import type { StoredTable } from "../table.ts";
+import type { TableDefinition } from "../contract/store.ts";
+import { formOf } from "../memtable/convert.ts";
+import type { StoredTable } from "../table/table.ts";
 
 export class DefinitionWatch {
   readonly #table: StoredTable;

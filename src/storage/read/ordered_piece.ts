@@ -3,16 +3,16 @@
  * groups of segments, whose bounds are known before they are put in order, and parts of memtables.
  */
 import type { Value } from "../../types/mod.ts";
-import { formOf } from "../convert.ts";
+import { formOf } from "../memtable/convert.ts";
 import { type MemOrder, memOrdersOf } from "../memtable/mem_order.ts";
 import type { MemPartition, Memtable } from "../memtable/memtable.ts";
-import type { OpenSegment } from "../open_segment.ts";
 import { type ColumnOrder, isOrderedKind } from "../segment/column_order.ts";
 import type { RowSpan } from "../segment/reader.ts";
-import type { StoredTable } from "../table.ts";
+import type { OpenSegment } from "../table/open_segment.ts";
+import type { StoredTable } from "../table/table.ts";
+import type { VersionCursor } from "../table/version_cursor.ts";
 import type { RowFilter } from "./row_source.ts";
 import { ownerSpan } from "./segment_scan.ts";
-import type { VersionCursor } from "./version_cursor.ts";
 
 export interface OrderedPiece {
   /** Versions that are looked through at most. */

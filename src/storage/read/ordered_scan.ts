@@ -14,13 +14,13 @@ import {
   type Value,
   vectorFromValues,
 } from "../../types/mod.ts";
-import type { OpenSegment } from "../open_segment.ts";
+import type { OrderedScan, OrderedScanOptions, ScanBatch } from "../contract/store.ts";
 import type { ColumnOrder } from "../segment/column_order.ts";
-import type { OrderedScan, OrderedScanOptions, ScanBatch } from "../store.ts";
-import type { StoredTable } from "../table.ts";
+import type { OpenSegment } from "../table/open_segment.ts";
+import type { StoredTable } from "../table/table.ts";
+import { VersionCursor } from "../table/version_cursor.ts";
 import { DefinitionWatch } from "./definition_watch.ts";
 import { type OrderedPiece, piecesOf } from "./ordered_piece.ts";
-import { VersionCursor } from "./version_cursor.ts";
 
 /** Fewer rows are as soon scanned. */
 const ORDERED_ROWS_MIN = 4096;

@@ -1,7 +1,7 @@
 /**
  * What a scan asks of each place that has rows: a segment, or a memtable.
  */
-import type { ColumnRange, ScanBatch } from "../store.ts";
+import type { ColumnRange, ScanBatch } from "../contract/store.ts";
 
 /** Which rows are read; the options with every default filled in. */
 export interface RowFilter {

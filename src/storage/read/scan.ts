@@ -9,10 +9,10 @@
 import { assert } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX, ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { SEQ_ZERO } from "../../base/seq.ts";
-import { MemtableScan } from "../memtable/memtable_scan.ts";
-import type { Scan, ScanBatch, ScanOptions } from "../store.ts";
-import type { StoredTable } from "../table.ts";
+import type { Scan, ScanBatch, ScanOptions } from "../contract/store.ts";
+import type { StoredTable } from "../table/table.ts";
 import { DefinitionWatch } from "./definition_watch.ts";
+import { MemtableScan } from "./memtable_scan.ts";
 import type { RowFilter, RowSource } from "./row_source.ts";
 import { SegmentScan } from "./segment_scan.ts";
 

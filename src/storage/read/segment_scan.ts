@@ -14,14 +14,14 @@ import {
   type Value,
   type Vector,
 } from "../../types/mod.ts";
-import { convertVector, formOf } from "../convert.ts";
-import type { OpenSegment } from "../open_segment.ts";
+import { type ScanBatch } from "../contract/store.ts";
+import { SEQ_COLUMN_ID } from "../contract/system_columns.ts";
+import { convertVector, formOf } from "../memtable/convert.ts";
 import { ColumnBuffer } from "../segment/chunk_decoder.ts";
 import { layoutOf } from "../segment/format.ts";
 import type { RowSpan, SegmentReader } from "../segment/reader.ts";
-import { type ScanBatch } from "../store.ts";
-import { SEQ_COLUMN_ID } from "../system_columns.ts";
-import type { StoredTable } from "../table.ts";
+import type { OpenSegment } from "../table/open_segment.ts";
+import type { StoredTable } from "../table/table.ts";
 import { HIDDEN_BATCHES_MAX, NO_ROWS, type RowFilter, type RowSource } from "./row_source.ts";
 
 /** Below this share of a group, its rows are decoded by themselves and not the whole chunk. */

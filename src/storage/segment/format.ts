@@ -66,7 +66,7 @@ import { assert } from "../../base/assert.ts";
 import { ByteWriter, numberInMagic } from "../../base/bytes.ts";
 import { type Hash64, placeSeed, xxHash3 } from "../../base/checksum.ts";
 import { type DataType, isNumeric, physicalKind } from "../../types/mod.ts";
-import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../system_columns.ts";
+import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../contract/system_columns.ts";
 
 export const HEADER_BYTES = 64;
 export const TRAILER_BYTES = 64;

@@ -4,7 +4,7 @@
  */
 import { assert } from "../../base/assert.ts";
 import type { Row, Value } from "../../types/mod.ts";
-import type { Directory } from "./directory.ts";
+import type { Directory } from "./chunk_list.ts";
 import { hashOfKey } from "./key_hash.ts";
 import { filterHas, filterOffset, findHash } from "./key_places.ts";
 

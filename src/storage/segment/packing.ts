@@ -12,22 +12,15 @@
  *
  * The checksum of a packed chunk is over what lies in the file, as of any other.
  */
+
 import { zstdPack } from "../../base/zstd.ts";
+import type { Compression } from "../contract/store.ts";
 import type { EncodedChunk } from "./chunk_encoder.ts";
 import { BLOCKS, TEXT } from "./encodings.ts";
 import { type Layout, padded } from "./format.ts";
 
 /** One takes 20 us to unpack. With four times as many bytes text would be a twelfth smaller. */
 export const BLOCK_BYTES = 16384;
-
-/**
- * Which chunks of a table are packed:
- *
- * - auto: long text, JSON and bytes that shrink much.
- * - none: no chunk.
- * - zstd: each chunk that shrinks at all.
- */
-export type Compression = "auto" | "none" | "zstd";
 
 /** A smaller chunk is hardly worth a look: many such are merged soon. */
 export const AUTO_CHUNK_BYTES_MIN: number = 64 * 1024;

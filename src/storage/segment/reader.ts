@@ -15,7 +15,7 @@ import type { Disk } from "../../base/disk.ts";
 import { CorruptionError } from "../../base/errors.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import type { DataType, Row, Selection, Utf8Vector, Value, Vector } from "../../types/mod.ts";
-import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../system_columns.ts";
+import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../contract/system_columns.ts";
 import { type ChunkCache, sharedCache } from "./chunk_cache.ts";
 import {
   Chunk,
@@ -28,7 +28,7 @@ import {
   decodeRows,
   decodeValue,
 } from "./chunk_decoder.ts";
-import { type Directory, readDirectory } from "./directory.ts";
+import { type Directory, readDirectory } from "./chunk_list.ts";
 import { BLOCKS, NONE, TEXT } from "./encodings.ts";
 import {
   CHUNK_ENTRY_BYTES,

@@ -10,7 +10,8 @@ import { ByteWriter, bytesOf } from "../../base/bytes.ts";
 import type { DiskFile } from "../../base/disk.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { type DataType, slice, type Vector } from "../../types/mod.ts";
-import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../system_columns.ts";
+import type { Compression } from "../contract/store.ts";
+import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../contract/system_columns.ts";
 import { type EncodedChunk, encodeChunk, encodeNumbers } from "./chunk_encoder.ts";
 import {
   type ChunkEntry,
@@ -38,7 +39,7 @@ import {
 import { groupEnd } from "./group_size.ts";
 import { hashKeys } from "./key_hash.ts";
 import { buildFilter, sortKeys } from "./key_places.ts";
-import { type Compression, packedBytes } from "./packing.ts";
+import { packedBytes } from "./packing.ts";
 
 /** Bytes that are gathered before they are written. */
 const WRITE_BYTES: number = 1 << 20;

@@ -2,7 +2,7 @@
  * Calls functions, operators and aggregates as the executor does: resolve, cast, evaluate.
  */
 import { resolveAggregate } from "../../../src/sql/functions/aggregate/aggregates.ts";
-import type { CallWorld } from "../../../src/sql/functions/function.ts";
+import type { CallWorld } from "../../../src/sql/functions/base/function.ts";
 import { resolveBinary, resolvePrefix } from "../../../src/sql/functions/operator/operators.ts";
 import { resolveFunction } from "../../../src/sql/functions/registry.ts";
 import {

@@ -2,9 +2,9 @@
  * Goal: every statement form of the grammar gives the node that `ast.ts` promises.
  */
 import { expect, test } from "bun:test";
-import { literalValuesToRows } from "../../../src/sql/parse/ast/literal_nodes.ts";
 import { parseRequest, parseStatements } from "../../../src/sql/parse/parser.ts";
 import { literalPosition, literalText } from "../../../src/sql/parse/text/literal_list.ts";
+import { literalValuesToRows } from "../../../src/sql/parse/text/literal_nodes.ts";
 import { bare, type Json } from "./bare.ts";
 
 type Tree = { readonly [key: string]: Json };

@@ -3,8 +3,8 @@
  */
 import { expect, test } from "bun:test";
 import { MERGE_BOUNDS, segmentsToMerge } from "../../../src/storage/background/merge_choice.ts";
-import type { OpenSegment } from "../../../src/storage/open_segment.ts";
-import type { StoredTable } from "../../../src/storage/table.ts";
+import type { OpenSegment } from "../../../src/storage/table/open_segment.ts";
+import type { StoredTable } from "../../../src/storage/table/table.ts";
 
 const ROWS = 50_000_000;
 const MERGED_ROWS_MAX = MERGE_BOUNDS.rowsMax;

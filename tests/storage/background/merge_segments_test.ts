@@ -4,7 +4,7 @@
 import { expect, spyOn, test } from "bun:test";
 import { DiskError } from "../../../src/base/errors.ts";
 import { InThreadWork } from "../../../src/storage/background/segment_work.ts";
-import { DeletionVector } from "../../../src/storage/deletion_vector.ts";
+import { DeletionVector } from "../../../src/storage/deletions/deletion_vector.ts";
 import type { LocalStore } from "../../../src/storage/mod.ts";
 import type { Value } from "../../../src/types/mod.ts";
 import { HastyClock } from "../../support/hasty_clock.ts";

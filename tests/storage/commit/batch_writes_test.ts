@@ -4,10 +4,10 @@
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
+import type { StoredColumn, TableWrite } from "../../../src/storage/contract/store.ts";
 import { FrameEncoder } from "../../../src/storage/local_wal/frame_encoder.ts";
 import { MemColumn } from "../../../src/storage/memtable/mem_column.ts";
 import type { LocalStore } from "../../../src/storage/mod.ts";
-import type { StoredColumn, TableWrite } from "../../../src/storage/store.ts";
 import {
   BIGINT,
   BOOLEAN,

@@ -3,7 +3,7 @@
  */
 import { expect, test } from "bun:test";
 
-import type { Key } from "../../../src/storage/key.ts";
+import type { Key } from "../../../src/storage/contract/key.ts";
 import { KeyRows } from "../../../src/storage/memtable/key_rows.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
 

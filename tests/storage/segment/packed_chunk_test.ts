@@ -4,8 +4,10 @@
  *
  * To repeat a failure: SEED=<n> bun test tests/storage/segment/packed_chunk_test.ts
  */
+
 import { describe, expect, test } from "bun:test";
 import { CorruptionError } from "../../../src/base/errors.ts";
+import type { Compression } from "../../../src/storage/contract/store.ts";
 import { ChunkCache } from "../../../src/storage/segment/chunk_cache.ts";
 import { ENCODING_NAMES } from "../../../src/storage/segment/encodings.ts";
 import {
@@ -18,7 +20,6 @@ import {
   AUTO_SHARE_MAX,
   AUTO_VALUE_BYTES_MIN,
   BLOCK_BYTES,
-  type Compression,
 } from "../../../src/storage/segment/packing.ts";
 import { SegmentReader } from "../../../src/storage/segment/reader.ts";
 import {

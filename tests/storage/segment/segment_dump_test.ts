@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { dumpLines } from "../../../scripts/dump_segment.ts";
 import { CorruptionError } from "../../../src/base/errors.ts";
-import { DeletionVector } from "../../../src/storage/deletion_vector.ts";
+import { DeletionVector } from "../../../src/storage/deletions/deletion_vector.ts";
 import { encodeSegment } from "../../../src/storage/segment/writer.ts";
 import { vectorFromValues } from "../../../src/types/mod.ts";
 

@@ -15,8 +15,8 @@ import type {
   ValuesStatement,
 } from "../../parse/ast/ast.ts";
 import { LiteralCell } from "../../parse/ast/ast.ts";
-import { literalValuesToRows } from "../../parse/ast/literal_nodes.ts";
 import { literalPosition } from "../../parse/text/literal_list.ts";
+import { literalValuesToRows } from "../../parse/text/literal_nodes.ts";
 import type { Place, StatementBinding } from "../binding.ts";
 import type { BoundSelect } from "../bound.ts";
 import { selectFromQuery } from "../bound_nodes.ts";

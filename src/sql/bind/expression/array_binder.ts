@@ -7,7 +7,7 @@ import { INT, isInteger, JSONB, TEXT, typeName, type Value } from "../../../type
 import type { Expr } from "../../parse/ast/ast.ts";
 import type { Bind, Place } from "../binding.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
-import { bindFunction } from "./calls.ts";
+import { bindFunction } from "./call_binder.ts";
 import { castTo } from "./casts.ts";
 
 export function bindElement(

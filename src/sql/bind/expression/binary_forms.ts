@@ -12,7 +12,7 @@ import {
   sameType,
   typeName,
 } from "../../../types/mod.ts";
-import type { OperatorForm } from "../../functions/function.ts";
+import type { OperatorForm } from "../../functions/base/function.ts";
 import { resolveBinary } from "../../functions/operator/operators.ts";
 import type { Expr } from "../../parse/ast/ast.ts";
 import type { BoundExpression, ComparisonOperator } from "../bound_expressions.ts";

@@ -21,8 +21,8 @@ import {
 } from "../../../types/mod.ts";
 import type { AstNode } from "../../parse/ast/ast.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
+import type { CellPlace } from "../cell_error.ts";
 import { mayFail } from "../walk.ts";
-import type { CellPlace } from "./cell_error.ts";
 
 export interface CastTarget {
   readonly to: DataType;

@@ -28,9 +28,9 @@ import type { Bind, Place } from "../binding.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { binaryOf, elementOf } from "./binary_forms.ts";
 import { castAlike, castTo } from "./casts.ts";
+import { constantsOf, literalColumnOf } from "./constant_columns.ts";
 import { type DecimalDataType, decimalLiteral } from "./decimal_literal.ts";
 import { comparedWith } from "./float_literal.ts";
-import { constantsOf, literalColumnOf } from "./literal_columns.ts";
 import { bindQuantifiedQuery, bindRowQuery, noTruth, type Quantified } from "./subquery_binder.ts";
 
 export function bindIn(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {

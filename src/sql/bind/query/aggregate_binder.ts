@@ -13,6 +13,7 @@ import {
 import type { Expr, ExprCall, ExprRef } from "../../parse/ast/ast.ts";
 import { isSelectNode } from "../../parse/ast/query_nodes.ts";
 import { expressionToSql } from "../../parse/print/print_queries.ts";
+import { Alike, formOfList } from "../alike.ts";
 import {
   type AggregateSink,
   type Bind,
@@ -21,7 +22,6 @@ import {
   unknownFunction,
 } from "../binding.ts";
 import type { BoundAggregate, BoundExpression, BoundSort } from "../bound_expressions.ts";
-import { Alike, formOfList } from "../expression/alike.ts";
 import { castTo } from "../expression/casts.ts";
 import {
   bindRow,

@@ -7,10 +7,10 @@
  */
 import { defined } from "../../../base/assert.ts";
 import type { ExprRef } from "../../parse/ast/ast.ts";
+import { ExpressionPlaces } from "../alike.ts";
 import type { Correlation, Place } from "../binding.ts";
 import type { BoundCapture, BoundExpression } from "../bound_expressions.ts";
 import { columnValue } from "../bound_nodes.ts";
-import { ExpressionPlaces } from "../expression/alike.ts";
 
 /** Collects what one inner query reads of the expression around it. */
 export class Captures implements Correlation {

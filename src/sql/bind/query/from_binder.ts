@@ -30,7 +30,7 @@ import {
   type SelectWorld,
   type ViewRelation,
 } from "./select_world.ts";
-import { bindCallItem } from "./table_functions.ts";
+import { bindCallItem } from "./table_function_binder.ts";
 import { bindValues } from "./values_binder.ts";
 import { bindView } from "./view_binder.ts";
 import { findEntry, relationOfEntry } from "./with_binder.ts";

@@ -9,10 +9,10 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import { INT } from "../../../types/mod.ts";
 import type { Expr, GroupItem, SelectFromStatement } from "../../parse/ast/ast.ts";
+import { ExpressionPlaces } from "../alike.ts";
 import type { AggregateSink, Place, WindowSink } from "../binding.ts";
 import type { BoundOutput, GroupingSets } from "../bound.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
-import { ExpressionPlaces } from "../expression/alike.ts";
 import { bindValue } from "../expression/expression_binder.ts";
 import { startOfRead } from "../expression/read_position.ts";
 import type { Scope } from "../scope.ts";

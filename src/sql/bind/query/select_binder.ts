@@ -14,13 +14,13 @@ import type {
   ValuesStatement,
   WithStatement,
 } from "../../parse/ast/ast.ts";
-import { valuesOfLiterals } from "../../parse/ast/literal_nodes.ts";
 import { isChangeNode, isSelectNode } from "../../parse/ast/query_nodes.ts";
+import { valuesOfLiterals } from "../../parse/text/literal_nodes.ts";
+import { ExpressionPlaces } from "../alike.ts";
 import { type ExpansionSink, notAvailable, type Place } from "../binding.ts";
 import type { BoundOutput, BoundSelect } from "../bound.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
 import { columnOutput } from "../bound_nodes.ts";
-import { ExpressionPlaces } from "../expression/alike.ts";
 import { bindCondition, bindExpression, bindValue } from "../expression/expression_binder.ts";
 import { Scope } from "../scope.ts";
 import { newAggregateSink } from "./aggregate_binder.ts";
@@ -30,7 +30,7 @@ import { bindLimit, orderedOutput } from "./ordering.ts";
 import { queriesAround, type SelectWorld } from "./select_world.ts";
 import { bindSetOperation } from "./set_binder.ts";
 import { sortOf } from "./sort_entry.ts";
-import { expandedFrom } from "./table_functions.ts";
+import { expandedFrom } from "./table_function_binder.ts";
 import { bindNamedWindows, newWindowSink } from "./window_binder.ts";
 import { mapCall } from "./window_walk.ts";
 import { worldWith } from "./with_binder.ts";

@@ -6,8 +6,8 @@ import { commonType, type DataType, type Value } from "../../../types/mod.ts";
 import type { Expr, LiteralList, ValuesStatement } from "../../parse/ast/ast.ts";
 import type { BoundExpression, ConstantRows } from "../bound_expressions.ts";
 import { castAlike } from "../expression/casts.ts";
+import { constantsOf, literalColumnOf } from "../expression/constant_columns.ts";
 import { bindExpression } from "../expression/expression_binder.ts";
-import { constantsOf, literalColumnOf } from "../expression/literal_columns.ts";
 import { Scope } from "../scope.ts";
 import { queriesAround, type SelectWorld } from "./select_world.ts";
 

@@ -7,8 +7,8 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import { BIGINT } from "../../../types/mod.ts";
 import { isAggregate } from "../../functions/aggregate/aggregates.ts";
-import { resolveReach } from "../../functions/frame_reach.ts";
 import { functionExists } from "../../functions/registry.ts";
+import { resolveReach } from "../../functions/time/frame_reach.ts";
 import { isWindowName, windowFunctionShape } from "../../functions/window_functions.ts";
 import type {
   AstNode,
@@ -18,6 +18,7 @@ import type {
   NamedWindow as NamedWindowNode,
   WindowFrame,
 } from "../../parse/ast/ast.ts";
+import { Alike, formOfList } from "../alike.ts";
 import {
   type Bind,
   type NamedWindow,
@@ -34,7 +35,6 @@ import type {
   BoundWindowCall,
 } from "../bound_expressions.ts";
 import { columnValue } from "../bound_nodes.ts";
-import { Alike, formOfList } from "../expression/alike.ts";
 import { castAlike, castTo } from "../expression/casts.ts";
 import { Scope } from "../scope.ts";
 import { bindAggregateArguments, bindFilter } from "./aggregate_binder.ts";

@@ -17,9 +17,10 @@ import { assert } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX, TURN_MS_MAX } from "../../../base/limits.ts";
 import type { Commit, StagedCommit } from "../../../storage/mod.ts";
 import type { Batch, Row, Value } from "../../../types/mod.ts";
-import type { Run } from "../run.ts";
-import { ownerOf } from "../scan.ts";
-import type { Steps } from "../step_turns.ts";
+import type { TableRuntime } from "../build/table_runtime.ts";
+import { ownerOf } from "../operators/scan.ts";
+import type { Run } from "../run/run.ts";
+import type { Steps } from "../run/step_turns.ts";
 import { type Returning, returnRows } from "./returning.ts";
 import {
   type Applied,
@@ -29,7 +30,6 @@ import {
   stageChanges,
   writesOf,
 } from "./row_changes.ts";
-import type { TableRuntime } from "./table_runtime.ts";
 
 /** Changes that are evaluated or staged in a transaction at a step. */
 const ROWS_PER_STEP = 1024;

@@ -4,20 +4,21 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import { type Batch, type Row, type Value, valueAt } from "../../../types/mod.ts";
+import { errorInCell } from "../../bind/cell_error.ts";
 import type { BoundConflict } from "../../bind/change/conflict_binder.ts";
 import type { BoundCell } from "../../bind/change/dml_target.ts";
 import type { BoundReturning } from "../../bind/change/returning_binder.ts";
-import { errorInCell } from "../../bind/expression/cell_error.ts";
 import type { DeletePlan, InsertPlan, UpdatePlan } from "../../plan/dml_plan.ts";
 import type { QueryPlan } from "../../plan/outputs.ts";
-import { buildPlan } from "../build.ts";
+import { buildPlan } from "../build/build.ts";
+import { runtimeOf, type TableRuntime } from "../build/table_runtime.ts";
 import { compileExpression, selectRows } from "../evaluate/expression.ts";
 import { layoutOf } from "../evaluate/layout.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
-import { columnsFromRows, rowsFromBatch } from "../filter.ts";
 import { keyTextOf } from "../keys/key_text.ts";
-import type { Operator } from "../operator.ts";
-import type { Run } from "../run.ts";
+import { columnsFromRows, rowsFromBatch } from "../operators/filter.ts";
+import type { Operator } from "../run/operator.ts";
+import type { Run } from "../run/run.ts";
 import { type ChangeSource, ChangeWriter, type DmlProgram, writeFrom } from "./change_writer.ts";
 import { literalColumns } from "./literal_rows.ts";
 import { compileReturning } from "./returning.ts";
@@ -28,7 +29,6 @@ import {
   type RowChange,
   storedRowWithSeq,
 } from "./row_changes.ts";
-import { runtimeOf, type TableRuntime } from "./table_runtime.ts";
 
 /** Rows that are written at a step: with a look at each key, a millisecond or two. */
 const ROWS_PER_STEP = 512;

@@ -16,12 +16,12 @@ import {
   valueFromNumberText,
   vectorFromValues,
 } from "../../../types/mod.ts";
-import { type CellPlace, errorInCell } from "../../bind/expression/cell_error.ts";
+import { type CellPlace, errorInCell } from "../../bind/cell_error.ts";
 import { LiteralCell, type LiteralValuesStatement } from "../../parse/ast/ast.ts";
 import { literalPosition, literalText } from "../../parse/text/literal_list.ts";
-import type { Run } from "../run.ts";
+import type { TableRuntime } from "../build/table_runtime.ts";
+import type { Run } from "../run/run.ts";
 import { readLiteralColumn } from "./literal_columns.ts";
-import type { TableRuntime } from "./table_runtime.ts";
 
 export interface LiteralTarget {
   readonly runtime: TableRuntime;

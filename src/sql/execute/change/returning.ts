@@ -4,12 +4,12 @@
 import { type Batch, type DataType, type Row, type Value } from "../../../types/mod.ts";
 import type { BoundReturning } from "../../bind/change/returning_binder.ts";
 import { columnIdsIn } from "../../bind/walk.ts";
+import type { TableRuntime } from "../build/table_runtime.ts";
 import { compileExpression, type Evaluator } from "../evaluate/expression.ts";
 import { layoutOf } from "../evaluate/layout.ts";
-import { columnsFromRows } from "../filter.ts";
-import type { Run } from "../run.ts";
+import { columnsFromRows } from "../operators/filter.ts";
+import type { Run } from "../run/run.ts";
 import type { RowChange } from "./row_changes.ts";
-import type { TableRuntime } from "./table_runtime.ts";
 
 export interface Returning {
   readonly expressions: readonly Evaluator[];

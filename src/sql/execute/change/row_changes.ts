@@ -10,11 +10,11 @@ import { DatabaseError } from "../../../base/errors.ts";
 import { type Commit, SEQ_COLUMN_ID, shownKey, type TableWrite } from "../../../storage/mod.ts";
 import type { Batch, Row, Value } from "../../../types/mod.ts";
 import { nameOf } from "../../bind/change/dml_target.ts";
+import type { TableRuntime } from "../build/table_runtime.ts";
 import { keyTextOf } from "../keys/key_text.ts";
-import type { Run } from "../run.ts";
-import { ownerOf, readRow } from "../scan.ts";
-import type { TableRuntime } from "./table_runtime.ts";
-import { sameRow } from "./transaction.ts";
+import { ownerOf, readRow } from "../operators/scan.ts";
+import type { Run } from "../run/run.ts";
+import { sameRow } from "../run/transaction.ts";
 
 export interface RowChange {
   readonly operation: "insert" | "update" | "delete";

@@ -7,13 +7,27 @@
  * What an evaluation made counts for itself alone: a live query has one run for as long as it lives.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
-import type { RowPace } from "../../engine.ts";
-import type { Run } from "../run.ts";
-import { TOO_MANY } from "./pausing.ts";
-import { DIVISOR } from "./slices.ts";
+import { TOO_MANY } from "../run/pausing.ts";
+import type { Run } from "../run/run.ts";
+import { DIVISOR } from "../run/slices.ts";
 
 /** Rows of the first attempt: of long texts more are not read in vain. */
 const ROWS_FIRST = 64;
+
+/** Evaluates rows of which each may take long, so many at a time that others have their turns. */
+export interface RowPace {
+  /** How many rows fit a turn, by those that were evaluated last. */
+  readonly rowsMax: number;
+  /** How long the last attempt took. */
+  readonly tookMs: number;
+  /**
+   * Evaluates over so many rows.
+   *
+   * @param evaluate Without effects: it is broken off when the rows are too many.
+   * @returns undefined when they were; one row never is.
+   */
+  attempt<T extends object>(rowCount: number, evaluate: () => T): T | undefined;
+}
 
 export class Attempts implements RowPace {
   readonly #run: Pick<Run, "pauses" | "monotonicMs">;

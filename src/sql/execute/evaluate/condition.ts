@@ -9,7 +9,7 @@ import { type Batch, type Selection, type Vector, valueAt } from "../../../types
 import type { BoundExpression } from "../../bind/bound_expressions.ts";
 import { childrenOf, conjunctsOf, hasSubquery, isVolatile, mayFailOnRow } from "../../bind/walk.ts";
 import { selectNumbers } from "../kernels/numeric.ts";
-import type { Run } from "../run.ts";
+import type { Run } from "../run/run.ts";
 import { compileExpression, type Evaluator, selectRows } from "./expression.ts";
 import { type Layout, positionsOf } from "./layout.ts";
 import { takeColumns } from "./row_choice.ts";

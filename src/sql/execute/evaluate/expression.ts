@@ -19,7 +19,7 @@ import {
   vectorFromValues,
 } from "../../../types/mod.ts";
 import type { BoundExpression } from "../../bind/bound_expressions.ts";
-import { errorInCell } from "../../bind/expression/cell_error.ts";
+import { errorInCell } from "../../bind/cell_error.ts";
 import { mayFail, readsColumn } from "../../bind/walk.ts";
 import { testLike } from "../kernels/like_bytes.ts";
 import { compareNumbers, computeNumbers, rowsWhereTrue, scaleNumbers } from "../kernels/numeric.ts";
@@ -31,7 +31,7 @@ import {
   negate,
   truthTest,
 } from "../kernels/truth.ts";
-import type { Run } from "../run.ts";
+import type { Run } from "../run/run.ts";
 import { mapDistinct, mayHoldNull } from "./distinct_values.ts";
 import { type Layout, positionsOf, SINGLE_ROW } from "./layout.ts";
 import { isMember, type Members, membersAt, membersOf } from "./members.ts";

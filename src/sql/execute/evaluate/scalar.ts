@@ -6,7 +6,7 @@
  */
 import { type Value, valueAt } from "../../../types/mod.ts";
 import type { BoundExpression } from "../../bind/bound_expressions.ts";
-import type { Run } from "../run.ts";
+import type { Run } from "../run/run.ts";
 import { compileExpression } from "./expression.ts";
 import { EMPTY_LAYOUT, SINGLE_ROW } from "./layout.ts";
 

@@ -15,7 +15,7 @@ import {
   type Vector,
   valueAt,
 } from "../../../types/mod.ts";
-import { bytesOf, type MemoryBudget } from "../memory_budget.ts";
+import { bytesOf, type MemoryBudget } from "./memory_budget.ts";
 
 /** Room that the first rows make: a join of few rows should touch little memory. */
 const ROWS_MIN = 64;

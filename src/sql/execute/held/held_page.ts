@@ -12,7 +12,7 @@ import {
   type Vector,
   valueAt,
 } from "../../../types/mod.ts";
-import { bytesOf } from "../memory_budget.ts";
+import { bytesOf } from "./memory_budget.ts";
 
 const TEXT_BYTES_MIN = 16;
 

@@ -5,9 +5,9 @@
 import { defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import type { Batch, DataType, RowNumbers, Value, Vector } from "../../../types/mod.ts";
-import type { MemoryBudget } from "../memory_budget.ts";
-import { compareByKey, type SortKey } from "../sort/sort_key.ts";
 import { HeldPages } from "./held_pages.ts";
+import type { MemoryBudget } from "./memory_budget.ts";
+import { compareByKey, type SortOrder } from "./sort_order.ts";
 
 export class HeldRows {
   readonly #types: readonly DataType[];
@@ -54,7 +54,7 @@ export class HeldRows {
 
   /** How a key orders two rows by the values of a column, which are of its type. */
   compare(
-    { key, position }: { position: number; key: Omit<SortKey, "evaluate"> },
+    { key, position }: { position: number; key: SortOrder },
     left: number,
     right: number,
   ): number {

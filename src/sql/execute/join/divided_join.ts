@@ -9,9 +9,9 @@ import type { Batch, DataType } from "../../../types/mod.ts";
 import type { Partitions } from "../../spill/mod.ts";
 import type { Evaluator } from "../evaluate/expression.ts";
 import type { HeldColumns } from "../held/held_columns.ts";
-import { NOTHING_YET, type Operator } from "../operator.ts";
-import type { Run } from "../run.ts";
-import { PartitionWork, type SpillSite } from "../spilling.ts";
+import { NOTHING_YET, type Operator } from "../run/operator.ts";
+import type { Run } from "../run/run.ts";
+import { PartitionWork, type SpillSite } from "../run/spilling.ts";
 import type { JoinOptions } from "./hash_join.ts";
 
 type Side = "left" | "right";

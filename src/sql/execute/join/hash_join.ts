@@ -26,9 +26,9 @@ import {
 import { type Evaluator, selectRows } from "../evaluate/expression.ts";
 import { HeldColumns } from "../held/held_columns.ts";
 import { NO_KEY } from "../keys/key_index.ts";
-import { NOTHING_YET, type Operator } from "../operator.ts";
-import { endsRequest } from "../request_ledger.ts";
-import { rowsWhere, type SpillOptions, SpillSite } from "../spilling.ts";
+import { NOTHING_YET, type Operator } from "../run/operator.ts";
+import { endsRequest } from "../run/request_ledger.ts";
+import { rowsWhere, type SpillOptions, SpillSite } from "../run/spilling.ts";
 import {
   DividedJoin,
   type DividedPair,

@@ -13,8 +13,8 @@ import { type Batch, constVector, take, type Vector } from "../../../types/mod.t
 import { selectRows } from "../evaluate/expression.ts";
 import { HeldColumns } from "../held/held_columns.ts";
 import { NO_KEY } from "../keys/key_index.ts";
-import { NOTHING_YET, type Operator } from "../operator.ts";
-import { SpillSite } from "../spilling.ts";
+import { NOTHING_YET, type Operator } from "../run/operator.ts";
+import { SpillSite } from "../run/spilling.ts";
 import { DividedJoin, type DividedPair, dividedOptions, heldBatches } from "./divided_join.ts";
 import type { JoinOptions } from "./hash_join.ts";
 import { JoinTable } from "./join_table.ts";

@@ -10,9 +10,9 @@
  */
 import { assert } from "../../../base/assert.ts";
 import { type DataType, type Vector, valueAt } from "../../../types/mod.ts";
+import type { MemoryBudget } from "../held/memory_budget.ts";
 import { isWholeType } from "../keys/column_codes.ts";
 import { KeyIndex, NO_KEY, nullKeysOf } from "../keys/key_index.ts";
-import type { MemoryBudget } from "../memory_budget.ts";
 
 /** Numbers may lie this far apart in any case, … */
 const SPAN_MIN = 65_536;

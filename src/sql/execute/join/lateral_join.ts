@@ -14,11 +14,11 @@ import {
   valueAt,
 } from "../../../types/mod.ts";
 import { type Evaluator, selectRows } from "../evaluate/expression.ts";
-import { columnsFromRows } from "../filter.ts";
-import type { MemoryBudget } from "../memory_budget.ts";
-import { NOTHING_YET, type Operator } from "../operator.ts";
-import type { Run } from "../run.ts";
-import { InnerRun } from "../subquery/inner_run.ts";
+import type { MemoryBudget } from "../held/memory_budget.ts";
+import { columnsFromRows } from "../operators/filter.ts";
+import { InnerRun } from "../run/inner_run.ts";
+import { NOTHING_YET, type Operator } from "../run/operator.ts";
+import type { Run } from "../run/run.ts";
 
 export interface LateralOptions {
   readonly run: Run;

@@ -17,7 +17,7 @@ import {
   vectorFromValues,
 } from "../../../types/mod.ts";
 import type { BatchGroups } from "../../functions/aggregate/aggregates.ts";
-import { bytesOf, type MemoryBudget } from "../memory_budget.ts";
+import { bytesOf, type MemoryBudget } from "../held/memory_budget.ts";
 import { isTextType, isWholeType } from "./column_codes.ts";
 import {
   countPositions,

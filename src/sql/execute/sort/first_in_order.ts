@@ -7,10 +7,11 @@
  */
 import type { OrderedScan } from "../../../storage/mod.ts";
 import { type Batch, type Value, valueAt } from "../../../types/mod.ts";
-import { NOTHING_YET, type Operator } from "../operator.ts";
-import { ORDERED_SHARE_MAX } from "../ordered_table_scan.ts";
-import type { Run } from "../run.ts";
-import { compareByKey, type SortKey } from "./sort_key.ts";
+import { compareByKey } from "../held/sort_order.ts";
+import { NOTHING_YET, type Operator } from "../run/operator.ts";
+import type { Run } from "../run/run.ts";
+import { ORDERED_SHARE_MAX } from "./ordered_table_scan.ts";
+import { type SortKey } from "./sort_key.ts";
 
 export interface FirstInOrderOptions {
   readonly run: Run;

@@ -14,7 +14,8 @@ import {
   type Vector,
   valueAt,
 } from "../../../types/mod.ts";
-import { compareByKey, type SortKey } from "./sort_key.ts";
+import { compareByKey } from "../held/sort_order.ts";
+import { type SortKey } from "./sort_key.ts";
 
 type Ordering = Omit<SortKey, "evaluate">;
 

@@ -16,12 +16,13 @@ import {
 import type { RunMerge, SortedRuns } from "../../spill/mod.ts";
 import { allRows } from "../evaluate/row_choice.ts";
 import { HeldRows } from "../held/held_rows.ts";
-import { batchBytes } from "../memory_budget.ts";
-import { NOTHING_YET, type Operator } from "../operator.ts";
-import { type Run } from "../run.ts";
-import { type SpillOptions, SpillSite } from "../spilling.ts";
+import { batchBytes } from "../held/memory_budget.ts";
+import { compareByKey } from "../held/sort_order.ts";
+import { NOTHING_YET, type Operator } from "../run/operator.ts";
+import { type Run } from "../run/run.ts";
+import { type SpillOptions, SpillSite } from "../run/spilling.ts";
 import { leadingRows, RowBound } from "./row_bound.ts";
-import { compareByKey, type SortKey } from "./sort_key.ts";
+import { type SortKey } from "./sort_key.ts";
 import { prefixSteps, type SortPrefix } from "./sort_prefix.ts";
 import { sortSteps } from "./stepwise_sort.ts";
 

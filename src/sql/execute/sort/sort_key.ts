@@ -1,29 +1,9 @@
 /**
- * A key of ORDER BY, and the order of its values.
+ * A key of ORDER BY.
  */
-import { compareValues, type DataType, type Value } from "../../../types/mod.ts";
 import type { Evaluator } from "../evaluate/expression.ts";
+import type { SortOrder } from "../held/sort_order.ts";
 
-export interface SortKey {
+export interface SortKey extends SortOrder {
   readonly evaluate: Evaluator;
-  readonly type: DataType;
-  readonly isDescending: boolean;
-  readonly nullsFirst: boolean;
-}
-
-/** Orders two values of one sort key. */
-export function compareByKey(
-  { type, isDescending, nullsFirst }: Omit<SortKey, "evaluate">,
-  left: Value,
-  right: Value,
-): number {
-  if (left === null || right === null) {
-    if (left === right) return 0;
-    return (left === null) === nullsFirst ? -1 : 1;
-  }
-  const order =
-    typeof left === "number" && typeof right === "number"
-      ? left - right
-      : compareValues(type, left, right);
-  return isDescending ? -order : order;
 }

@@ -6,12 +6,12 @@
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { Value } from "../../../types/mod.ts";
-import type { OperatorFactory } from "../build.ts";
-import type { MemoryBudget } from "../memory_budget.ts";
-import type { Operator } from "../operator.ts";
-import { endsRequest } from "../request_ledger.ts";
-import type { Reading, Run } from "../run.ts";
-import { InnerRun } from "./inner_run.ts";
+import type { OperatorFactory } from "../build/build.ts";
+import type { MemoryBudget } from "../held/memory_budget.ts";
+import { InnerRun } from "../run/inner_run.ts";
+import type { Operator } from "../run/operator.ts";
+import { endsRequest } from "../run/request_ledger.ts";
+import type { Reading, Run } from "../run/run.ts";
 
 /** Of what is read for all sets of captures at once. */
 export const NO_CAPTURES: ReadonlyMap<number, Value> = new Map();

@@ -6,10 +6,10 @@
  */
 import type { Batch, Row } from "../../../types/mod.ts";
 import type { BoundSubquery } from "../../bind/bound_expressions.ts";
+import type { MemoryBudget } from "../held/memory_budget.ts";
 import { KeyIndex, NO_KEY, nullKeysOf } from "../keys/key_index.ts";
-import type { MemoryBudget } from "../memory_budget.ts";
-import type { Operator } from "../operator.ts";
-import type { Run } from "../run.ts";
+import type { Operator } from "../run/operator.ts";
+import type { Run } from "../run/run.ts";
 import { Answer, rowOf } from "./subquery_answer.ts";
 import type { KeyedProgram } from "./subquery_program.ts";
 

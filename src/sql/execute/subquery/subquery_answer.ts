@@ -12,9 +12,9 @@ import {
   valueAt,
 } from "../../../types/mod.ts";
 import type { BoundSubquery, SubqueryForm } from "../../bind/bound_expressions.ts";
-import type { CallWorld } from "../../functions/function.ts";
+import type { CallWorld } from "../../functions/base/function.ts";
+import { bytesOf, type MemoryBudget } from "../held/memory_budget.ts";
 import { keyTextOf } from "../keys/key_text.ts";
-import { bytesOf, type MemoryBudget } from "../memory_budget.ts";
 
 type Quantified = Extract<SubqueryForm, { kind: "any" | "all" }>;
 

@@ -6,7 +6,7 @@ import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import type { Batch, DataType } from "../../../types/mod.ts";
 import type { RunMerge } from "../../spill/mod.ts";
 import { HeldRows } from "../held/held_rows.ts";
-import type { MemoryBudget } from "../memory_budget.ts";
+import type { MemoryBudget } from "../held/memory_budget.ts";
 import type { SortKey } from "../sort/sort_key.ts";
 
 export interface MergedPartitionsOptions {

@@ -13,7 +13,7 @@
 import { assert, defined } from "../../../base/assert.ts";
 import { compareValues, type DataType, type Value } from "../../../types/mod.ts";
 import type { AggregateForm, AggregateState } from "../../functions/aggregate/aggregates.ts";
-import { bytesOf, type MemoryBudget } from "../memory_budget.ts";
+import { bytesOf, type MemoryBudget } from "../held/memory_budget.ts";
 import {
   type Frame,
   type FrameFinder,

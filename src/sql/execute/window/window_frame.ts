@@ -11,8 +11,9 @@ import type { DataType, Value } from "../../../types/mod.ts";
 import type { BoundFrame, BoundFrameBound } from "../../bind/bound_expressions.ts";
 import type { Evaluator } from "../evaluate/expression.ts";
 import type { HeldRows } from "../held/held_rows.ts";
-import type { Run } from "../run.ts";
-import { compareByKey, type SortKey } from "../sort/sort_key.ts";
+import { compareByKey } from "../held/sort_order.ts";
+import type { Run } from "../run/run.ts";
+import { type SortKey } from "../sort/sort_key.ts";
 
 /** Rows in the order of a window. */
 export class WindowRows {

@@ -19,8 +19,8 @@ import {
   type Value,
   type Whole,
 } from "../../../types/mod.ts";
-import { functionsNamed, overload } from "../define.ts";
-import type { Overload, ScalarFunction } from "../function.ts";
+import { functionsNamed, overload } from "../base/define.ts";
+import type { Overload, ScalarFunction } from "../base/function.ts";
 import { TO_TIMESTAMP_OF_EPOCH } from "../time/datetime_make.ts";
 import { formatMoment } from "./format_datetime.ts";
 import { type Moment, momentOfInterval, momentOfTimestamp } from "./format_moment.ts";

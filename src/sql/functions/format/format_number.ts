@@ -12,7 +12,7 @@ import {
   textFromDecimal,
   wholeFromBigint,
 } from "../../../types/mod.ts";
-import { remembering } from "../operator/operator_text.ts";
+import { remembering } from "../base/remembering.ts";
 import { checkPatternLength, ordinalSuffix, romanFromNumber } from "./format_pattern.ts";
 
 type NumberPiece =

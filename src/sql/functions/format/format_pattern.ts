@@ -2,7 +2,7 @@
  * Patterns of to_char, to_date and to_timestamp, split into fields and the text between them.
  */
 import { DatabaseError } from "../../../base/errors.ts";
-import { remembering } from "../operator/operator_text.ts";
+import { remembering } from "../base/remembering.ts";
 
 /** A pattern that is read takes a hundred times its length, and is remembered. */
 const PATTERN_LENGTH_MAX = 10_000;

@@ -27,8 +27,8 @@ import {
   type Value,
   wholeFromBigint,
 } from "../../../types/mod.ts";
-import { firstType, functionsNamed, overload } from "../define.ts";
-import type { Overload, ScalarFunction } from "../function.ts";
+import { firstType, functionsNamed, overload } from "../base/define.ts";
+import type { Overload, ScalarFunction } from "../base/function.ts";
 import { jsonContainsAtTop, jsonHasKey } from "./json_math.ts";
 
 function typeOf([json = null]: readonly Value[]): string {

@@ -3,8 +3,8 @@
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { type DataType, JSON_TEXT, JSONB, TEXT, type Value } from "../../../types/mod.ts";
-import { firstType, functionsNamed, overload } from "../define.ts";
-import type { Overload, ScalarFunction } from "../function.ts";
+import { firstType, functionsNamed, overload } from "../base/define.ts";
+import type { Overload, ScalarFunction } from "../base/function.ts";
 import { finishedJson, jsonKeyOf, jsonTextOf } from "./json_build.ts";
 
 const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };

@@ -15,10 +15,10 @@ import {
   textFromJson,
   type Value,
 } from "../../../types/mod.ts";
-import { functionsNamed, overload } from "../define.ts";
-import type { ScalarFunction } from "../function.ts";
-import { textsOf } from "../operator/operator_json.ts";
+import { functionsNamed, overload } from "../base/define.ts";
+import type { ScalarFunction } from "../base/function.ts";
 import { jsonEdit } from "./json_math.ts";
+import { textsOf } from "./path_texts.ts";
 
 const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
 

@@ -30,8 +30,8 @@ import {
   type Whole,
   wholeFromBigint,
 } from "../../../types/mod.ts";
-import type { OperatorForm } from "../function.ts";
-import { binaryForm, divisionByZero, knownType, prefixForm } from "./operator_form.ts";
+import type { OperatorForm } from "../base/function.ts";
+import { binaryForm, divisionByZero, knownType, prefixForm } from "../base/operator_form.ts";
 
 /** Smallest scale of a quotient. */
 const QUOTIENT_SCALE_MIN = 16;

@@ -9,8 +9,8 @@ import {
   TEXT,
   type Value,
 } from "../../../types/mod.ts";
-import type { OperatorForm } from "../function.ts";
-import { binaryForm } from "./operator_form.ts";
+import type { OperatorForm } from "../base/function.ts";
+import { binaryForm } from "../base/operator_form.ts";
 
 type Items = readonly Value[];
 

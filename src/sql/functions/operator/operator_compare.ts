@@ -18,8 +18,8 @@ import {
   type Value,
   type Whole,
 } from "../../../types/mod.ts";
-import type { OperatorForm } from "../function.ts";
-import { isSpan } from "./operator_form.ts";
+import type { OperatorForm } from "../base/function.ts";
+import { isSpan } from "../base/operator_form.ts";
 
 const TESTS: ReadonlyMap<string, (order: number) => boolean> = new Map([
   ["=", (order: number) => order === 0],

@@ -1,7 +1,7 @@
 /**
  * Operators on JSON and JSONB. A file reference reads as JSON.
  */
-import { assert } from "../../../base/assert.ts";
+
 import {
   BOOLEAN,
   type DataType,
@@ -19,7 +19,8 @@ import {
   textFromJson,
   type Value,
 } from "../../../types/mod.ts";
-import type { OperatorForm } from "../function.ts";
+import type { OperatorForm } from "../base/function.ts";
+import { binaryForm } from "../base/operator_form.ts";
 import {
   jsonConcat,
   jsonContainsAtTop,
@@ -29,7 +30,7 @@ import {
   jsonWithoutPath,
   rememberedTree,
 } from "../json/json_math.ts";
-import { binaryForm } from "./operator_form.ts";
+import { textsOf } from "../json/path_texts.ts";
 
 const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
 
@@ -77,12 +78,6 @@ type JsonTree = ReturnType<typeof jsonTree>;
 
 function onTree(json: Value, change: (node: JsonTree) => JsonTree): string {
   return textFromJson(change(jsonTree(json as string)));
-}
-
-/** The texts of an array, without its NULLs. */
-export function textsOf(value: Value): string[] {
-  assert(Array.isArray(value), "a text array is an array");
-  return (value as readonly Value[]).filter((item) => typeof item === "string");
 }
 
 function partType(json: DataType): DataType {

@@ -3,36 +3,16 @@
  *
  * Patterns are compiled once and kept while they repeat, because a statement mostly has one.
  */
+
 import { DatabaseError } from "../../../base/errors.ts";
 import { BOOLEAN, BYTES, type DataType, TEXT, textFromValue } from "../../../types/mod.ts";
-import type { OperatorForm } from "../function.ts";
-import { checkMadeLength } from "../made_length.ts";
+import type { OperatorForm } from "../base/function.ts";
+import { checkMadeLength } from "../base/made_length.ts";
+import { binaryForm } from "../base/operator_form.ts";
+import { remembering } from "../base/remembering.ts";
 import { compileLike } from "../regex/like.ts";
 import { compileRegex } from "../regex/regex.ts";
 import { regexFromSimilar } from "../regex/similar.ts";
-import { binaryForm } from "./operator_form.ts";
-
-/** Compiled patterns kept at a time; a column of patterns falls back to compiling each. */
-const PATTERNS_KEPT = 64;
-
-/** Remembers what `compile` made of the latest texts. */
-export function remembering<T>(compile: (text: string) => T): (text: string) => T {
-  const known = new Map<string, T>();
-  let lastText: string | undefined;
-  let lastMade: T | undefined;
-  return (text) => {
-    if (text === lastText && lastMade !== undefined) return lastMade;
-    let made = known.get(text);
-    if (made === undefined) {
-      made = compile(text);
-      if (known.size >= PATTERNS_KEPT) known.clear();
-      known.set(text, made);
-    }
-    lastText = text;
-    lastMade = made;
-    return made;
-  };
-}
 
 function isTextual(type: DataType): boolean {
   return type.kind === "text" || type.kind === "unknown";

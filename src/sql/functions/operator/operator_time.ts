@@ -23,7 +23,14 @@ import {
   type Value,
   type Whole,
 } from "../../../types/mod.ts";
-import type { OperatorForm } from "../function.ts";
+import type { OperatorForm } from "../base/function.ts";
+import {
+  binaryForm,
+  divisionByZero,
+  isSpan,
+  knownType,
+  prefixForm,
+} from "../base/operator_form.ts";
 import {
   addToDate,
   addToTime,
@@ -32,7 +39,6 @@ import {
   timestampDifference,
 } from "../time/time_math.ts";
 import { resolveTimeZone } from "../time/time_zones.ts";
-import { binaryForm, divisionByZero, isSpan, knownType, prefixForm } from "./operator_form.ts";
 
 /** Each operand's kind, with every integer as "int" and every number as "number" beside interval. */
 type Side = TypeKind | "number";

@@ -2,7 +2,8 @@
  * Operators: which form an operator has for the types of its operands.
  */
 import { BOOLEAN, type DataType, DOUBLE } from "../../../types/mod.ts";
-import type { OperatorForm } from "../function.ts";
+import type { OperatorForm } from "../base/function.ts";
+import { binaryForm, prefixForm } from "../base/operator_form.ts";
 import {
   cosineDistance,
   innerProduct,
@@ -10,11 +11,10 @@ import {
   l2Distance,
   vectorOf,
   vectorOperand,
-} from "../vector_math.ts";
+} from "../base/vector_math.ts";
 import { resolveArithmetic, resolveNumericPrefix } from "./operator_arithmetic.ts";
 import { resolveArray } from "./operator_array.ts";
 import { resolveComparison } from "./operator_compare.ts";
-import { binaryForm, prefixForm } from "./operator_form.ts";
 import { resolveJson } from "./operator_json.ts";
 import { resolveConcatenation, resolveLike, resolveTextOperator } from "./operator_text.ts";
 import { resolveTime, resolveTimePrefix } from "./operator_time.ts";

@@ -10,10 +10,10 @@ import {
   TEXT,
   type Value,
 } from "../../../types/mod.ts";
-import { functionsNamed, overload } from "../define.ts";
-import type { ScalarFunction } from "../function.ts";
-import { checkMadeLength } from "../made_length.ts";
-import { remembering } from "../operator/operator_text.ts";
+import { functionsNamed, overload } from "../base/define.ts";
+import type { ScalarFunction } from "../base/function.ts";
+import { checkMadeLength } from "../base/made_length.ts";
+import { remembering } from "../base/remembering.ts";
 import { compileRegex, type Regex } from "./regex.ts";
 import { Effort } from "./regex_effort.ts";
 import type { RegexMatch } from "./regex_search.ts";

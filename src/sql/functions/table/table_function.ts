@@ -5,7 +5,7 @@
  * statement stops in the middle of one.
  */
 import type { DataType, Row, Value } from "../../../types/mod.ts";
-import type { Signature } from "../function.ts";
+import type { Signature } from "../base/function.ts";
 
 /** A column of the result. */
 export interface ResultColumn {

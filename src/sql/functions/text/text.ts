@@ -13,9 +13,9 @@ import {
   TEXT,
   type Value,
 } from "../../../types/mod.ts";
-import { functionsNamed, overload } from "../define.ts";
-import type { Overload, ScalarFunction, VectorFunction } from "../function.ts";
-import { checkMadeLength } from "../made_length.ts";
+import { functionsNamed, overload } from "../base/define.ts";
+import type { Overload, ScalarFunction, VectorFunction } from "../base/function.ts";
+import { checkMadeLength } from "../base/made_length.ts";
 import { formatText } from "./text_format.ts";
 import { casesOf } from "./text_loops.ts";
 

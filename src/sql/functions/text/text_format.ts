@@ -3,8 +3,8 @@
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { type DataType, outputText, TEXT, type Value } from "../../../types/mod.ts";
-import { checkMadeLength } from "../made_length.ts";
-import { isReservedWord } from "../reserved_words.ts";
+import { checkMadeLength } from "../base/made_length.ts";
+import { isReservedWord } from "../base/reserved_words.ts";
 
 /** As it stands if it is a plain lower-case name, else in double quotes. */
 export function quoteIdentifier(name: string): string {

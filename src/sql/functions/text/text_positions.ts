@@ -12,9 +12,9 @@ import {
   type Value,
   type Vector,
 } from "../../../types/mod.ts";
-import { functionsNamed, overload } from "../define.ts";
-import type { Overload, ScalarFunction } from "../function.ts";
-import { remembering } from "../operator/operator_text.ts";
+import { functionsNamed, overload } from "../base/define.ts";
+import type { Overload, ScalarFunction } from "../base/function.ts";
+import { remembering } from "../base/remembering.ts";
 import { compileRegex } from "../regex/regex.ts";
 import { quoteIdentifier, quoteLiteral } from "./text_format.ts";
 import { lengthsOf, slicesOf } from "./text_loops.ts";

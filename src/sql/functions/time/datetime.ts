@@ -24,8 +24,8 @@ import {
   type Whole,
   wholeFromBigint,
 } from "../../../types/mod.ts";
-import { functionsNamed, overload } from "../define.ts";
-import type { CallWorld, Overload, ScalarFunction } from "../function.ts";
+import { functionsNamed, overload } from "../base/define.ts";
+import type { CallWorld, Overload, ScalarFunction } from "../base/function.ts";
 import { clockFieldsOf, fieldOf, truncateInterval, truncateTimestamp } from "./datetime_fields.ts";
 import { addToTime, addToTimestamp, ageBetween } from "./time_math.ts";
 import { resolveTimeZone } from "./time_zones.ts";

@@ -18,8 +18,8 @@ import {
   TIMESTAMP,
   type Value,
 } from "../../../types/mod.ts";
-import { functionsNamed, overload } from "../define.ts";
-import type { Overload, ScalarFunction } from "../function.ts";
+import { functionsNamed, overload } from "../base/define.ts";
+import type { Overload, ScalarFunction } from "../base/function.ts";
 import { resolveTimeZone } from "./time_zones.ts";
 
 function makeDate([year = null, month = null, day = null]: readonly Value[]): number {

@@ -19,8 +19,8 @@ import {
   type Zone,
   zoneFromText,
 } from "../../../types/mod.ts";
-import type { OperatorForm } from "../function.ts";
-import { binaryForm } from "../operator/operator_form.ts";
+import type { OperatorForm } from "../base/function.ts";
+import { binaryForm } from "../base/operator_form.ts";
 
 /**
  * The form of `timezone(zone, moment)`: a TIMESTAMP becomes a TIMESTAMPTZ and the other way round.

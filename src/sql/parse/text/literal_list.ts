@@ -9,8 +9,8 @@
  */
 import { assert } from "../../../base/assert.ts";
 import { LiteralCell, type LiteralList } from "../ast/ast.ts";
-import { decodeString } from "../literals.ts";
 import { isDigit } from "./characters.ts";
+import { decodeString } from "./literals.ts";
 
 /** A list and where it ends. */
 export interface ScannedList {

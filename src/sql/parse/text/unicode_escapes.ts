@@ -3,8 +3,8 @@
  * another escape than the backslash behind UESCAPE.
  */
 
-import type { Fail, TokenRange } from "../literals.ts";
 import { closingQuote, stringContinuation } from "./characters.ts";
+import type { Fail, TokenRange } from "./literals.ts";
 
 const CLAUSE = /\s*uescape\s*'(?:[^']|'')*'/iy;
 

@@ -6,7 +6,7 @@ import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../../src/base/errors.ts";
 import { BATCH_ROWS_MAX, TURN_MS_MAX } from "../../../../src/base/limits.ts";
 import { Attempts } from "../../../../src/sql/execute/evaluate/attempts.ts";
-import { Pauses } from "../../../../src/sql/execute/evaluate/pausing.ts";
+import { Pauses } from "../../../../src/sql/execute/run/pausing.ts";
 
 const BYTES_MAX = 32 * 2 ** 20;
 

@@ -5,7 +5,7 @@
  */
 import { expect, test } from "bun:test";
 import { HeldColumns } from "../../../../src/sql/execute/held/held_columns.ts";
-import { MemoryBudget } from "../../../../src/sql/execute/memory_budget.ts";
+import { MemoryBudget } from "../../../../src/sql/execute/held/memory_budget.ts";
 import {
   BIGINT,
   BOOLEAN,

@@ -7,7 +7,7 @@
 import { expect, test } from "bun:test";
 import { BATCH_ROWS_MAX } from "../../../../src/base/limits.ts";
 import { HeldRows } from "../../../../src/sql/execute/held/held_rows.ts";
-import { MemoryBudget } from "../../../../src/sql/execute/memory_budget.ts";
+import { MemoryBudget } from "../../../../src/sql/execute/held/memory_budget.ts";
 import {
   type Batch,
   BIGINT,

@@ -7,8 +7,8 @@
  * To repeat a failure: SEED=<n> bun test tests/sql/execute/keys/grouping_test.ts
  */
 import { describe, expect, test } from "bun:test";
+import { MemoryBudget } from "../../../../src/sql/execute/held/memory_budget.ts";
 import { Grouping } from "../../../../src/sql/execute/keys/grouping.ts";
-import { MemoryBudget } from "../../../../src/sql/execute/memory_budget.ts";
 import {
   BIGINT,
   BOOLEAN,

@@ -1,0 +1,221 @@
+/**
+ * Counters of the server, in the text format of Prometheus (0.0.4).
+ */
+import type { Clock } from "../../base/clock.ts";
+import { DELIVERY_BOUNDS, type DeliveryReport } from "../../live/mod.ts";
+import type { MetricSample } from "../../sql/mod.ts";
+
+/** Upper bounds of the request duration buckets, in seconds. */
+const DURATION_BOUNDS: readonly number[] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10];
+
+/** What is read at the moment of asking. */
+export interface Gauges {
+  readonly connections: () => number;
+  readonly subscriptions: () => number;
+  readonly requestsRunning: () => number;
+  readonly delivery: () => DeliveryReport;
+  /** Undefined when the log is not archived. */
+  readonly archive: () => ArchiveGauge | undefined;
+  /** Undefined where nobody tells. */
+  readonly storage: () => StorageGauge | undefined;
+}
+
+/** Room, damage and failures on disk. */
+export interface StorageGauge {
+  readonly freeBytes: number | undefined;
+  readonly isReadOnly: boolean;
+  readonly logBytes: number;
+  readonly quarantinedSegments: number;
+  /** Jobs that failed since the start, by what they are. */
+  readonly failedJobs: ReadonlyMap<string, number>;
+}
+
+/** How far the archive of the log is behind. */
+export interface ArchiveGauge {
+  /** Full log files that are not in the archive yet, and their bytes. */
+  readonly files: number;
+  readonly bytes: number;
+  /** Log files that were given up since the start. */
+  readonly lostFiles: number;
+  /** Why the last attempt failed; undefined when it did not. */
+  readonly failure: string | undefined;
+}
+
+export interface MetricsOptions {
+  readonly clock: Clock;
+  readonly version: string;
+  readonly gauges: Gauges;
+}
+
+export class Metrics {
+  readonly #options: MetricsOptions;
+  readonly #startedMs: number;
+  readonly #requestsByStatus = new Map<number, number>();
+  readonly #durationCounts: number[] = DURATION_BOUNDS.map(() => 0);
+  #durationSum = 0;
+  #requestCount = 0;
+  #connectionCount = 0;
+
+  constructor(options: MetricsOptions) {
+    this.#options = options;
+    this.#startedMs = options.clock.monotonicMs();
+  }
+
+  get uptimeSeconds(): number {
+    return (this.#options.clock.monotonicMs() - this.#startedMs) / 1000;
+  }
+
+  request(status: number, durationMs: number): void {
+    this.#requestsByStatus.set(status, (this.#requestsByStatus.get(status) ?? 0) + 1);
+    const seconds = durationMs / 1000;
+    this.#durationSum += seconds;
+    this.#requestCount += 1;
+    for (let index = 0; index < DURATION_BOUNDS.length; index += 1) {
+      if (seconds > (DURATION_BOUNDS[index] ?? 0)) continue;
+      this.#durationCounts[index] = (this.#durationCounts[index] ?? 0) + 1;
+      return;
+    }
+  }
+
+  connectionOpened(): void {
+    this.#connectionCount += 1;
+  }
+
+  text(): string {
+    const { version, gauges } = this.#options;
+    const lines: string[] = [];
+    const metric = (name: string, type: string, help: string): void => {
+      lines.push(...headLines(name, type, help));
+    };
+    metric("tidemark_build_info", "gauge", "Version of the server.");
+    lines.push(`tidemark_build_info{version="${version}"} 1`);
+    metric("tidemark_uptime_seconds", "gauge", "Seconds since the server started.");
+    lines.push(`tidemark_uptime_seconds ${this.uptimeSeconds.toFixed(3)}`);
+    metric("process_resident_memory_bytes", "gauge", "Resident memory.");
+    lines.push(`process_resident_memory_bytes ${process.memoryUsage.rss()}`);
+    metric("tidemark_http_requests_total", "counter", "HTTP requests answered, by status.");
+    for (const [status, count] of [...this.#requestsByStatus].toSorted(([a], [b]) => a - b)) {
+      lines.push(`tidemark_http_requests_total{status="${status}"} ${count}`);
+    }
+    this.#durationLines(lines);
+    metric("tidemark_http_requests_running", "gauge", "HTTP requests being answered.");
+    lines.push(`tidemark_http_requests_running ${gauges.requestsRunning()}`);
+    metric("tidemark_websocket_connections", "gauge", "Open WebSocket connections.");
+    lines.push(`tidemark_websocket_connections ${gauges.connections()}`);
+    metric("tidemark_websocket_connections_total", "counter", "WebSocket connections opened.");
+    lines.push(`tidemark_websocket_connections_total ${this.#connectionCount}`);
+    metric("tidemark_subscriptions", "gauge", "Open subscriptions.");
+    lines.push(`tidemark_subscriptions ${gauges.subscriptions()}`);
+    lines.push(...storageLines(gauges.storage()), ...archiveLines(gauges.archive()));
+    const delivery = gauges.delivery();
+    metric("tidemark_subscriptions_loading", "gauge", "Subscriptions that load or replay.");
+    lines.push(`tidemark_subscriptions_loading ${delivery.loading}`);
+    metric("tidemark_subscriptions_behind", "gauge", "Ready subscriptions with more to be sent.");
+    lines.push(`tidemark_subscriptions_behind ${delivery.behind}`);
+    metric("tidemark_live_lag_seconds", "gauge", "Age of the oldest position of a subscription.");
+    lines.push(`tidemark_live_lag_seconds ${(delivery.lagMsMax / 1000).toFixed(3)}`);
+    metric("tidemark_live_changes_total", "counter", "Changes sent to subscriptions.");
+    lines.push(`tidemark_live_changes_total ${delivery.changes}`);
+    const name = "tidemark_live_delivery_seconds";
+    metric(name, "histogram", "Time from a commit to the queue of a connection.");
+    histogramLines(lines, { name, bounds: DELIVERY_BOUNDS, ...delivery });
+    return `${lines.join("\n")}\n`;
+  }
+
+  /** The same one by one. */
+  samples(): readonly MetricSample[] {
+    const samples: MetricSample[] = [];
+    let description: string | undefined;
+    for (const line of this.text().trimEnd().split("\n")) {
+      if (line.startsWith("# HELP ")) description = line.split(" ").slice(3).join(" ");
+      if (line.startsWith("#")) continue;
+      const space = line.lastIndexOf(" ");
+      samples.push({ name: line.slice(0, space), value: line.slice(space + 1), description });
+    }
+    return samples;
+  }
+
+  #durationLines(lines: string[]): void {
+    const name = "tidemark_http_request_duration_seconds";
+    lines.push(`# HELP ${name} Time to answer an HTTP request.`, `# TYPE ${name} histogram`);
+    const inBounds = this.#durationCounts.reduce((sum, count) => sum + count, 0);
+    const counts = [...this.#durationCounts, this.#requestCount - inBounds];
+    const sumSeconds = this.#durationSum;
+    histogramLines(lines, { name, bounds: DURATION_BOUNDS, counts, sumSeconds });
+  }
+}
+
+function storageLines(storage: StorageGauge | undefined): readonly string[] {
+  if (storage === undefined) return [];
+  const { failedJobs, freeBytes, isReadOnly, logBytes, quarantinedSegments } = storage;
+  const failed = "tidemark_jobs_failed_total";
+  return [
+    ...(freeBytes === undefined
+      ? []
+      : gaugeLines("tidemark_disk_free_bytes", "Free on the disk of the data.", freeBytes)),
+    ...gaugeLines(
+      "tidemark_read_only",
+      "1 while only reads, DELETE and DROP run.",
+      isReadOnly ? 1 : 0,
+    ),
+    ...gaugeLines("tidemark_log_bytes", "Bytes of the files of the log.", logBytes),
+    ...gaugeLines(
+      "tidemark_quarantined_segments",
+      "Segments quarantined as damaged.",
+      quarantinedSegments,
+    ),
+    ...headLines(failed, "counter", "Jobs that failed, by type."),
+    ...[...failedJobs].map(([type, count]) => `${failed}{job_type="${type}"} ${count}`),
+  ];
+}
+
+function archiveLines(archive: ArchiveGauge | undefined): readonly string[] {
+  if (archive === undefined) return [];
+  const { bytes, failure, files, lostFiles } = archive;
+  const lost = "tidemark_archive_lost_files_total";
+  return [
+    ...gaugeLines(
+      "tidemark_archive_waiting_files",
+      "Full log files not in the archive yet.",
+      files,
+    ),
+    ...gaugeLines("tidemark_archive_waiting_bytes", "Bytes of those log files.", bytes),
+    ...gaugeLines(
+      "tidemark_archive_failing",
+      "1 while log files cannot be archived.",
+      failure === undefined ? 0 : 1,
+    ),
+    ...headLines(lost, "counter", "Log files that were given up."),
+    `${lost} ${lostFiles}`,
+  ];
+}
+
+function gaugeLines(name: string, help: string, value: number): readonly string[] {
+  return [...headLines(name, "gauge", help), `${name} ${value}`];
+}
+
+function headLines(name: string, type: string, help: string): readonly string[] {
+  return [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`];
+}
+
+/** @param counts One for each bound, and one for what is above the last. */
+function histogramLines(lines: string[], { bounds, counts, name, sumSeconds }: Histogram): void {
+  let cumulative = 0;
+  for (const [index, bound] of bounds.entries()) {
+    cumulative += counts[index] ?? 0;
+    lines.push(`${name}_bucket{le="${bound}"} ${cumulative}`);
+  }
+  cumulative += counts[bounds.length] ?? 0;
+  lines.push(
+    `${name}_bucket{le="+Inf"} ${cumulative}`,
+    `${name}_sum ${sumSeconds.toFixed(6)}`,
+    `${name}_count ${cumulative}`,
+  );
+}
+
+interface Histogram {
+  readonly name: string;
+  readonly bounds: readonly number[];
+  readonly counts: readonly number[];
+  readonly sumSeconds: number;
+}

@@ -1,0 +1,123 @@
+/**
+ * Finds what computes the same among many. A query may have thousands of outputs, groups and calls,
+ * which are bound in one turn: comparing each with all others took 1.5 s for 4,000 groups and 6 s
+ * for as many aggregates.
+ *
+ * Invariant: things that are alike have the same form, so that only those are compared.
+ */
+import type { Value } from "../../types/mod.ts";
+import type { BoundExpression } from "./bound_expressions.ts";
+import { childrenOf, sameExpression } from "./walk.ts";
+
+/** Levels of operands that a form tells of: each operand is looked at so many times at most. */
+const FORM_DEPTH = 3;
+
+export interface AlikeOptions<Thing> {
+  readonly formOf: (thing: Thing) => string;
+  readonly areAlike: (left: Thing, right: Thing) => boolean;
+}
+
+export class Alike<Thing> {
+  readonly #options: AlikeOptions<Thing>;
+  /** Made for the first thing: most blocks have none. */
+  #byForm: Map<string, Thing[]> | undefined;
+
+  constructor(options: AlikeOptions<Thing>) {
+    this.#options = options;
+  }
+
+  add(thing: Thing): void {
+    this.#byForm ??= new Map<string, Thing[]>();
+    const form = this.#options.formOf(thing);
+    const those = this.#byForm.get(form);
+    if (those === undefined) this.#byForm.set(form, [thing]);
+    else those.push(thing);
+  }
+
+  /** The first that was added. */
+  find(thing: Thing): Thing | undefined {
+    if (this.#byForm === undefined) return undefined;
+    const { areAlike, formOf } = this.#options;
+    return this.#byForm.get(formOf(thing))?.find((other) => areAlike(other, thing));
+  }
+}
+
+/** So many are compared one by one, which is cheaper than telling their forms. */
+const COMPARED_MAX = 8;
+
+interface Placed {
+  readonly expression: BoundExpression;
+  readonly place: number;
+}
+
+/** Expressions by what they compute, with the places where they were first added. */
+export class ExpressionPlaces {
+  readonly #expressions: BoundExpression[] = [];
+  /** Once they are many. */
+  #alike: Alike<Placed> | undefined;
+
+  constructor(expressions: readonly BoundExpression[] = []) {
+    for (const expression of expressions) this.add(expression);
+  }
+
+  /** Returns its place, the next one. */
+  add(expression: BoundExpression): number {
+    const place = this.#expressions.length;
+    this.#expressions.push(expression);
+    if (this.#alike !== undefined) this.#alike.add({ expression, place });
+    else if (place === COMPARED_MAX) this.#alike = alikeOf(this.#expressions);
+    return place;
+  }
+
+  find(expression: BoundExpression): number | undefined {
+    if (this.#alike !== undefined) return this.#alike.find({ expression, place: 0 })?.place;
+    const place = this.#expressions.findIndex((other) => sameExpression(other, expression));
+    return place === -1 ? undefined : place;
+  }
+}
+
+function alikeOf(expressions: readonly BoundExpression[]): Alike<Placed> {
+  const alike = new Alike<Placed>({
+    formOf: ({ expression }) => formOfExpression(expression),
+    areAlike: (left, right) => sameExpression(left.expression, right.expression),
+  });
+  for (const [place, expression] of expressions.entries()) alike.add({ expression, place });
+  return alike;
+}
+
+/** Equal for lists whose expressions are the same, one by one. */
+export function formOfList(expressions: readonly (BoundExpression | undefined)[]): string {
+  return expressions.map((each) => (each === undefined ? "" : formOfExpression(each))).join(",");
+}
+
+function formOfExpression(expression: BoundExpression, depth = FORM_DEPTH): string {
+  const own = `${expression.kind} ${nameOf(expression)}`;
+  if (depth === 0) return own;
+  const operands = childrenOf(expression).map((child) => formOfExpression(child, depth - 1));
+  return operands.length === 0 ? own : `${own}(${operands.join(",")})`;
+}
+
+function nameOf(expression: BoundExpression): string {
+  switch (expression.kind) {
+    case "column":
+      return String(expression.column.id);
+    case "constant":
+      return nameOfValue(expression.value);
+    case "slot":
+      return String(expression.slot);
+    case "outer":
+      return String(expression.id);
+    case "call":
+      return expression.name;
+    case "compare":
+    case "arithmetic":
+      return expression.operator;
+    default:
+      return "";
+  }
+}
+
+/** Only of values that are written alike where they are equal. */
+function nameOfValue(value: Value): string {
+  return typeof value === "number" || typeof value === "bigint" ? String(value) : "";
+}

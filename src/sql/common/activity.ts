@@ -1,0 +1,121 @@
+/**
+ * Which requests are running, so that they can be listed and killed, and how long statements took.
+ *
+ * A request that is answered within its turn of the event loop is never listed: nobody could have
+ * seen it. A request that is killed ends at its next look at the clock, with CANCELLED; when the
+ * server stops, with SHUTTING_DOWN.
+ */
+import type { Clock } from "../../base/clock.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { cancelRequest, type RequestLedger } from "../execute/run/request_ledger.ts";
+import type { ParseLimits } from "../parse/parser.ts";
+import { parseStatements } from "../parse/parser.ts";
+import { statementToSql } from "../parse/print/print.ts";
+import { isJobNode } from "./node_kinds.ts";
+import { QueryStats } from "./query_stats.ts";
+import { strangersText } from "./query_text.ts";
+
+/** Characters of a statement that are shown. */
+const SHOWN_SQL_LENGTH_MAX = 2000;
+
+/** One request under way. */
+export interface RunningRequest {
+  readonly queryId: string;
+  /** Who asked. */
+  readonly userId: string;
+  /** As whom the statement at hand runs. */
+  asUser: string;
+  readonly sql: string;
+  readonly startedAtMs: number;
+  readonly ledger: RequestLedger;
+}
+
+export interface Activity {
+  readonly running: RunningRequests;
+  readonly stats: QueryStats;
+}
+
+/** Nothing has run yet: what a new engine is given. */
+export function newActivity(clock: Clock): Activity {
+  return { running: new RunningRequests(clock), stats: new QueryStats() };
+}
+
+class RunningRequests {
+  readonly #clock: Clock;
+  readonly #byId = new Map<string, RunningRequest>();
+  #lastNumber = 0;
+  #isShutDown = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Lists a request until `end`. */
+  begin(request: { userId: string; sql: string; ledger: RequestLedger }): RunningRequest {
+    this.#lastNumber += 1;
+    const tookMs = this.#clock.monotonicMs() - request.ledger.startMs;
+    const running: RunningRequest = {
+      ...request,
+      queryId: `QU${this.#lastNumber}`,
+      asUser: request.userId,
+      startedAtMs: this.#clock.nowMs() - Math.round(tookMs),
+    };
+    if (this.#isShutDown) request.ledger.cancelledBy = "shutdown";
+    this.#byId.set(running.queryId, running);
+    return running;
+  }
+
+  end({ queryId }: RunningRequest): void {
+    this.#byId.delete(queryId);
+  }
+
+  /** Oldest first. */
+  all(): readonly RunningRequest[] {
+    return [...this.#byId.values()];
+  }
+
+  /** Returns false when there is none of this id. */
+  kill(queryId: string): boolean {
+    const running = this.#byId.get(queryId);
+    if (running === undefined) return false;
+    cancelRequest(running.ledger, "kill");
+    return true;
+  }
+
+  /** Ends all that run, and what begins from now on. Returns how many ran. */
+  shutDown(): number {
+    this.#isShutDown = true;
+    for (const { ledger } of this.#byId.values()) cancelRequest(ledger, "shutdown");
+    return this.#byId.size;
+  }
+}
+
+/**
+ * The statements of a request printed anew, so that no password is shown, with their literals or
+ * without; cut at some length.
+ */
+export function shownSql(
+  sql: string,
+  limits: ParseLimits,
+  { hasLiterals }: { hasLiterals: boolean },
+): string {
+  try {
+    const statements = parseStatements(sql, limits).map((node) =>
+      hasLiterals ? statementToSql(node) : strangersText(node),
+    );
+    return statements.join("; ").slice(0, SHOWN_SQL_LENGTH_MAX);
+  } catch (error) {
+    if (!(error instanceof DatabaseError)) throw error;
+    return "(not parsable)";
+  }
+}
+
+/** Whether the statements of a request only wait for jobs, which say themselves how long they take. */
+export function areJobs(sql: string, limits: ParseLimits): boolean {
+  try {
+    return parseStatements(sql, limits).every(isJobNode);
+  } catch (error) {
+    if (!(error instanceof DatabaseError)) throw error;
+    return false;
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * Table names of a statement → catalog entries, with hints for near misses.
+ */
+import { mayRead, type Principal } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { nearestName } from "../../base/nearest_name.ts";
+import {
+  type Catalog,
+  isSystemNamespace,
+  type NamespaceEntry,
+  type TableEntry,
+} from "../../catalog/mod.ts";
+import type { AstNode } from "../parse/ast/ast.ts";
+
+export interface TableName {
+  readonly name: string;
+  readonly schema?: string | undefined;
+}
+
+/** @throws {DatabaseError} TABLE_NOT_FOUND, NAMESPACE_NOT_FOUND */
+export function findTable(
+  catalog: Catalog,
+  { name, schema }: TableName,
+  { namespace, node, principal }: { namespace: string; node: AstNode; principal: Principal },
+): TableEntry {
+  const inNamespace = schema ?? namespace;
+  const table = catalog.table(inNamespace, name);
+  if (table !== undefined) return table;
+  const position = node._location.start;
+  const shown = `${inNamespace}.${name}`;
+  if (catalog.view(inNamespace, name) !== undefined) {
+    throw new DatabaseError("INVALID_OPERATION", `Cannot use ${shown} as a table: it is a view`, {
+      position,
+    });
+  }
+  findNamespace(catalog, inNamespace, node);
+  // A hint must not tell of tables that the caller may not see.
+  const known = catalog
+    .tables()
+    .filter((entry) => mayRead(principal, entry, catalog.namespace(entry.namespace)))
+    .map((entry) => `${entry.namespace}.${entry.name}`);
+  const near = nearestName(shown, known);
+  throw new DatabaseError(
+    "TABLE_NOT_FOUND",
+    `table ${shown} not found`,
+    near === undefined ? { position } : { position, hint: `did you mean ${near}?` },
+  );
+}
+
+/** What a name in a namespace of the system fails with. @param known Views that the caller may read. */
+export function noSystemView(
+  shown: string,
+  known: readonly string[],
+  node: AstNode,
+): DatabaseError {
+  const relation = shown.slice(shown.indexOf("."));
+  const near = known.find((name) => name.endsWith(relation)) ?? nearestName(shown, known);
+  return new DatabaseError("TABLE_NOT_FOUND", `system view ${shown} not found`, {
+    position: node._location.start,
+    hint:
+      near === undefined
+        ? "SELECT table_schema, table_name FROM information_schema.tables lists those that there are"
+        : `did you mean ${near}?`,
+  });
+}
+
+/** The namespace in which something is to be made. @throws {DatabaseError} RESERVED_NAME, NAMESPACE_NOT_FOUND */
+export function requireHolder(catalog: Catalog, name: string, node: AstNode): void {
+  if (isSystemNamespace(name)) {
+    throw new DatabaseError(
+      "RESERVED_NAME",
+      `Cannot create anything in namespace ${name}: it is reserved`,
+      { position: node._location.start },
+    );
+  }
+  findNamespace(catalog, name, node);
+}
+
+/** @throws {DatabaseError} NAMESPACE_NOT_FOUND */
+export function findNamespace(catalog: Catalog, name: string, node: AstNode): NamespaceEntry {
+  const namespace = catalog.namespace(name);
+  if (namespace !== undefined) return namespace;
+  throw new DatabaseError("NAMESPACE_NOT_FOUND", `namespace ${name} not found`, {
+    position: node._location.start,
+    hint: "SHOW NAMESPACES lists those that you may see",
+  });
+}

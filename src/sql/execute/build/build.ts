@@ -1,0 +1,357 @@
+/**
+ * Plan → operators. Expressions are compiled once for a plan; operators are made for each run.
+ */
+import { defined } from "../../../base/assert.ts";
+import { BATCH_ROWS_MAX, CORRELATED_ROWS_MAX } from "../../../base/limits.ts";
+import { physicalKind, type Row } from "../../../types/mod.ts";
+import type {
+  BoundExpression,
+  BoundFrameBound,
+  BoundSort,
+  BoundWindowCall,
+} from "../../bind/bound_expressions.ts";
+import { columnValue } from "../../bind/bound_nodes.ts";
+import { mayTakeLong, readsForEachRow } from "../../bind/walk.ts";
+import { areFewKeys } from "../../plan/access.ts";
+import { keyedSideOf } from "../../plan/keyed_side.ts";
+import type {
+  AggregateNode,
+  JoinNode,
+  LateralNode,
+  PlanNode,
+  WindowNode,
+} from "../../plan/plan.ts";
+import {
+  aggregateOverComputed,
+  distinctOverComputed,
+  joinOverComputed,
+  windowOverComputed,
+} from "../evaluate/computed_below.ts";
+import { compileCondition } from "../evaluate/condition.ts";
+import { compileExpression } from "../evaluate/expression.ts";
+import { type Layout, layoutOf } from "../evaluate/layout.ts";
+import { compileScalar } from "../evaluate/scalar.ts";
+import { HashJoin, type JoinOptions } from "../join/hash_join.ts";
+import { HeldSemiJoin } from "../join/held_semi_join.ts";
+import { KeyedSide, NotedKeys } from "../join/keyed_reading.ts";
+import { LateralJoin } from "../join/lateral_join.ts";
+import { Aggregate, type AggregateColumn } from "../operators/aggregate.ts";
+import { Distinct } from "../operators/distinct.ts";
+import { Filter, Project, RowSource } from "../operators/filter.ts";
+import { FunctionScan } from "../operators/function_scan.ts";
+import { Recursion, SharedRowsReader, WorkingTable } from "../operators/recursion.ts";
+import { Concatenation, SetOperation } from "../operators/set_operation.ts";
+import { buildValues } from "../operators/values.ts";
+import type { Operator } from "../run/operator.ts";
+import { Resuming } from "../run/pausing.ts";
+import type { Run } from "../run/run.ts";
+import { Parts, rowsTogether, Slices } from "../run/slices.ts";
+import { columnReader } from "../run/spilling.ts";
+import { Window, type WindowCall } from "../window/window.ts";
+import type { FrameBound } from "../window/window_frame.ts";
+import { buildOrder, sortKeys } from "./build_order.ts";
+import { BULK_BATCH_ROWS, buildScan, buildSystemView, type Use } from "./build_scan.ts";
+import { runtimeOf } from "./table_runtime.ts";
+
+/** Makes the operators of one execution. */
+export type OperatorFactory = (run: Run) => Operator;
+
+/** Compiles a plan. */
+export function buildPlan(node: PlanNode, use: Use = {}): OperatorFactory {
+  const build = buildNode(node, use);
+  return (run) => run.profile?.measured(node, build(run)) ?? build(run);
+}
+
+function buildNode(node: PlanNode, use: Use): OperatorFactory {
+  switch (node.kind) {
+    case "single":
+      return () => new RowSource([[]], []);
+    case "scan":
+      return buildScan(node, use);
+    case "system":
+      return buildSystemView(node);
+    case "values":
+      return buildValues(node);
+    case "function":
+      return buildFunctions(node);
+    case "filter": {
+      const input = buildPlan(node.input, use);
+      const layout = layoutOf(node.input.columns);
+      const condition = compileCondition(node.condition, layout);
+      const kept = node.columns.map(({ id }) => defined(layout.get(id), "a filter adds no column"));
+      const make = (from: Operator, run: Run): Operator =>
+        new Filter(from, { condition, kept, run });
+      return slicedFor([node.condition], input, make);
+    }
+    case "project": {
+      const input = buildPlan(node.input, use);
+      const layout = layoutOf(node.input.columns);
+      const expressions = node.expressions.map((e) => compileExpression(e, layout));
+      const make = (from: Operator, run: Run): Operator => new Project(from, expressions, run);
+      return slicedFor(node.expressions, input, make);
+    }
+    case "join": {
+      const computed = joinOverComputed(node);
+      return computed.kind === "join" ? buildJoin(computed, node) : buildNode(computed, use);
+    }
+    case "lateral":
+      return buildLateral(node);
+    case "set":
+      return buildSet(node);
+    case "cte":
+      return (run) => new SharedRowsReader(run.subqueries.takeRows(node.cte, run));
+    case "working":
+      return (run) =>
+        new WorkingTable(defined(run.working.get(node.recursion), "a recursion has its rows"));
+    case "recursive":
+      return buildRecursion(node);
+    case "aggregate":
+      return buildAggregate(aggregateOverComputed(node), node);
+    case "window":
+      return buildWindow(windowOverComputed(node), node);
+    case "distinct":
+      return buildDistinct(node);
+    case "sort":
+    case "limit":
+      return buildOrder(node, buildPlan);
+  }
+}
+
+function buildDistinct(node: Extract<PlanNode, { kind: "distinct" }>): OperatorFactory {
+  const computed = distinctOverComputed(node);
+  const input = buildPlan(computed.input);
+  const layout = layoutOf(computed.input.columns);
+  const on = computed.on.map((expression) => compileExpression(expression, layout));
+  const types = node.on.map(({ type }) => type);
+  const isOrdered = node.input.kind === "sort";
+  const ordered = isOrdered ? computed.input.columns.map(({ type }) => type) : undefined;
+  const shaped = node.columns.map((_, position) => columnReader(position));
+  const isWider = computed.input.columns.length > node.columns.length;
+  return (run) => {
+    const distinct = new Distinct(input(run), { run, node, on, types, ordered });
+    return isWider ? new Project(distinct, shaped, run) : distinct;
+  };
+}
+
+/**
+ * Over small batches where a row may cost a reading of another query, and with pauses wherever rows
+ * may take long.
+ */
+function slicedFor(
+  expressions: readonly BoundExpression[],
+  input: OperatorFactory,
+  make: (from: Operator, run: Run) => Operator,
+): OperatorFactory {
+  const isReading = expressions.some(readsForEachRow);
+  const together = rowsTogether(expressions.length);
+  const isShort = together >= BATCH_ROWS_MAX && !expressions.some(mayTakeLong);
+  if (isShort && !isReading && !expressions.some(mayBeLong)) {
+    return (run) => make(input(run), run);
+  }
+  const rowsOf = together >= BATCH_ROWS_MAX ? Number.POSITIVE_INFINITY : together;
+  const rowsMax = isReading ? CORRELATED_ROWS_MAX : rowsOf;
+  return (run) => {
+    const slices = new Slices(input(run), run.pauses, rowsMax);
+    return new Resuming(make(slices, run), slices, run);
+  };
+}
+
+/** Whether it is a value of any length that all rows have. */
+function mayBeLong({ kind, type }: BoundExpression): boolean {
+  if (kind !== "constant" && kind !== "slot" && kind !== "outer") return false;
+  return physicalKind(type) === "any";
+}
+
+/** @param shown What EXPLAIN shows in its place; so below. */
+function buildJoin(node: JoinNode, shown: JoinNode): OperatorFactory {
+  const left = buildPlan(node.left);
+  const right = buildPlan(node.right);
+  const leftLayout = layoutOf(node.left.columns);
+  const rightLayout = layoutOf(node.right.columns);
+  const pairLayout = layoutOf([...node.left.columns, ...node.right.columns]);
+  const leftKeys = node.leftKeys.map((key) => compileExpression(key, leftLayout));
+  const rightKeys = node.rightKeys.map((key) => compileExpression(key, rightLayout));
+  const keyTypes = node.leftKeys.map(({ type }) => type);
+  const leftTypes = node.left.columns.map(({ type }) => type);
+  const rightTypes = node.right.columns.map(({ type }) => type);
+  const residual =
+    node.residual === undefined ? undefined : compileExpression(node.residual, pairLayout);
+  const kept = node.columns.map(({ id }) => defined(pairLayout.get(id), "a join adds no column"));
+  const { holdsLeft = false, isGuarded = false, join } = node;
+  const shape = {
+    node: shown,
+    kept,
+    join,
+    isGuarded,
+    leftTypes,
+    rightTypes,
+    leftKeys,
+    rightKeys,
+    keyTypes,
+  };
+  const sidesOf = buildSides(node, { left, right, shape });
+  return (run) => {
+    const options = { ...shape, residual, run, ...sidesOf(run) };
+    return holdsLeft ? new HeldSemiJoin(options) : new HashJoin(options);
+  };
+}
+
+interface BuiltSides {
+  readonly left: OperatorFactory;
+  readonly right: OperatorFactory;
+  readonly shape: Pick<JoinOptions, "leftKeys" | "rightKeys" | "leftTypes" | "rightTypes">;
+}
+
+/** Both sides of a join, one of them by the keys of the other where those may be few. */
+function buildSides(
+  node: JoinNode,
+  { left, right, shape }: BuiltSides,
+): (run: Run) => Pick<JoinOptions, "left" | "right"> {
+  const keyed = keyedSideOf(node);
+  if (keyed === undefined) return (run) => ({ left: left(run), right: right(run) });
+  const { isWhole, scan, side } = keyed;
+  const isRight = side === "right";
+  const isFirst = isRight && node.holdsLeft !== true;
+  const [whole, other] = isRight ? [right, left] : [left, right];
+  const noting = isRight
+    ? { types: shape.leftTypes, keys: shape.leftKeys }
+    : { types: shape.rightTypes, keys: shape.rightKeys };
+  const parts = keyed.parts.map((part) => (typeof part === "number" ? part : compileScalar(part)));
+  const partTypes = runtimeOf(scan.table).keyTypes;
+  const areFew = (keyCount: number): boolean => areFewKeys(scan, keyCount);
+  // An operator takes its keys while it is made.
+  let keys: readonly Row[] = [];
+  let byKeys: OperatorFactory | undefined;
+  return (run) => {
+    const noted = new NotedKeys({ ...noting, run, parts, partTypes, areFew, input: other(run) });
+    const lookUp = (given: readonly Row[]): Operator => {
+      const use: Use = { keys: () => keys, isSpan: !isWhole };
+      byKeys ??= buildPlan(isRight ? node.right : node.left, use);
+      keys = given;
+      return byKeys(run);
+    };
+    const read = new KeyedSide({ noted, isFirst, scan: () => whole(run), lookUp });
+    return isRight ? { left: noted, right: read } : { left: read, right: noted };
+  };
+}
+
+function buildLateral(node: LateralNode): OperatorFactory {
+  const { join } = node;
+  const left = buildPlan(node.left);
+  const right = buildPlan(node.right);
+  const leftLayout = layoutOf(node.left.columns);
+  const captures = node.captures.map(({ id, value }) => {
+    return { id, evaluate: compileExpression(value, leftLayout) };
+  });
+  const rightTypes = node.right.columns.map(({ type }) => type);
+  const condition =
+    node.condition === undefined
+      ? undefined
+      : compileExpression(node.condition, layoutOf(node.columns));
+  return (run) =>
+    new LateralJoin({ run, join, left: left(run), right, rightTypes, captures, condition });
+}
+
+function buildFunctions(node: Extract<PlanNode, { kind: "function" }>): OperatorFactory {
+  const { hasOrdinality } = node;
+  const types = node.columns.map(({ type }) => type);
+  const calls = node.functions.map((call) => ({
+    call,
+    args: call.args.map((arg) => compileScalar(arg)),
+  }));
+  return (run) => new FunctionScan({ run, calls, hasOrdinality, types });
+}
+
+function buildSet(node: Extract<PlanNode, { kind: "set" }>): OperatorFactory {
+  const { isAll, operator } = node;
+  const left = buildPlan(node.left);
+  const right = buildPlan(node.right);
+  const types = node.columns.map(({ type }) => type);
+  if (operator !== "union") {
+    return (run) =>
+      new SetOperation({ run, node, operator, isAll, types, left: left(run), right: right(run) });
+  }
+  if (isAll) return (run) => new Concatenation(left(run), right(run));
+  const layout = layoutOf(node.columns);
+  const on = node.columns.map((column) => compileExpression(columnValue(column), layout));
+  return (run) => new Distinct(new Concatenation(left(run), right(run)), { run, node, on, types });
+}
+
+function buildRecursion(node: Extract<PlanNode, { kind: "recursive" }>): OperatorFactory {
+  const { isAll, recursion } = node;
+  const types = node.columns.map(({ type }) => type);
+  const first = buildPlan(node.first);
+  const next = buildPlan(node.next);
+  return (run) => new Recursion({ run, recursion, isAll, types, first, next });
+}
+
+function buildAggregate(node: AggregateNode, shown: AggregateNode): OperatorFactory {
+  const input = buildPlan(node.input, { isConsumed: true });
+  const layout = layoutOf(node.input.columns);
+  const keys = node.groupBy.map(({ expression }) => compileExpression(expression, layout));
+  const keyTypes = node.groupBy.map(({ expression }) => expression.type);
+  const aggregates = node.aggregates.map((aggregate): AggregateColumn => {
+    const args = aggregate.argument === undefined ? [] : [aggregate.argument, ...aggregate.extra];
+    return {
+      form: aggregate.form,
+      args: args.map((argument) => compileExpression(argument, layout)),
+      argumentTypes: args.map(({ type }) => type),
+      isDistinct: aggregate.isDistinct,
+      filter:
+        aggregate.filter === undefined ? undefined : compileExpression(aggregate.filter, layout),
+      orderBy: sortKeys(aggregate.orderBy, layout),
+    };
+  });
+  const { groupingSets } = node;
+  const options = { keys, keyTypes, aggregates, sets: groupingSets?.sets };
+  const width = aggregates.length + keys.length;
+  const rowsMax = rowsTogether(width * (groupingSets?.sets.length ?? 1));
+  return (run) => {
+    const rows = rowsMax < BULK_BATCH_ROWS ? new Parts(input(run), rowsMax) : input(run);
+    return new Aggregate({ ...options, run, node: shown, input: rows });
+  };
+}
+
+function buildWindow(node: WindowNode, shown: WindowNode): OperatorFactory {
+  const input = buildPlan(node.input);
+  const layout = layoutOf(node.input.columns);
+  const ids = new Set(node.calls.map(({ column }) => column.id));
+  const keptColumns = node.columns.filter(({ id }) => !ids.has(id));
+  const kept = keptColumns.map(({ id }) => defined(layout.get(id), "a window keeps columns"));
+  const keptTypes = keptColumns.map(({ type }) => type);
+  const { orderBy, partitionBy } = defined(node.calls[0], "a window has a call").window;
+  const partitionKeys = partitionBy.map((expression): BoundSort => {
+    return { expression, isDescending: false, nullsFirst: false };
+  });
+  const partition = sortKeys(partitionKeys, layout);
+  const order = sortKeys(orderBy, layout);
+  const calls = node.calls.map((call) => compileCall(call, layout));
+  const options = { node: shown, kept, keptTypes, partition, order, calls };
+  return (run) => new Window({ ...options, run, input: input(run) });
+}
+
+function compileCall(call: BoundWindowCall, layout: Layout): WindowCall {
+  const { column, filter, form, window } = call;
+  const compiledBound = ({ offset, reach, type }: BoundFrameBound): FrameBound => ({
+    type,
+    offset: offset === undefined ? undefined : compileScalar(offset),
+    reach:
+      reach === undefined
+        ? undefined
+        : {
+            key: compileExpression(reach.key, layout),
+            type: reach.key.type,
+            step: reach.step,
+            isNegative: reach.isNegative,
+          },
+  });
+  const { end, exclude, mode, start } = window.frame;
+  return {
+    form,
+    type: column.type,
+    args: call.args.map((argument) => compileExpression(argument, layout)),
+    argumentTypes: call.args.map(({ type }) => type),
+    filter: filter === undefined ? undefined : compileExpression(filter, layout),
+    frame: { mode, exclude, start: compiledBound(start), end: compiledBound(end) },
+  };
+}

@@ -1,0 +1,109 @@
+/**
+ * Plan → operators, of what sorts rows and takes the first of them.
+ */
+import type { OrderedScan } from "../../../storage/mod.ts";
+import type { BoundExpression, BoundSort } from "../../bind/bound_expressions.ts";
+import { orderedColumnOf } from "../../plan/ordered_input.ts";
+import type { PlanNode } from "../../plan/plan.ts";
+import { sortOverComputed } from "../evaluate/computed_below.ts";
+import { compileExpression } from "../evaluate/expression.ts";
+import { type Layout, layoutOf } from "../evaluate/layout.ts";
+import { compileScalar } from "../evaluate/scalar.ts";
+import { Limit, rowCountFrom } from "../operators/filter.ts";
+import type { Operator } from "../run/operator.ts";
+import type { Run } from "../run/run.ts";
+import { FirstInOrder } from "../sort/first_in_order.ts";
+import { LimitWithTies, Sort } from "../sort/sort.ts";
+import type { SortKey } from "../sort/sort_key.ts";
+import type { Use, WantedOrder } from "./build_scan.ts";
+
+type OperatorFactory = (run: Run) => Operator;
+
+/** @param buildPlan Compiles the input. */
+export function buildOrder(
+  node: Extract<PlanNode, { kind: "sort" | "limit" }>,
+  buildPlan: (node: PlanNode, use?: Use) => OperatorFactory,
+): OperatorFactory {
+  const limit = countOf(node.limit, "LIMIT");
+  const offset = countOf(node.offset, "OFFSET");
+  if (node.kind === "sort") {
+    const computed = sortOverComputed(node);
+    const input = buildPlan(computed.input);
+    const keys = sortKeys(computed.keys, layoutOf(computed.input.columns));
+    const inputTypes = node.input.columns.map(({ type }) => type);
+    const sort = (run: Run, from: Operator): Operator => {
+      const rowsMax = limit(run) + offset(run);
+      return new Sort({ run, node, input: from, inputTypes, keys, rowsMax });
+    };
+    const first = buildFirst(node, computed, buildPlan);
+    const [key] = keys;
+    if (first === undefined || key === undefined) return (run) => sort(run, input(run));
+    return (run) => {
+      const rowsMax = limit(run) + offset(run);
+      const ordered = first(run, rowsMax);
+      if (ordered.scan === undefined) return sort(run, ordered.input);
+      const sortOver = (from: Operator): Operator => sort(run, from);
+      const plain = (): Operator => input(run);
+      return new FirstInOrder({
+        run,
+        ...ordered,
+        scan: ordered.scan,
+        plain,
+        sortOver,
+        key,
+        rowsMax,
+      });
+    };
+  }
+  const input = buildPlan(node.input);
+  const layout = layoutOf(node.input.columns);
+  if (node.ties === undefined) {
+    return (run) => new Limit(input(run), { limit: limit(run), offset: offset(run) });
+  }
+  const keys = sortKeys(node.ties, layout);
+  return (run) =>
+    new LimitWithTies(input(run), { run, keys, limit: limit(run), offset: offset(run) });
+}
+
+/**
+ * The input of a sort, in the order of its first key where the store has that; undefined where no
+ * order of a table is one of the sort.
+ */
+function buildFirst(
+  node: Extract<PlanNode, { kind: "sort" }>,
+  { input, keys }: Pick<typeof node, "input" | "keys">,
+  buildPlan: (node: PlanNode, use?: Use) => OperatorFactory,
+): ((run: Run, rowsMax: number) => { input: Operator; scan: OrderedScan | undefined }) | undefined {
+  const [key] = keys;
+  const columnId = key === undefined ? undefined : orderedColumnOf(input, key.expression);
+  if (node.limit === undefined || key === undefined || columnId === undefined) return undefined;
+  const { isDescending } = key;
+  const order: WantedOrder = { columnId, isDescending, rowsWanted: 0, made: undefined };
+  const build = buildPlan(input, { order });
+  return (run, rowsMax) => {
+    order.rowsWanted = rowsMax;
+    const made = build(run);
+    return { input: made, scan: order.made };
+  };
+}
+
+function countOf(
+  expression: BoundExpression | undefined,
+  clause: "LIMIT" | "OFFSET",
+): (run: Run) => number {
+  if (expression === undefined) {
+    const none = clause === "LIMIT" ? Number.POSITIVE_INFINITY : 0;
+    return () => none;
+  }
+  const value = compileScalar(expression);
+  return (run) => rowCountFrom(value(run), clause);
+}
+
+export function sortKeys(sorts: readonly BoundSort[], layout: Layout): SortKey[] {
+  return sorts.map(({ expression, isDescending, nullsFirst }) => ({
+    evaluate: compileExpression(expression, layout),
+    type: expression.type,
+    isDescending,
+    nullsFirst,
+  }));
+}

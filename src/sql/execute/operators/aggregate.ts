@@ -1,0 +1,396 @@
+/**
+ * GROUP BY and aggregates: every row is added to the states of its group; the groups come out at
+ * the end, in order of first appearance.
+ *
+ * With grouping sets every row is added once for each set, and the number of the set is the first
+ * part of the key: equal values of different sets are different groups.
+ *
+ * Beyond the memory, groups that are known stay, and rows of others go to disk by their keys, with the
+ * arguments of all calls as values:
+ *
+ *     adding ──crowded──► dividing ──end──► groups go up ──► each partition is an aggregate by itself
+ */
+import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
+import {
+  type Batch,
+  constVector,
+  type DataType,
+  INT,
+  keepRows,
+  type Selection,
+  take,
+  type Value,
+  type Vector,
+  valueAt,
+  vectorFromValues,
+} from "../../../types/mod.ts";
+import type {
+  AggregateForm,
+  AggregateState,
+  BatchGroups,
+} from "../../functions/aggregate/aggregates.ts";
+import type { Partitions } from "../../spill/mod.ts";
+import { type Evaluator, selectRows } from "../evaluate/expression.ts";
+import { bytesOf, type MemoryBudget } from "../held/memory_budget.ts";
+import { Grouping } from "../keys/grouping.ts";
+import { NO_KEY } from "../keys/key_index.ts";
+import { NOTHING_YET, type Operator } from "../run/operator.ts";
+import { type Run } from "../run/run.ts";
+import {
+  columnReader,
+  PartitionWork,
+  rowsWhere,
+  type SpillOptions,
+  SpillSite,
+} from "../run/spilling.ts";
+import type { SortKey } from "../sort/sort_key.ts";
+import { AggregateRows, type GroupedRows } from "./aggregate_rows.ts";
+
+export interface AggregateColumn {
+  readonly form: AggregateForm;
+  /** No argument: count(*). Several: as the form takes them. */
+  readonly args: readonly Evaluator[];
+  readonly argumentTypes: readonly DataType[];
+  readonly isDistinct: boolean;
+  readonly filter: Evaluator | undefined;
+  readonly orderBy: readonly SortKey[];
+}
+
+export interface AggregateOptions extends SpillOptions {
+  readonly input: Operator;
+  readonly keys: readonly Evaluator[];
+  readonly keyTypes: readonly DataType[];
+  readonly aggregates: readonly AggregateColumn[];
+  /** Positions in `keys` that each grouping set has; undefined: all of them, once. */
+  readonly sets?: readonly (readonly number[])[] | undefined;
+}
+
+/** A batch that is added once for each grouping set. */
+interface RowsOfSets {
+  readonly batch: Batch;
+  readonly keys: readonly Vector[];
+  /** The set that is next. */
+  number: number;
+}
+
+/** One aggregate under way. */
+interface Accumulator {
+  readonly column: AggregateColumn;
+  readonly state: AggregateState;
+  /** Of DISTINCT and ORDER BY: rows pass it before they are added. */
+  readonly rows: AggregateRows | undefined;
+}
+
+export class Aggregate implements Operator {
+  readonly #options: AggregateOptions;
+  readonly #keyTypes: readonly DataType[];
+  readonly #site: SpillSite;
+  readonly #groups: Grouping;
+  readonly #accumulators: readonly Accumulator[];
+  /** Those whose rows pass something before they are added. */
+  readonly #passing: readonly Accumulator[];
+  /** What states hold that grow with each row. */
+  readonly #growing: MemoryBudget;
+  /** The input stands still while a batch is added for its sets, which may be thousands. */
+  #inSets: RowsOfSets | undefined;
+  #finishing: Iterator<undefined, void> | undefined;
+  /** Groups yielded so far; undefined while the input lasts. */
+  #position: number | undefined;
+  /** Rows of groups that are not known. */
+  #partitions: Partitions | undefined;
+  #later: Operator | undefined;
+
+  constructor(options: AggregateOptions) {
+    const { level = 0, node, run } = options;
+    this.#options = options;
+    this.#keyTypes = options.sets === undefined ? options.keyTypes : [INT, ...options.keyTypes];
+    this.#site = new SpillSite(options);
+    this.#growing = run.memory.nested();
+    this.#groups = new Grouping(this.#keyTypes, this.#site.memory);
+    this.#accumulators = options.aggregates.map((column) => {
+      const { isDistinct, orderBy } = column;
+      const isPlain = !isDistinct && orderBy.length === 0;
+      const rows = isPlain
+        ? undefined
+        : new AggregateRows({ ...column, run, node, level, isGrouped: this.#keyTypes.length > 0 });
+      return { column, state: column.form.create(), rows };
+    });
+    this.#passing = this.#accumulators.filter(({ rows }) => rows !== undefined);
+  }
+
+  next(): Batch | undefined {
+    if (this.#later !== undefined) return this.#later.next();
+    if (this.#position === undefined) {
+      if (this.#finishing === undefined) this.#read();
+      else if (this.#finishing.next().done === true) this.#position = 0;
+      return NOTHING_YET;
+    }
+    const groupCount = this.#groupCount();
+    if (this.#position >= groupCount) return this.#workLater();
+    const start = this.#position;
+    const end = Math.min(groupCount, start + BATCH_ROWS_MAX);
+    this.#position = end;
+    return { rowCount: end - start, columns: this.#columnsOf(start, end) };
+  }
+
+  close(): void {
+    this.#options.input.close();
+    this.#later?.close();
+    this.#partitions?.close();
+    this.#giveBack();
+  }
+
+  /** Gives back what the groups hold. */
+  #giveBack(): void {
+    for (const { rows } of this.#accumulators) rows?.close();
+    this.#site.close();
+    this.#growing.close();
+  }
+
+  #read(): void {
+    if (this.#passing.length > 0 && this.#stepBusy()) return;
+    if (this.#inSets !== undefined) {
+      this.#addToSet(this.#inSets);
+      return;
+    }
+    const batch = this.#options.input.next();
+    if (batch === undefined) {
+      this.#finishing = this.#finishInput();
+      if (this.#finishing.next().done === true) this.#position = 0;
+    } else if (batch.rowCount > 0) {
+      this.#add(batch);
+    }
+  }
+
+  /** Goes on with rows that wait in a call. Returns whether there were any. */
+  #stepBusy(): boolean {
+    const busy = this.#passing.find(({ rows }) => rows?.isBusy === true);
+    const passed = busy?.rows?.step();
+    if (busy !== undefined && passed !== undefined) this.#addRows(busy, passed);
+    return busy !== undefined;
+  }
+
+  /** Without GROUP BY there is one group, also over no rows. */
+  #groupCount(): number {
+    return this.#keyTypes.length === 0 ? 1 : this.#groups.groupCount;
+  }
+
+  #add(batch: Batch): void {
+    const { keys, run, sets } = this.#options;
+    const vectors = keys.map((key) => key(batch, run));
+    if (sets !== undefined) {
+      this.#inSets = { batch, keys: vectors, number: 0 };
+      return;
+    }
+    if (keys.length === 0) this.#addTo(batch, undefined);
+    else this.#addKeyed(batch, vectors);
+    this.#divideIfDue();
+  }
+
+  /** Adds the rows to the set that is next. */
+  #addToSet(rows: RowsOfSets): void {
+    const { batch, keys, number } = rows;
+    this.#addKeyed(batch, this.#keysOfSet(number, keys));
+    rows.number += 1;
+    if (rows.number === this.#options.sets?.length) this.#inSets = undefined;
+    this.#divideIfDue();
+  }
+
+  #divideIfDue(): void {
+    if (this.#partitions === undefined && this.#options.keys.length > 0 && this.#site.isDue) {
+      // Their groups stay here, whether their rows have come by now or not.
+      this.#makeGroupsOfEmptySets();
+      this.#partitions = divisionFor(this.#options.aggregates, this.#keyTypes, this.#site);
+    }
+  }
+
+  #addKeyed(batch: Batch, keys: readonly Vector[]): void {
+    const { rowCount } = batch;
+    if (this.#partitions === undefined) {
+      this.#addTo(batch, this.#groups.groupsOf(keys, rowCount));
+      return;
+    }
+    const numbers = this.#groups.knownNumbersOf(keys, rowCount);
+    const known = rowsWhere(rowCount, (row) => numbers[row] !== NO_KEY);
+    if (known.count > 0) {
+      const { groupCount } = this.#groups;
+      const found = { numbers: new Uint32Array(numbers.buffer), groupCount, rowCounts: undefined };
+      this.#addTo(keepRows(batch, known), keptGroups(found, known));
+    }
+    const others = rowsWhere(rowCount, (row) => numbers[row] === NO_KEY);
+    if (others.count === 0) return;
+    const { aggregates, run } = this.#options;
+    const otherKeys = keys.map((key) => take(key, others));
+    const args = spilledArguments(aggregates, keepRows(batch, others), run);
+    this.#partitions.add({ rowCount: others.count, columns: [...otherKeys, ...args] }, otherKeys);
+  }
+
+  #workLater(): Batch | undefined {
+    const partitions = this.#partitions;
+    if (partitions === undefined) return undefined;
+    this.#giveBack();
+    const aggregates = spilledAggregates(this.#options.aggregates, this.#keyTypes.length);
+    const keyTypes = this.#keyTypes;
+    const keys = keyTypes.map((_, position) => columnReader(position));
+    this.#later = new PartitionWork((partition) => {
+      if (partitions.rowCountOf(partition) === 0) return undefined;
+      const input = partitions.reader(partition);
+      return new Aggregate({ ...this.#site.deeper, input, keys, keyTypes, aggregates });
+    });
+    return NOTHING_YET;
+  }
+
+  #addTo(batch: Batch, groups: BatchGroups | undefined): void {
+    for (const accumulator of this.#accumulators) this.#accumulate(accumulator, batch, groups);
+  }
+
+  /** The number of the set, and the keys that it has. */
+  #keysOfSet(number: number, vectors: readonly Vector[]): Vector[] {
+    const set = this.#options.sets?.[number] ?? [];
+    const keys = this.#options.keyTypes.map((_, position) => {
+      const vector = vectors[position];
+      return vector !== undefined && set.includes(position) ? vector : constVector(null, 1);
+    });
+    return [constVector(number, 1), ...keys];
+  }
+
+  #accumulate(accumulator: Accumulator, batch: Batch, all: BatchGroups | undefined): void {
+    const { column } = accumulator;
+    const { run } = this.#options;
+    let input = batch;
+    let groups = all;
+    if (column.filter !== undefined) {
+      const kept = selectRows(column.filter(batch, run), batch.rowCount);
+      input = keepRows(input, kept);
+      groups = keptGroups(groups, kept);
+    }
+    const { rowCount } = input;
+    if (rowCount === 0) return;
+    const args = column.args.map((argument) => argument(input, run));
+    if (accumulator.rows === undefined) {
+      this.#addRows(accumulator, { args, groups, rowCount });
+      return;
+    }
+    const keys = column.orderBy.map((key) => key.evaluate(input, run));
+    const passed = accumulator.rows.pass({ args, groups, rowCount }, keys);
+    if (passed !== undefined) this.#addRows(accumulator, passed);
+  }
+
+  #addRows({ state }: Accumulator, { args, groups, rowCount }: GroupedRows): void {
+    if (args.length <= 1 && state.addVector?.(groups, args[0], rowCount) === true) return;
+    for (let row = 0; row < rowCount; row += 1) {
+      const group = groups?.numbers[row] ?? 0;
+      const values = args.map((vector) => valueAt(vector, row));
+      if (state.keepsRows === true) {
+        let bytes = 16;
+        for (const value of values) bytes += bytesOf(value);
+        this.#growing.take(bytes);
+      }
+      state.add(group, ...values);
+    }
+  }
+
+  /** A set without keys has one group, also over no rows. */
+  #makeGroupsOfEmptySets(): void {
+    for (const [number, set] of (this.#options.sets ?? []).entries()) {
+      if (set.length === 0) this.#groups.numbersOf(this.#keysOfSet(number, []), 1);
+    }
+  }
+
+  *#finishInput(): Generator<undefined, void> {
+    this.#makeGroupsOfEmptySets();
+    for (const accumulator of this.#accumulators) {
+      if (accumulator.rows === undefined) continue;
+      for (const rows of accumulator.rows.rest()) {
+        if (rows !== undefined) this.#addRows(accumulator, rows);
+        yield undefined;
+      }
+    }
+  }
+
+  #columnsOf(start: number, end: number): Vector[] {
+    const columns = this.#keyTypes.map((_, position) => this.#groups.keysOf(position, start, end));
+    for (const { column, state } of this.#accumulators) {
+      const finished = state.finishRange?.(start, end);
+      if (finished !== undefined) {
+        columns.push(finished);
+        continue;
+      }
+      const values: Value[] = [];
+      for (let group = start; group < end; group += 1) values.push(state.finish(group));
+      columns.push(vectorFromValues(column.form.result, values));
+    }
+    return columns;
+  }
+}
+
+/** Columns that a call takes in a row on disk: arguments, whether it sees the row, sort keys. */
+function widthOf({ args, filter, orderBy }: AggregateColumn): number {
+  return args.length + (filter === undefined ? 0 : 1) + orderBy.length;
+}
+
+function divisionFor(
+  aggregates: readonly AggregateColumn[],
+  keyTypes: readonly DataType[],
+  site: SpillSite,
+): Partitions {
+  let width = keyTypes.length;
+  for (const column of aggregates) width += widthOf(column);
+  return site.partitions(width, keyTypes);
+}
+
+/** The columns of all calls. Nothing is evaluated on rows that a call does not see. */
+function spilledArguments(
+  aggregates: readonly AggregateColumn[],
+  batch: Batch,
+  run: Run,
+): Vector[] {
+  const { rowCount } = batch;
+  return aggregates.flatMap(({ args, filter, orderBy }) => {
+    const evaluators = [...args, ...orderBy.map(({ evaluate }) => evaluate)];
+    if (filter === undefined) return evaluators.map((evaluate) => evaluate(batch, run));
+    const seen = filter(batch, run);
+    const kept = selectRows(seen, rowCount);
+    const input = keepRows(batch, kept);
+    const spread = evaluators.map((evaluate): Vector => {
+      if (kept.count === 0) return constVector(null, rowCount);
+      const vector = evaluate(input, run);
+      const values: Value[] = Array.from({ length: rowCount }, () => null);
+      for (let i = 0; i < kept.count; i += 1) values[kept.rows[i] ?? 0] = valueAt(vector, i);
+      return { kind: "any", length: rowCount, values };
+    });
+    return [...spread, seen];
+  });
+}
+
+/** The calls over rows that were spilled, whose columns begin behind the keys. */
+function spilledAggregates(
+  aggregates: readonly AggregateColumn[],
+  keyCount: number,
+): AggregateColumn[] {
+  let start = keyCount;
+  return aggregates.map((column) => {
+    const first = start;
+    start += widthOf(column);
+    const { args, filter, orderBy } = column;
+    return {
+      ...column,
+      args: args.map((_, i) => columnReader(first + i)),
+      orderBy: orderBy.map(({ isDescending, nullsFirst, type }, i): SortKey => {
+        const evaluate = columnReader(first + args.length + i);
+        return { evaluate, type, isDescending, nullsFirst };
+      }),
+      filter: filter === undefined ? undefined : columnReader(start - 1),
+    };
+  });
+}
+
+function keptGroups(
+  groups: BatchGroups | undefined,
+  { rows, count }: Selection,
+): BatchGroups | undefined {
+  if (groups === undefined) return undefined;
+  const numbers = new Uint32Array(count);
+  for (let i = 0; i < count; i += 1) numbers[i] = groups.numbers[rows[i] ?? 0] ?? 0;
+  return { numbers, groupCount: groups.groupCount, rowCounts: undefined };
+}

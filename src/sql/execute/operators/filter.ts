@@ -1,0 +1,225 @@
+/**
+ * The operators that look at one batch at a time: filter, projection, literal rows, limits.
+ */
+import { defined } from "../../../base/assert.ts";
+import { DatabaseError } from "../../../base/errors.ts";
+import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
+import {
+  type Batch,
+  type DataType,
+  keepRows,
+  type Row,
+  slice,
+  type Value,
+  type Vector,
+  valueAt,
+  vectorFromValues,
+} from "../../../types/mod.ts";
+import type { Selector } from "../evaluate/condition.ts";
+import type { Evaluator } from "../evaluate/expression.ts";
+import { NOTHING_YET, type Operator } from "../run/operator.ts";
+import type { Run } from "../run/run.ts";
+
+export interface FilterOptions {
+  readonly run: Run;
+  readonly condition: Selector;
+  /** Positions of the columns that go up; those that only the condition reads stay behind. */
+  readonly kept: readonly number[];
+}
+
+/** Keeps the rows on which a condition is true. */
+export class Filter implements Operator {
+  readonly #input: Operator;
+  readonly #options: FilterOptions;
+
+  constructor(input: Operator, options: FilterOptions) {
+    this.#input = input;
+    this.#options = options;
+  }
+
+  next(): Batch | undefined {
+    const batch = this.#input.next();
+    if (batch === undefined || batch.rowCount === 0) return batch;
+    const { condition, kept, run } = this.#options;
+    const rows = condition(batch, run);
+    if (rows.count === 0) return NOTHING_YET;
+    const columns = kept.map((position) =>
+      defined(batch.columns[position], "a batch has its columns"),
+    );
+    return keepRows({ rowCount: batch.rowCount, columns }, rows);
+  }
+
+  close(): void {
+    this.#input.close();
+  }
+}
+
+/** Computes one column for each expression. */
+export class Project implements Operator {
+  readonly #input: Operator;
+  readonly #expressions: readonly Evaluator[];
+  readonly #run: Run;
+
+  constructor(input: Operator, expressions: readonly Evaluator[], run: Run) {
+    this.#input = input;
+    this.#expressions = expressions;
+    this.#run = run;
+  }
+
+  next(): Batch | undefined {
+    const batch = this.#input.next();
+    if (batch === undefined || batch.rowCount === 0) return batch;
+    const { rowCount } = batch;
+    const { pauses } = this.#run;
+    const columns = this.#expressions.map((expression) => {
+      pauses.noteRows(rowCount);
+      const column = expression(batch, this.#run);
+      if (column.kind === "const") pauses.noteRepeated(column.value, rowCount);
+      return column;
+    });
+    return { rowCount, columns };
+  }
+
+  close(): void {
+    this.#input.close();
+  }
+}
+
+/** Passes how many rows there are and none of their columns: nobody above reads one. */
+export class RowCounts implements Operator {
+  readonly #input: Operator;
+
+  constructor(input: Operator) {
+    this.#input = input;
+  }
+
+  next(): Batch | undefined {
+    const batch = this.#input.next();
+    return batch === undefined ? undefined : { rowCount: batch.rowCount, columns: [] };
+  }
+
+  close(): void {
+    this.#input.close();
+  }
+}
+
+/** Yields rows that are there already. */
+export class RowSource implements Operator {
+  readonly #rows: readonly Row[];
+  readonly #types: readonly DataType[];
+  #position = 0;
+
+  constructor(rows: readonly Row[], types: readonly DataType[]) {
+    this.#rows = rows;
+    this.#types = types;
+  }
+
+  next(): Batch | undefined {
+    if (this.#position >= this.#rows.length) return undefined;
+    const rows = this.#rows.slice(this.#position, this.#position + BATCH_ROWS_MAX);
+    this.#position += rows.length;
+    return { rowCount: rows.length, columns: columnsFromRows(rows, this.#types) };
+  }
+
+  close(): void {
+    this.#position = this.#rows.length;
+  }
+}
+
+/** Yields some columns of rows that are made portion by portion. */
+export class PortionSource implements Operator {
+  readonly #portions: Iterator<readonly Row[]>;
+  readonly #positions: readonly number[];
+  readonly #types: readonly DataType[];
+  #rows: RowSource | undefined;
+
+  constructor(
+    portions: Iterable<readonly Row[]>,
+    { positions, types }: { positions: readonly number[]; types: readonly DataType[] },
+  ) {
+    this.#portions = portions[Symbol.iterator]();
+    this.#positions = positions;
+    this.#types = types;
+  }
+
+  next(): Batch | undefined {
+    const batch = this.#rows?.next();
+    if (batch !== undefined) return batch;
+    const portion = this.#portions.next();
+    if (portion.done === true) return undefined;
+    const rows = portion.value.map((row) => this.#positions.map((at) => row[at] ?? null));
+    this.#rows = new RowSource(rows, this.#types);
+    return this.#rows.next() ?? NOTHING_YET;
+  }
+
+  close(): void {
+    this.#rows = undefined;
+    this.#portions.return?.();
+  }
+}
+
+/** Turns rows into one vector a column. */
+export function columnsFromRows(rows: readonly Row[], types: readonly DataType[]): Vector[] {
+  return types.map((type, position) => {
+    const values: Value[] = rows.map((row) => row[position] ?? null);
+    return vectorFromValues(type, values);
+  });
+}
+
+/** The rows of a batch, each with all of its values. */
+export function rowsFromBatch({ columns, rowCount }: Batch): Row[] {
+  const rows: Row[] = [];
+  for (let row = 0; row < rowCount; row += 1) {
+    const cells: Value[] = [];
+    for (const column of columns) cells.push(valueAt(column, row));
+    rows.push(cells);
+  }
+  return rows;
+}
+
+/** Skips `offset` rows, then passes at most `limit`. */
+export class Limit implements Operator {
+  readonly #input: Operator;
+  #toSkip: number;
+  #toPass: number;
+
+  constructor(input: Operator, { limit, offset }: { limit: number; offset: number }) {
+    this.#input = input;
+    this.#toSkip = offset;
+    this.#toPass = limit;
+  }
+
+  next(): Batch | undefined {
+    if (this.#toPass === 0) return undefined;
+    const batch = this.#input.next();
+    if (batch === undefined || batch.rowCount === 0) return batch;
+    if (this.#toSkip >= batch.rowCount) {
+      this.#toSkip -= batch.rowCount;
+      return NOTHING_YET;
+    }
+    const start = this.#toSkip;
+    const end = Math.min(batch.rowCount, start + this.#toPass);
+    this.#toSkip = 0;
+    this.#toPass -= end - start;
+    if (start === 0 && end === batch.rowCount) return batch;
+    return {
+      rowCount: end - start,
+      columns: batch.columns.map((column) => slice(column, start, end)),
+    };
+  }
+
+  close(): void {
+    this.#input.close();
+  }
+}
+
+/** Reads the value of LIMIT or OFFSET. @throws {DatabaseError} VALUE_OUT_OF_RANGE if negative. */
+export function rowCountFrom(value: Value, clause: "LIMIT" | "OFFSET"): number {
+  if (value === null) return clause === "LIMIT" ? Number.POSITIVE_INFINITY : 0;
+  const count = Number(value);
+  if (count >= 0) return count;
+  throw new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    `Cannot take ${clause} ${count}: it must not be negative`,
+  );
+}

@@ -1,0 +1,131 @@
+/**
+ * WITH: rows that several places read, and recursive queries.
+ *
+ *     first ──rows──► working table ──next──► rows ──► working table ──► … until there are none
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import { RECURSION_ROWS_MAX } from "../../../base/limits.ts";
+import { type Batch, type DataType, keepRows } from "../../../types/mod.ts";
+import type { BoundRecursion } from "../../bind/bound.ts";
+import { HeldRows } from "../held/held_rows.ts";
+import { Grouping } from "../keys/grouping.ts";
+import { InnerRun } from "../run/inner_run.ts";
+import { NOTHING_YET, type Operator } from "../run/operator.ts";
+import type { Run, SharedRows } from "../run/run.ts";
+
+/** Reads rows that others read, too. */
+export class SharedRowsReader implements Operator {
+  readonly #shared: SharedRows;
+  #position = 0;
+  #isClosed = false;
+
+  constructor(shared: SharedRows) {
+    this.#shared = shared;
+  }
+
+  next(): Batch | undefined {
+    const batch = this.#shared.read(this.#position);
+    if (batch !== undefined) {
+      this.#position += batch.rowCount;
+      return batch;
+    }
+    return this.#shared.advance() ? NOTHING_YET : undefined;
+  }
+
+  close(): void {
+    if (!this.#isClosed) this.#shared.giveBack();
+    this.#isClosed = true;
+  }
+}
+
+/** Reads the rows of the step before. */
+export class WorkingTable implements Operator {
+  readonly #rows: HeldRows;
+  #position = 0;
+
+  constructor(rows: HeldRows) {
+    this.#rows = rows;
+  }
+
+  next(): Batch | undefined {
+    if (this.#position >= this.#rows.rowCount) return undefined;
+    const batch = this.#rows.batchFrom(this.#position);
+    this.#position += batch.rowCount;
+    return batch;
+  }
+
+  close(): void {
+    this.#position = this.#rows.rowCount;
+  }
+}
+
+export interface RecursionOptions {
+  readonly run: Run;
+  readonly recursion: BoundRecursion;
+  readonly isAll: boolean;
+  readonly types: readonly DataType[];
+  readonly first: (run: Run) => Operator;
+  readonly next: (run: Run) => Operator;
+}
+
+export class Recursion implements Operator {
+  readonly #options: RecursionOptions;
+  /** Rows that went up; without ALL each goes once. */
+  readonly #seen: Grouping | undefined;
+  #step: Operator;
+  /** Rows of the step under way: the working table of the one after it. */
+  #made: HeldRows;
+  #working: HeldRows | undefined;
+  #rowCount = 0;
+
+  constructor(options: RecursionOptions) {
+    const { first, isAll, run, types } = options;
+    this.#options = options;
+    this.#seen = isAll ? undefined : new Grouping(types, run.memory);
+    this.#step = first(run);
+    this.#made = new HeldRows(types, run.memory);
+  }
+
+  next(): Batch | undefined {
+    const batch = this.#step.next();
+    if (batch === undefined) return this.#begin() ? NOTHING_YET : undefined;
+    const fresh = this.#fresh(batch);
+    if (fresh.rowCount === 0) return NOTHING_YET;
+    this.#rowCount += fresh.rowCount;
+    if (this.#rowCount > RECURSION_ROWS_MAX) {
+      throw new DatabaseError(
+        "LIMIT_EXCEEDED",
+        `Cannot run recursive query "${this.#options.recursion.name}": it yields more than ${RECURSION_ROWS_MAX} rows`,
+        { hint: "end it by a condition, or write UNION without ALL" },
+      );
+    }
+    this.#made.append(fresh.columns, fresh.rowCount);
+    return fresh;
+  }
+
+  close(): void {
+    this.#step.close();
+  }
+
+  /** Begins the next step. Returns whether there is one. */
+  #begin(): boolean {
+    const { next, recursion, run, types } = this.#options;
+    this.#step.close();
+    const before = this.#working;
+    before?.restart();
+    const working = this.#made;
+    this.#working = working;
+    if (working.rowCount === 0) return false;
+    this.#made = before ?? new HeldRows(types, run.memory);
+    this.#step = next(
+      new InnerRun(run, { working: new Map([...run.working, [recursion, working]]) }),
+    );
+    return true;
+  }
+
+  #fresh(batch: Batch): Batch {
+    const seen = this.#seen;
+    if (seen === undefined || batch.rowCount === 0) return batch;
+    return keepRows(batch, seen.newRowsOf(batch.columns, batch.rowCount));
+  }
+}

@@ -1,0 +1,219 @@
+/**
+ * Reads a table: the rows of one owner, as of the statement's snapshot.
+ *
+ * The owner comes from the principal of the run and from nowhere else: no plan can name one. Inside
+ * a transaction its own staged rows replace the stored ones of their keys and come last, since they
+ * have no seq yet.
+ */
+
+import type { Principal } from "../../../auth/mod.ts";
+import type { TableEntry } from "../../../catalog/mod.ts";
+import {
+  type ColumnRange,
+  DELETED_COLUMN_ID,
+  type Scan,
+  SEQ_COLUMN_ID,
+  SHARED_OWNER,
+} from "../../../storage/mod.ts";
+import {
+  type Batch,
+  BIGINT,
+  BOOLEAN,
+  type DataType,
+  keepRows,
+  type Row,
+  type Value,
+  type Vector,
+  valueAt,
+  vectorFromValues,
+} from "../../../types/mod.ts";
+import { keyTextOf } from "../keys/key_text.ts";
+import { NOTHING_YET, type Operator } from "../run/operator.ts";
+import type { Run } from "../run/run.ts";
+import type { StagedRow } from "../run/transaction.ts";
+
+/** An owner that has no rows: a user who has never written. */
+const NOBODY = -1;
+
+/** Whose rows of a table a principal reads and writes. */
+export function ownerOf(principal: Principal, table: TableEntry): number {
+  return table.kind === "shared" ? SHARED_OWNER : (principal.owner ?? NOBODY);
+}
+
+export interface TableScanOptions {
+  readonly run: Run;
+  readonly table: TableEntry;
+  readonly columnIds: readonly number[];
+  readonly ranges: readonly ColumnRange[];
+  readonly withTombstones: boolean;
+  readonly batchRows: number;
+  readonly reusesMemory?: boolean;
+  /** Told once how many row groups were read and skipped. */
+  readonly onEnd?: (groupsRead: number, groupsPruned: number) => void;
+}
+
+/** Every row of the caller's scope, in ascending seq. */
+export class TableScan implements Operator {
+  readonly #options: TableScanOptions;
+  readonly #scan: Scan;
+  /** Key columns that a transaction needs besides; dropped before a batch goes up. */
+  readonly #keyPositions: readonly number[];
+  #overlayDone: boolean;
+  #isClosed = false;
+
+  constructor(options: TableScanOptions) {
+    this.#options = options;
+    const { run, table, columnIds } = options;
+    const hasOverlay = run.transaction?.hasStaged(table.tableId) === true;
+    this.#overlayDone = !hasOverlay;
+    this.#keyPositions = hasOverlay ? table.primaryKey.map((_, i) => columnIds.length + i) : [];
+    this.#scan = run.store.scan(table.tableId, {
+      owner: ownerOf(run.principal, table),
+      upTo: run.snapshotSeq,
+      columnIds: hasOverlay ? [...columnIds, ...table.primaryKey] : columnIds,
+      ranges: options.ranges,
+      withTombstones: options.withTombstones,
+      batchRows: options.batchRows,
+      reusesMemory: options.reusesMemory ?? false,
+      mayBeEmpty: true,
+    });
+  }
+
+  next(): Batch | undefined {
+    const batch = this.#scan.next();
+    if (batch?.rowCount === 0) return NOTHING_YET;
+    if (batch !== undefined) {
+      this.#options.run.noteRead(batch.rowCount);
+      return this.#keyPositions.length === 0 ? batch : this.#withoutStaged(batch);
+    }
+    if (this.#overlayDone) return undefined;
+    this.#overlayDone = true;
+    return this.#stagedRows();
+  }
+
+  close(): void {
+    const { groupsPruned, groupsRead } = this.#scan;
+    if (!this.#isClosed) this.#options.onEnd?.(groupsRead, groupsPruned);
+    this.#isClosed = true;
+    this.#scan.close();
+  }
+
+  /** Drops rows whose key the transaction has written, but for what it has taken back again. */
+  #withoutStaged(batch: Batch): Batch {
+    const { run, table, columnIds } = this.#options;
+    const staged = run.transaction?.stagedOf(table.tableId, ownerOf(run.principal, table));
+    const columns = batch.columns.slice(0, columnIds.length);
+    if (staged === undefined || staged.size === 0) return { rowCount: batch.rowCount, columns };
+    const keys = this.#keyPositions.map((position) => batch.columns[position]);
+    const types = table.primaryKey.map((columnId) => typeOf(table, columnId));
+    const rows = new Uint32Array(batch.rowCount);
+    let count = 0;
+    for (let row = 0; row < batch.rowCount; row += 1) {
+      const key = keys.map((vector) => (vector === undefined ? null : valueAt(vector, row)));
+      const mine = staged.get(keyTextOf(types, key));
+      if (mine !== undefined && !isNothing(mine)) continue;
+      rows[count] = row;
+      count += 1;
+    }
+    return keepRows({ rowCount: batch.rowCount, columns }, { rows, count });
+  }
+
+  #stagedRows(): Batch {
+    const { run, table, columnIds, withTombstones } = this.#options;
+    const staged = run.transaction?.stagedOf(table.tableId, ownerOf(run.principal, table));
+    const read = [...(staged?.values() ?? [])].filter((row) =>
+      row.isDeleted ? withTombstones && !isNothing(row) : true,
+    );
+    if (read.length === 0) return NOTHING_YET;
+    const columns = columnIds.map((columnId) =>
+      vectorFromValues(
+        typeOf(table, columnId),
+        read.map((row) => stagedValue(table, row, columnId)),
+      ),
+    );
+    return { rowCount: read.length, columns };
+  }
+}
+
+/** Rows that are looked up in one go: each may unpack blocks, which takes up to 0.1 ms. */
+const LOOKUPS_MAX = 16;
+
+/** The rows of some keys, which differ, in the order of the keys. */
+export class KeyLookup implements Operator {
+  readonly #options: TableScanOptions;
+  readonly #keys: Iterator<Row, void>;
+  #isDone = false;
+
+  constructor(options: TableScanOptions, keys: Iterable<Row>) {
+    this.#options = options;
+    this.#keys = keys[Symbol.iterator]();
+  }
+
+  next(): Batch | undefined {
+    if (this.#isDone) return undefined;
+    const { columnIds, run, table } = this.#options;
+    const rows: Row[] = [];
+    for (let count = 0; count < LOOKUPS_MAX; count += 1) {
+      const step = this.#keys.next();
+      if (step.done === true) {
+        this.#isDone = true;
+        break;
+      }
+      const row = readRow(run, table, { key: step.value, columnIds });
+      if (row !== undefined) rows.push(row);
+    }
+    if (rows.length === 0) return NOTHING_YET;
+    run.noteRead(rows.length);
+    const columns = columnIds.map((columnId, position): Vector => {
+      const values = rows.map((row) => row[position] ?? null);
+      // A single value is not worth an array of its type.
+      if (values.length === 1) return { kind: "any", length: 1, values };
+      return vectorFromValues(typeOf(table, columnId), values);
+    });
+    return { rowCount: rows.length, columns };
+  }
+
+  close(): void {
+    this.#isDone = true;
+  }
+}
+
+/** Reads the live row of a key as the run sees it: its own staged rows first. */
+export function readRow(
+  run: Run,
+  table: TableEntry,
+  { key, columnIds }: { key: Row; columnIds: readonly number[] },
+): Row | undefined {
+  const owner = ownerOf(run.principal, table);
+  const staged = run.transaction?.stagedOf(table.tableId, owner);
+  if (staged !== undefined && staged.size > 0) {
+    const types = table.primaryKey.map((columnId) => typeOf(table, columnId));
+    const mine = staged.get(keyTextOf(types, key));
+    if (mine?.isDeleted === true) return undefined;
+    if (mine !== undefined) {
+      return columnIds.map((columnId) => stagedValue(table, mine, columnId));
+    }
+  }
+  return run.store.lookup(table.tableId, { owner, key, upTo: run.snapshotSeq, columnIds });
+}
+
+/** Whether what a transaction did to a key comes to nothing: INSERT, then DELETE. */
+function isNothing({ isDeleted, stored }: StagedRow): boolean {
+  return isDeleted && stored === undefined;
+}
+
+function stagedValue(table: TableEntry, staged: StagedRow, columnId: number): Value {
+  const { isDeleted, row, stored } = staged;
+  if (columnId === SEQ_COLUMN_ID) return null;
+  if (columnId === DELETED_COLUMN_ID) return isDeleted;
+  // A tombstone will have what was stored last, not what the transaction made of it meanwhile.
+  const values = isDeleted ? (stored ?? row) : row;
+  return values[table.columns.findIndex((column) => column.columnId === columnId)] ?? null;
+}
+
+/** The type of a stored or system column. */
+function typeOf(table: TableEntry, columnId: number): DataType {
+  if (columnId === SEQ_COLUMN_ID) return BIGINT;
+  if (columnId === DELETED_COLUMN_ID) return BOOLEAN;
+  return table.columns.find((column) => column.columnId === columnId)?.type ?? BIGINT;
+}

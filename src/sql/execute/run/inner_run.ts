@@ -1,0 +1,92 @@
+/**
+ * The run of an inner query: the run of its statement, with values of the query around it. Caller,
+ * snapshot, slots and ledger are those of the statement, always.
+ */
+import type { Principal } from "../../../auth/mod.ts";
+import type { Seq } from "../../../base/seq.ts";
+import type { TableEntry } from "../../../catalog/mod.ts";
+import type { Store } from "../../../storage/mod.ts";
+import type { Value } from "../../../types/mod.ts";
+import type { CallWorld } from "../../functions/base/function.ts";
+import type { TemporaryFiles } from "../../spill/mod.ts";
+import type { MemoryBudget } from "../held/memory_budget.ts";
+import type { Pauses } from "./pausing.ts";
+import type { Run, SubqueryAnswers } from "./run.ts";
+import type { Transaction } from "./transaction.ts";
+
+export class InnerRun implements Run {
+  readonly principal: Principal;
+  readonly store: Store;
+  readonly snapshotSeq: Seq;
+  readonly transaction: Transaction | undefined;
+  readonly slots: readonly Value[];
+  readonly profile: Run["profile"];
+  readonly outer: Run["outer"];
+  readonly working: Run["working"];
+  readonly memory: MemoryBudget;
+  readonly #around: Run;
+
+  constructor(
+    around: Run,
+    {
+      memory = around.memory,
+      outer = around.outer,
+      working = around.working,
+    }: Partial<Pick<Run, "memory" | "outer" | "working">>,
+  ) {
+    this.principal = around.principal;
+    this.store = around.store;
+    this.snapshotSeq = around.snapshotSeq;
+    this.transaction = around.transaction;
+    this.slots = around.slots;
+    this.profile = around.profile;
+    this.outer = outer;
+    this.memory = memory;
+    this.working = working;
+    this.#around = around;
+  }
+
+  get call(): CallWorld {
+    return this.#around.call;
+  }
+
+  get temporary(): TemporaryFiles {
+    return this.#around.temporary;
+  }
+
+  get subqueries(): SubqueryAnswers {
+    return this.#around.subqueries;
+  }
+
+  get pauses(): Pauses {
+    return this.#around.pauses;
+  }
+
+  abandonReadings(): void {
+    this.#around.abandonReadings();
+  }
+
+  mayReadHistory(table: TableEntry): boolean {
+    return this.#around.mayReadHistory(table);
+  }
+
+  requireUnaltered(table: TableEntry): void {
+    this.#around.requireUnaltered(table);
+  }
+
+  noteRead(rowCount: number): void {
+    this.#around.noteRead(rowCount);
+  }
+
+  monotonicMs(): number {
+    return this.#around.monotonicMs();
+  }
+
+  checkTime(): void {
+    this.#around.checkTime();
+  }
+
+  checkResultRows(rowCount: number): void {
+    this.#around.checkResultRows(rowCount);
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * The contract of every operator, and the loop that runs a tree of them.
+ *
+ * Contract:
+ * - `next()` returns a batch, possibly of no rows (work was done: ask again), or undefined once and
+ *   for ever at the end. One call does a bounded piece of work, so that the loop can let others run
+ *   and watch the deadline between calls.
+ * - The vectors of a batch are valid until the next call; who keeps rows copies them.
+ * - An operator owns its input and closes it in `close()`, also when it never reached the end.
+ */
+
+import { type Clock, HOUR_MS } from "../../../base/clock.ts";
+import { FURTHER_TURN_MS_MAX, TURN_MS_MAX } from "../../../base/limits.ts";
+import type { Batch } from "../../../types/mod.ts";
+import { checkDeadline, type RequestLedger } from "./request_ledger.ts";
+
+export interface Operator {
+  next(): Batch | undefined;
+  close(): void;
+}
+
+export interface DrainOptions {
+  readonly clock: Clock;
+  readonly ledger: RequestLedger;
+  readonly onBatch: (batch: Batch) => void;
+  /** Ends a turn early: what was drained should be taken away first. */
+  readonly isEnough?: (() => boolean) | undefined;
+  /** Called between two turns; what it returns is waited for. */
+  readonly onTurn?: (() => Promise<void> | undefined) | undefined;
+}
+
+/**
+ * Drains an operator, letting others run every few milliseconds, and closes it in any case. Returns
+ * undefined when one turn was enough, as it is for most statements: they pay for no promise.
+ */
+export function drain(operator: Operator, options: DrainOptions): Promise<void> | undefined {
+  // A batch that fails is an end, too.
+  let isAtEnd = true;
+  try {
+    isAtEnd = drainTurn(operator, options, TURN_MS_MAX);
+  } finally {
+    if (isAtEnd) operator.close();
+  }
+  return isAtEnd ? undefined : drainFurther(operator, options);
+}
+
+async function drainFurther(operator: Operator, options: DrainOptions): Promise<void> {
+  const { clock, ledger, onTurn } = options;
+  try {
+    do {
+      checkDeadline(ledger, clock);
+      const waiting = onTurn?.();
+      if (waiting !== undefined) await waiting;
+      await (ledger.wakeAtMs === undefined ? clock.yield() : slept(ledger.wakeAtMs, options));
+      checkDeadline(ledger, clock);
+    } while (!drainTurn(operator, options, FURTHER_TURN_MS_MAX));
+  } finally {
+    operator.close();
+  }
+}
+
+/** Resolves when a statement that sleeps is to go on, or its request to end. */
+function slept(wakeAtMs: number, { clock, ledger }: DrainOptions): Promise<void> | undefined {
+  // It may have been ended while its reader was waited for.
+  if (ledger.cancelledBy !== undefined) return undefined;
+  const delayMs = Math.min(wakeAtMs, ledger.deadlineMs) - clock.monotonicMs();
+  return new Promise((resolve) => {
+    const wake = (): void => {
+      cancelTimer();
+      ledger.wake = undefined;
+      resolve();
+    };
+    const cancelTimer = clock.after(Math.min(Math.max(0, delayMs), HOUR_MS), wake);
+    ledger.wake = wake;
+  });
+}
+
+/** Drains for one turn of the event loop. Returns whether the operator is at its end. */
+function drainTurn(
+  operator: Operator,
+  { clock, isEnough, ledger, onBatch }: DrainOptions,
+  turnMs: number,
+): boolean {
+  ledger.wakeAtMs = undefined;
+  const turnEndMs = clock.monotonicMs() + turnMs;
+  for (;;) {
+    const batch = operator.next();
+    if (batch === undefined) return true;
+    if (batch.rowCount > 0) onBatch(batch);
+    if (ledger.wakeAtMs !== undefined || clock.monotonicMs() >= turnEndMs) return false;
+    if (isEnough?.() === true) return false;
+  }
+}
+
+/** Says "nothing yet": work was done, ask again. */
+export const NOTHING_YET: Batch = { rowCount: 0, columns: [] };

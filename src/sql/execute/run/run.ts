@@ -1,0 +1,116 @@
+/**
+ * What one execution of a statement carries: the caller, the snapshot, the values of its slots.
+ */
+import type { Principal } from "../../../auth/mod.ts";
+import { DatabaseError } from "../../../base/errors.ts";
+import type { Seq } from "../../../base/seq.ts";
+import type { TableEntry } from "../../../catalog/mod.ts";
+import type { Store } from "../../../storage/mod.ts";
+import type { Batch, Row, Value, Vector } from "../../../types/mod.ts";
+import type { BoundCte, BoundRecursion } from "../../bind/bound.ts";
+import type { BoundSubquery } from "../../bind/bound_expressions.ts";
+import type { CallWorld } from "../../functions/base/function.ts";
+import type { TemporaryFiles } from "../../spill/mod.ts";
+import type { HeldRows } from "../held/held_rows.ts";
+import type { MemoryBudget } from "../held/memory_budget.ts";
+import type { Pauses } from "./pausing.ts";
+import type { Profile } from "./profile.ts";
+import type { Transaction } from "./transaction.ts";
+
+export interface Run {
+  readonly principal: Principal;
+  readonly store: Store;
+  /** Whether the caller may read tombstones of a table; others see its live rows only. */
+  mayReadHistory(table: TableEntry): boolean;
+  /** Everything this statement reads is current at this seq. */
+  readonly snapshotSeq: Seq;
+  readonly transaction: Transaction | undefined;
+  /** @throws {DatabaseError} SERIALIZATION_FAILURE when a table was altered since it was bound. */
+  requireUnaltered(table: TableEntry): void;
+  readonly call: CallWorld;
+  /** Parameters and lifted literals, by slot number. */
+  readonly slots: readonly Value[];
+  /** Files that came with the statement. */
+  readonly uploads?: UploadSink | undefined;
+  /** @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED */
+  checkTime(): void;
+  monotonicMs(): number;
+  /** @throws {DatabaseError} RESULT_TOO_LARGE if a result may not have so many rows. */
+  checkResultRows(rowCount: number): void;
+  /** Rows were read from a table: for who watches the statement. */
+  noteRead(rowCount: number): void;
+  /** Bytes of memory left for operators that hold rows. */
+  readonly memory: MemoryBudget;
+  /** Where operators put rows that the memory does not hold. */
+  readonly temporary: TemporaryFiles;
+  /** Values of the query around this one, by the id of their capture. */
+  readonly outer: ReadonlyMap<number, Value>;
+  /** Rows of the step before, of each recursive query that is under way. */
+  readonly working: ReadonlyMap<BoundRecursion, HeldRows>;
+  /** Of EXPLAIN ANALYZE. */
+  readonly profile?: Profile | undefined;
+  /** What subqueries of the statement answered so far. */
+  readonly subqueries: SubqueryAnswers;
+  /** When an evaluation that takes long lets others run. */
+  readonly pauses: Pauses;
+  /** Lets go of readings that were paused, if there are any. */
+  abandonReadings(): void;
+}
+
+/** @throws {DatabaseError} RESULT_TOO_LARGE above `rowsMax`; 0 is no limit. */
+export function checkResultRows(rowCount: number, rowsMax: number): void {
+  if (rowsMax === 0 || rowCount <= rowsMax) return;
+  throw new DatabaseError("RESULT_TOO_LARGE", `Cannot answer with more than ${rowsMax} rows`, {
+    hint: "add LIMIT, or raise limits.max_result_rows",
+  });
+}
+
+/** Answers the subqueries of one run. */
+export interface SubqueryAnswers {
+  /** @throws {DatabaseError} What the query raises. */
+  valuesOf(subquery: BoundSubquery, questions: RowsOfQuestions): Value[];
+  stateOf(subquery: BoundSubquery): { prepare(): Reading | undefined };
+  /** Lets go of readings that were paused. */
+  abandon(): void;
+  /** The rows of an entry of WITH as a run sees it; who takes them gives them back. */
+  takeRows(cte: BoundCte, run: Run): SharedRows;
+}
+
+/** Rows that several readers share, computed as far as one of them has come. */
+export interface SharedRows {
+  /** At most one batch of rows from a position on; undefined where none are computed yet. */
+  read(position: number): Batch | undefined;
+  /** Computes a further batch. Returns false when there is none. */
+  advance(): boolean;
+  giveBack(): void;
+}
+
+/** What the rows around a subquery give to it. */
+export interface RowsOfQuestions {
+  readonly captured: readonly Vector[];
+  readonly operands: readonly Vector[];
+  readonly rowCount: number;
+}
+
+/** One pass over an inner query, a batch at each step. */
+export interface Reading {
+  /** Returns whether it is over; it is closed then. @throws {DatabaseError} The time is over. */
+  step(): boolean;
+  close(): void;
+}
+
+/** Where the rows of a statement go. */
+export interface UploadTarget {
+  readonly table: TableEntry;
+  readonly owner: number;
+  readonly filePositions: readonly number[];
+  readonly keyOf: (row: Row) => Row;
+}
+
+/** Takes the rows that a statement is about to write, to place the files that they name. */
+export interface UploadSink {
+  /** Finds out which rows name them. @throws {DatabaseError} INVALID_INPUT */
+  place(target: UploadTarget, rows: readonly Row[]): void;
+  /** Lists them and moves them to their places: in the turn in which those rows commit. */
+  list(nowMs: number): void;
+}

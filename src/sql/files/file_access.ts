@@ -1,0 +1,145 @@
+/**
+ * Files as the layers above see them: which one a caller may have, and its bytes.
+ *
+ * A file is found by its id in the catalog; the path must agree with what is stored there, and a
+ * row must still name it. Whose files are looked at follows from the caller, never from the path.
+ * The bytes are checked against their checksum once, before any of them leaves.
+ */
+import { mayRead, mayReadFilesOf, type Principal } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { type FileEntry, isSystemNamespace, type TableEntry } from "../../catalog/mod.ts";
+import { type BlobStore, SHARED_OWNER } from "../../storage/mod.ts";
+import { type FileWorld, isFileLive } from "./uploads.ts";
+
+/** Files whose checksum held since the start: enough for every file in use. */
+const VERIFIED_COUNT_MAX = 65536;
+
+/** What a URL says of a file. */
+export interface FilePath {
+  readonly namespace: string;
+  readonly table: string;
+  readonly sub: string;
+  /** Its stored name, or its id alone. */
+  readonly storedName: string;
+  /** Whose file it is, if that is not the caller. */
+  readonly userId: string | undefined;
+}
+
+/** A file that its caller may have. */
+export interface OpenFile {
+  readonly entry: FileEntry;
+  readonly bytes: Blob;
+}
+
+export interface FileAccess {
+  /**
+   * @throws {DatabaseError} INVALID_INPUT, TABLE_NOT_FOUND, FILE_NOT_FOUND, PERMISSION_DENIED,
+   * DATA_DAMAGED
+   */
+  open(principal: Principal, path: FilePath): Promise<OpenFile>;
+}
+
+export interface FileAccessOptions extends FileWorld {
+  readonly blobs: BlobStore;
+  /** Whether a row still names a file, if that is not asked of the store: only then is it given. */
+  readonly isLive?: (entry: FileEntry) => boolean;
+}
+
+export class LocalFileAccess implements FileAccess {
+  readonly #options: FileAccessOptions;
+  readonly #verified = new Set<string>();
+
+  constructor(options: FileAccessOptions) {
+    this.#options = options;
+  }
+
+  async open(principal: Principal, path: FilePath): Promise<OpenFile> {
+    const table = this.#table(path);
+    const entry = this.#entry(path, table, this.#owner(table, principal, path));
+    const bytes = this.#options.blobs.read(entry);
+    if (bytes === undefined) throw damaged(entry, "its bytes are missing");
+    await this.#verify(entry, bytes);
+    return { entry, bytes };
+  }
+
+  #table({ namespace, table: name }: FilePath): TableEntry {
+    if (isSystemNamespace(namespace)) {
+      throw invalid(`Cannot read a file of ${namespace}.${name}: it is a system table`);
+    }
+    const table = this.#options.catalog.table(namespace, name);
+    if (table === undefined) {
+      throw new DatabaseError("TABLE_NOT_FOUND", `Table ${namespace}.${name} not found`);
+    }
+    if (table.kind === "stream") {
+      throw invalid(`Cannot read a file of ${namespace}.${name}: it is a STREAM table`);
+    }
+    return table;
+  }
+
+  /** Whose rows hold the file; undefined when that user never had any. */
+  #owner(table: TableEntry, principal: Principal, { userId }: FilePath): number | undefined {
+    const { catalog } = this.#options;
+    const name = `${table.namespace}.${table.name}`;
+    if (table.kind === "shared") {
+      if (userId !== undefined) throw invalid(`Table ${name} is SHARED: it has no user_id`);
+      if (!mayRead(principal, table, catalog.namespace(table.namespace))) {
+        throw new DatabaseError("PERMISSION_DENIED", `Cannot read table ${name}`);
+      }
+      return SHARED_OWNER;
+    }
+    if (userId === undefined || userId === principal.userId) return principal.owner;
+    if (!mayReadFilesOf(principal, userId)) {
+      throw new DatabaseError(
+        "PERMISSION_DENIED",
+        `Cannot read files of another user in ${name}: it takes role dba or system`,
+      );
+    }
+    return catalog.ownerNumber(userId);
+  }
+
+  #entry(path: FilePath, table: TableEntry, owner: number | undefined): FileEntry {
+    const { catalog, isLive = (file) => isFileLive(file, this.#options) } = this.#options;
+    const fileId = /^\d{1,16}/.exec(path.storedName)?.[0];
+    const entry = fileId === undefined ? undefined : catalog.file(fileId);
+    const isWanted =
+      entry !== undefined &&
+      entry.tableId === table.tableId &&
+      entry.owner === owner &&
+      entry.sub === path.sub &&
+      (entry.storedName === path.storedName || entry.fileId === path.storedName) &&
+      isLive(entry);
+    if (isWanted) return entry;
+    throw new DatabaseError(
+      "FILE_NOT_FOUND",
+      `File ${path.sub}/${path.storedName} not found in ${table.namespace}.${table.name}`,
+    );
+  }
+
+  /** @throws {DatabaseError} DATA_DAMAGED */
+  async #verify(entry: FileEntry, bytes: Blob): Promise<void> {
+    if (this.#verified.has(entry.fileId)) return;
+    const hasher = new Bun.CryptoHasher("sha256");
+    let size = 0;
+    try {
+      for await (const piece of bytes.stream()) {
+        hasher.update(piece);
+        size += piece.length;
+      }
+    } catch (error) {
+      // The system says why: the file is unreadable, or went away after it was found.
+      throw damaged(entry, `its bytes cannot be read (${String(error)})`);
+    }
+    if (size !== entry.size) throw damaged(entry, `it has ${size} bytes, not ${entry.size}`);
+    if (hasher.digest("hex") !== entry.sha256) throw damaged(entry, "its checksum does not match");
+    if (this.#verified.size >= VERIFIED_COUNT_MAX) this.#verified.clear();
+    this.#verified.add(entry.fileId);
+  }
+}
+
+function invalid(message: string): DatabaseError {
+  return new DatabaseError("INVALID_INPUT", message);
+}
+
+function damaged({ fileId, name }: FileEntry, what: string): DatabaseError {
+  return new DatabaseError("DATA_DAMAGED", `Cannot read file ${fileId} ("${name}"): ${what}`);
+}

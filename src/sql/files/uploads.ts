@@ -1,0 +1,300 @@
+/**
+ * Uploads of one statement: staged before it runs, listed in the turn in which their rows commit,
+ * and gone without a trace when it fails.
+ *
+ * A file may be downloaded while the row that it was written to still names it: the list holds the
+ * key of that row, and nothing has to be told when the row changes.
+ */
+import { assert } from "../../base/assert.ts";
+import type { Clock } from "../../base/clock.ts";
+import { DatabaseError, isDamage } from "../../base/errors.ts";
+import { pauser } from "../../base/pauser.ts";
+import { type Seq, seqFromUnixMs } from "../../base/seq.ts";
+import type { Catalog, FileEntry, TableEntry } from "../../catalog/mod.ts";
+import type { BlobStore, StagedBlob, Store } from "../../storage/mod.ts";
+import type { Row, Value } from "../../types/mod.ts";
+import type { UploadedFile } from "../common/engine.ts";
+import type { SqlEnvironment } from "../common/environment.ts";
+import type { UploadTarget } from "../execute/run/run.ts";
+
+/** Characters kept of a name for its URL. */
+const SLUG_LENGTH_MAX = 50;
+
+/** A row commits within this time of the listing of its files. */
+const COMMIT_DELAY_MS_MAX = 60_000;
+
+interface Upload {
+  readonly blob: StagedBlob;
+  readonly part: UploadedFile;
+  readonly id: string;
+  /** The FILE value. Its `sub` is final: folders fill in the order of uploads. */
+  readonly reference: string;
+  readonly sub: string;
+  readonly storedName: string;
+}
+
+export class Uploads {
+  static readonly none: Uploads = new Uploads([], undefined);
+
+  readonly #uploads: readonly Upload[];
+  readonly #catalog: Catalog | undefined;
+  /** Entries of the files that rows name, and what is to be moved for each. */
+  #placed: readonly { readonly entry: Omit<FileEntry, "createdAtMs">; readonly upload: Upload }[] =
+    [];
+  #isListed = false;
+
+  private constructor(uploads: readonly Upload[], catalog: Catalog | undefined) {
+    this.#uploads = uploads;
+    this.#catalog = catalog;
+  }
+
+  /** Writes the parts to disk, not yet under their names. In the order of `names`. */
+  static async stage(
+    { blobs, catalog, limits, store }: SqlEnvironment,
+    { names, parts }: { parts: ReadonlyMap<string, UploadedFile>; names: readonly string[] },
+  ): Promise<Uploads> {
+    const uploads: Upload[] = [];
+    let { fileCount } = catalog;
+    try {
+      for (const name of names) {
+        const part = parts.get(name);
+        assert(part !== undefined, "every placeholder has its part");
+        const blob = await blobs.stage(part.bytes);
+        const id = String(store.snowflakeId());
+        const folder = Math.floor(fileCount / limits.filesPerFolderMax) + 1;
+        const sub = `f${String(folder).padStart(4, "0")}`;
+        fileCount += 1;
+        const { mime, name: fileName } = part;
+        const { sha256, size } = blob;
+        const reference = JSON.stringify({ id, sub, name: fileName, mime, size, sha256 });
+        uploads.push({ blob, part, id, reference, sub, storedName: storedNameOf(id, fileName) });
+      }
+    } catch (error) {
+      for (const { blob } of uploads) blob.discard();
+      throw error;
+    }
+    return new Uploads(uploads, catalog);
+  }
+
+  /** The FILE values, in slot order. */
+  get references(): readonly string[] {
+    return this.#uploads.map(({ reference }) => reference);
+  }
+
+  /**
+   * Finds out which rows name which files.
+   *
+   * @throws {DatabaseError} INVALID_INPUT for a file in several cells.
+   */
+  place(target: UploadTarget, rows: readonly Row[]): void {
+    assert(!this.#isListed, "files are placed before they are listed");
+    const { owner, table } = target;
+    this.#placed = this.#cellsOf(target, rows).map(({ columnId, key, upload }) => ({
+      upload,
+      entry: {
+        fileId: upload.id,
+        tableId: table.tableId,
+        owner,
+        columnId,
+        keyJson: keyToJson(key),
+        sub: upload.sub,
+        storedName: upload.storedName,
+        name: upload.part.name,
+        mime: upload.part.mime,
+        size: upload.blob.size,
+        sha256: upload.blob.sha256,
+      },
+    }));
+  }
+
+  /**
+   * Lists the files that were placed and moves them there, in the turn in which their rows commit.
+   * Listed first: a crash then leaves an entry without bytes, which the sweep removes, and never
+   * bytes that nobody knows of.
+   */
+  list(nowMs: number): void {
+    if (this.#placed.length === 0) return;
+    this.#isListed = true;
+    this.#catalog?.addFiles(
+      this.#placed.map(({ entry }): FileEntry => ({ ...entry, createdAtMs: nowMs })),
+    );
+    for (const { entry, upload } of this.#placed) upload.blob.publish(entry);
+  }
+
+  /** Which cell each upload goes to. @throws {DatabaseError} INVALID_INPUT for several cells. */
+  #cellsOf(
+    { filePositions, keyOf, table }: UploadTarget,
+    rows: readonly Row[],
+  ): { upload: Upload; columnId: number; key: Row }[] {
+    const placed: { upload: Upload; columnId: number; key: Row }[] = [];
+    for (const row of rows) {
+      for (const position of filePositions) {
+        const upload = this.#uploads.find(({ reference }) => reference === row[position]);
+        if (upload === undefined) continue;
+        if (placed.some((other) => other.upload === upload)) {
+          throw new DatabaseError(
+            "INVALID_INPUT",
+            `Cannot write file "${upload.part.name}" to several cells: upload it once for each`,
+          );
+        }
+        const columnId = table.columns[position]?.columnId ?? 0;
+        placed.push({ upload, columnId, key: keyOf(row) });
+      }
+    }
+    return placed;
+  }
+
+  /** The statement stands: what no row took is removed. */
+  keep(): void {
+    const used = new Set(this.#placed.map(({ upload }) => upload));
+    for (const upload of this.#uploads) if (!used.has(upload)) upload.blob.discard();
+  }
+
+  /** The statement, or its transaction, failed with `error`: nothing stays. */
+  fail(error: unknown): void {
+    // The rows may be there after the restart, and then name the files.
+    if (error instanceof DatabaseError && error.condition === "COMMIT_UNKNOWN") this.keep();
+    else this.#discard();
+  }
+
+  #discard(): void {
+    if (this.#isListed) this.#catalog?.removeFiles(this.#placed.map(({ entry }) => entry.fileId));
+    for (const { blob } of this.#uploads) blob.discard();
+  }
+}
+
+/** Where files are looked up. */
+export interface FileWorld {
+  readonly catalog: Catalog;
+  readonly store: Store;
+}
+
+/** What a sweep needs of its surroundings. */
+export interface SweepWorld extends FileWorld {
+  readonly blobs: BlobStore;
+  readonly clock: Clock;
+}
+
+export interface SweepOptions {
+  readonly historyMsOf: (table: TableEntry) => number;
+  readonly nowMs: number;
+  /** Whether the rest is left to the next sweep; asked after each pause. */
+  readonly isEnded: () => boolean;
+}
+
+/** Whether the row that a file was written to still names it. */
+export function isFileLive(entry: FileEntry, world: FileWorld): boolean {
+  return isNamedAt(entry, world.store.visibleSeq, world);
+}
+
+/**
+ * Removes files that no retained version of a row names: not live now, and not live at the start of
+ * the history that is kept.
+ *
+ * @returns How many were removed.
+ */
+export async function sweepFiles(
+  world: SweepWorld,
+  { historyMsOf, isEnded, nowMs }: SweepOptions,
+): Promise<number> {
+  const { blobs, catalog, clock } = world;
+  const pause = pauser(clock);
+  let count = 0;
+  for (const portion of catalog.filePortions()) {
+    const dead = portion.filter((entry) => {
+      const table = catalog.tableById(entry.tableId);
+      if (table === undefined) return true;
+      const historyStartMs = nowMs - historyMsOf(table);
+      const isRecent = entry.createdAtMs > historyStartMs - COMMIT_DELAY_MS_MAX;
+      if (isRecent) return false;
+      return !mayBeNamed(entry, seqFromUnixMs(historyStartMs), world);
+    });
+    for (const entry of dead) blobs.remove(entry);
+    if (dead.length > 0) catalog.removeFiles(dead.map(({ fileId }) => fileId));
+    count += dead.length;
+    await pause();
+    if (isEnded()) break;
+  }
+  return count;
+}
+
+/**
+ * Removes the files of tables that are gone: a table is dropped in one transaction, and its files
+ * go behind that, once no backup holds them.
+ *
+ * @returns Of how many tables there were any.
+ */
+export function sweepDroppedTables({
+  blobs,
+  catalog,
+}: {
+  readonly blobs: BlobStore;
+  readonly catalog: Catalog;
+}): number {
+  const dropped = blobs.tableIds().filter((id) => catalog.tableById(id) === undefined);
+  for (const tableId of dropped) blobs.removeTable(tableId);
+  return dropped.length;
+}
+
+/** Whether a row names a file, now or at the start of the history, as far as rows can be read. */
+function mayBeNamed(entry: FileEntry, historyStart: Seq, world: FileWorld): boolean {
+  try {
+    return isFileLive(entry, world) || isNamedAt(entry, historyStart, world);
+  } catch (error) {
+    // Safe: a file that nobody can judge is kept.
+    if (isDamage(error)) return true;
+    throw error;
+  }
+}
+
+function isNamedAt(entry: FileEntry, upTo: Seq, { catalog, store }: FileWorld): boolean {
+  const table = catalog.tableById(entry.tableId);
+  if (table === undefined) return false;
+  if (!table.columns.some(({ columnId }) => columnId === entry.columnId)) return false;
+  const row = store.lookup(entry.tableId, {
+    owner: entry.owner,
+    key: keyFromJson(entry.keyJson),
+    upTo,
+    columnIds: [entry.columnId],
+  });
+  const cell = row?.[0];
+  return typeof cell === "string" && cell.includes(`"id":"${entry.fileId}"`);
+}
+
+/** Key values as JSON; what JSON cannot hold exactly is tagged. */
+function keyToJson(key: Row): string {
+  return JSON.stringify(
+    key.map((value) => {
+      if (typeof value === "bigint") return { whole: String(value) };
+      if (value instanceof Uint8Array) return { hex: Buffer.from(value).toString("hex") };
+      return value;
+    }),
+  );
+}
+
+function keyFromJson(text: string): Row {
+  const parts = JSON.parse(text) as (Value | { whole?: string; hex?: string })[];
+  return parts.map((part): Value => {
+    if (typeof part !== "object" || part === null) return part;
+    if ("whole" in part && part.whole !== undefined) return BigInt(part.whole);
+    if ("hex" in part && part.hex !== undefined)
+      return Uint8Array.from(Buffer.from(part.hex, "hex"));
+    return null;
+  });
+}
+
+/** `{id}-{slug}.{ext}`: safe in a path and readable in a URL. */
+function storedNameOf(id: string, fileName: string): string {
+  const dot = fileName.lastIndexOf(".");
+  const stem = dot === -1 ? fileName : fileName.slice(0, dot);
+  const ending = dot === -1 ? "" : fileName.slice(dot + 1).toLowerCase();
+  const extension = /^[a-z0-9]{1,10}$/.test(ending) ? ending : "bin";
+  const slug = stem
+    .toLowerCase()
+    .replaceAll(/[ _-]/g, "-")
+    .replaceAll(/[^a-z0-9-]/g, "")
+    .slice(0, SLUG_LENGTH_MAX)
+    .replaceAll(/-+/g, "-")
+    .replaceAll(/^-|-$/g, "");
+  return slug === "" ? `${id}.${extension}` : `${id}-${slug}.${extension}`;
+}

@@ -1,0 +1,103 @@
+/**
+ * `RANGE BETWEEN x PRECEDING AND y FOLLOWING`: how a value of the ordering column is moved by x.
+ */
+import {
+  addIntervals,
+  addWhole,
+  BIGINT,
+  commonType,
+  compareValues,
+  type DataType,
+  DOUBLE,
+  INTERVAL,
+  type Interval,
+  isInteger,
+  isNumeric,
+  negateInterval,
+  negateWhole,
+  TIMESTAMP,
+  type Value,
+  type Whole,
+} from "../../../types/mod.ts";
+import { addToTimestamp } from "./time_math.ts";
+
+/** How offsets work on an ordering column of a type. */
+export interface FrameReach {
+  /** What the ordering value is cast to, and what `step` gives. */
+  readonly keyType: DataType;
+  readonly offsetType: DataType;
+  /** The value that lies `offset` above `key`, or below it. */
+  step(key: Value, offset: Value, direction: 1 | -1): Value;
+  isNegative(offset: Value): boolean;
+}
+
+/** Undefined: a column of this type cannot be moved by an offset of that type. */
+export function resolveReach(key: DataType, offset: DataType): FrameReach | undefined {
+  if (isNumeric(key)) return ofNumbers(key, offset);
+  if (offset.kind !== "interval" && offset.kind !== "unknown") return undefined;
+  switch (key.kind) {
+    case "date":
+      return ofSpans(TIMESTAMP, addToTimestamp);
+    case "timestamp":
+    case "datetime":
+      return ofSpans(key, addToTimestamp);
+    case "time":
+      // No day has more hours: only the clock part counts, and it does not turn around.
+      return ofSpans(key, (micros, { micros: span }) => addWhole(micros, span));
+    case "interval":
+      return {
+        keyType: INTERVAL,
+        offsetType: INTERVAL,
+        isNegative: isNegativeSpan,
+        step: (value, span, direction) =>
+          addIntervals(value as Interval, directed(span as Interval, direction)),
+      };
+    default:
+      return undefined;
+  }
+}
+
+function ofNumbers(key: DataType, offset: DataType): FrameReach | undefined {
+  const type = commonType([key, offset]);
+  if (type === undefined || !isNumeric(type)) return undefined;
+  if (type.kind === "float" || type.kind === "double") {
+    return {
+      keyType: DOUBLE,
+      offsetType: DOUBLE,
+      isNegative: isNegativeNumber,
+      step: (value, by, direction) => (value as number) + direction * (by as number),
+    };
+  }
+  // A sum beyond the type is compared as it is: it lies behind every row.
+  const held = isInteger(type) ? BIGINT : type;
+  return {
+    keyType: held,
+    offsetType: held,
+    isNegative: isNegativeNumber,
+    step: (value, by, direction) =>
+      addWhole(value as Whole, direction === 1 ? (by as Whole) : negateWhole(by as Whole)),
+  };
+}
+
+function ofSpans(keyType: DataType, add: (value: Whole, span: Interval) => Value): FrameReach {
+  return {
+    keyType,
+    offsetType: INTERVAL,
+    isNegative: isNegativeSpan,
+    step: (value, span, direction) => add(value as Whole, directed(span as Interval, direction)),
+  };
+}
+
+function directed(span: Interval, direction: 1 | -1): Interval {
+  return direction === 1 ? span : negateInterval(span);
+}
+
+const NO_SPAN: Interval = { months: 0, days: 0, micros: 0 };
+
+function isNegativeSpan(value: Value): boolean {
+  return compareValues(INTERVAL, value, NO_SPAN) < 0;
+}
+
+function isNegativeNumber(value: Value): boolean {
+  return (value as Whole) < 0;
+}

@@ -1,0 +1,334 @@
+/**
+ * EXPLAIN: the plan of a statement as a tree, as text or as one JSON document; with ANALYZE beside
+ * what was measured while it ran.
+ *
+ * A plan shows the literals of its caller, and counts rows of the caller's own scope only.
+ */
+
+import type { Principal } from "../../auth/mod.ts";
+import type { TableEntry } from "../../catalog/mod.ts";
+import { SEQ_COLUMN_ID } from "../../storage/mod.ts";
+import { type Row, TEXT } from "../../types/mod.ts";
+import type { BoundExpression, BoundSort, BoundWindowCall } from "../bind/bound_expressions.ts";
+import type { StatementResult } from "../common/engine.ts";
+import type { SqlEnvironment } from "../common/environment.ts";
+import { rowsResult } from "../common/result.ts";
+import { ownerOf } from "../execute/operators/scan.ts";
+import type { Measured, Profile } from "../execute/run/profile.ts";
+import { planOfCte } from "../execute/subquery/cte_rows.ts";
+import { plansOfSubquery } from "../execute/subquery/subquery_program.ts";
+import type { ExplainStatement } from "../parse/ast/ast.ts";
+import { keyCountOf } from "../plan/access.ts";
+import { estimatedRows, type Known } from "../plan/estimate.ts";
+import { keyedSideOf } from "../plan/keyed_side.ts";
+import type { PlanNode, ScanNode } from "../plan/plan.ts";
+import { inputsOf, isByKey, ownSubqueries } from "../plan/plan_walk.ts";
+import { type Slots, textOfExpression } from "./explain_expression.ts";
+import type { Prepared } from "./prepared.ts";
+
+/** One node, in the order in which its fields are shown. */
+interface ExplainNode {
+  readonly node: string;
+  readonly table?: string;
+  readonly access: Access | null;
+  readonly [detail: string]: unknown;
+  readonly children: readonly ExplainNode[];
+}
+
+type Access = "key" | "key_range" | "seq_range" | "scan" | "function" | "values";
+
+type Step = Extract<
+  PlanNode,
+  { kind: "filter" | "project" | "aggregate" | "distinct" | "window" | "sort" | "limit" }
+>;
+
+export interface ExplainCall {
+  readonly principal: Principal;
+  readonly slots: Slots;
+  /** Of ANALYZE. */
+  readonly profile: Profile | undefined;
+  /** What the statement answered when it ran. */
+  readonly outcome: StatementResult | undefined;
+  readonly tookMs: number;
+}
+
+export function explained(
+  { format, verbose }: ExplainStatement,
+  prepared: Prepared,
+  { call, environment }: { call: ExplainCall; environment: SqlEnvironment },
+): StatementResult {
+  const tree = new Explainer(environment, call, verbose).statement(prepared);
+  const rows: Row[] =
+    format === "json" ? [[JSON.stringify(tree)]] : linesOf(tree).map((line) => [line]);
+  return rowsResult([{ name: "plan", type: TEXT }], rows, call.principal.userId);
+}
+
+class Explainer {
+  readonly #call: ExplainCall;
+  readonly #isVerbose: boolean;
+  readonly #known: Known;
+  readonly #shown = new Set<unknown>();
+  readonly #rowCounts = new Map<TableEntry, number>();
+
+  constructor({ store }: SqlEnvironment, call: ExplainCall, isVerbose: boolean) {
+    this.#call = call;
+    this.#isVerbose = isVerbose;
+    this.#known = {
+      rowsOf: (table) => {
+        // Asked for each node above a scan, and counted anew by the store for each owner.
+        const known = this.#rowCounts.get(table);
+        if (known !== undefined) return known;
+        const count = store.liveRowCount(table.tableId, ownerOf(call.principal, table));
+        this.#rowCounts.set(table, count);
+        return count;
+      },
+      countOf: (expression) => {
+        const value =
+          expression.kind === "constant"
+            ? expression.value
+            : expression.kind === "slot"
+              ? call.slots[expression.slot]
+              : expression.kind === "cast"
+                ? this.#known.countOf(expression.operand)
+                : undefined;
+        return typeof value === "number" || typeof value === "string" ? Number(value) : undefined;
+      },
+    };
+  }
+
+  statement(prepared: Prepared): ExplainNode {
+    if (prepared.kind === "query") return this.#node(prepared.plan);
+    const { kind, plan, target } = prepared;
+    const children = plan === undefined ? [] : [this.#node(plan)];
+    const { outcome, tookMs } = this.#call;
+    return {
+      node: kind[0]?.toUpperCase() + kind.slice(1),
+      table: `${target.namespace}.${target.name}`,
+      access: null,
+      ...(outcome === undefined ? {} : { rows: outcome.rowCount, loops: 1, ms: roundedMs(tookMs) }),
+      children,
+    };
+  }
+
+  #node(plan: PlanNode): ExplainNode {
+    const measured = this.#call.profile?.of(plan);
+    const { children, node, ...details } = this.#described(plan);
+    const subplans = ownSubqueries(plan).flatMap((subquery) => {
+      if (this.#shown.has(subquery)) return [];
+      this.#shown.add(subquery);
+      return plansOfSubquery(subquery).map(
+        (root): ExplainNode => ({
+          node: "Subquery",
+          access: null,
+          form: subquery.form.kind,
+          children: [this.#node(root)],
+        }),
+      );
+    });
+    return {
+      node,
+      ...details,
+      estimated_rows: estimatedRows(plan, this.#known),
+      ...(this.#isVerbose ? { output: plan.columns.map(({ name }) => name) } : {}),
+      ...(this.#call.profile === undefined ? {} : measuredFields(plan, measured)),
+      children: [...children, ...subplans],
+    };
+  }
+
+  #described(plan: PlanNode): ExplainNode {
+    switch (plan.kind) {
+      case "single":
+        return { node: "Result", access: "values", children: [] };
+      case "scan":
+        return this.#scan(plan);
+      case "system":
+        return { node: "System View", table: plan.name, access: "function", children: [] };
+      case "values":
+        return { node: "Values", access: "values", children: [] };
+      case "function": {
+        const calls = plan.functions.map(({ args, name }) => `${name}(${this.#texts(args)})`);
+        return { node: "Function", access: "function", call: calls.join(", "), children: [] };
+      }
+      case "cte": {
+        const isFirst = !this.#shown.has(plan.cte);
+        this.#shown.add(plan.cte);
+        const source = isFirst ? [this.#node(planOfCte(plan.cte))] : [];
+        return { node: "CTE Scan", table: plan.cte.name, access: "scan", children: source };
+      }
+      case "working":
+        return { node: "Working Table", table: plan.recursion.name, access: "scan", children: [] };
+      case "join":
+      case "lateral":
+      case "set":
+      case "recursive":
+        return this.#pair(plan);
+      default:
+        return this.#step(plan);
+    }
+  }
+
+  #text(expression: BoundExpression): string {
+    return textOfExpression(expression, this.#call.slots);
+  }
+
+  #texts(list: readonly BoundExpression[]): string {
+    return list.map((each) => this.#text(each)).join(", ");
+  }
+
+  #sortText(keys: readonly BoundSort[]): string {
+    return keys
+      .map(
+        ({ expression, isDescending }) => `${this.#text(expression)}${isDescending ? " DESC" : ""}`,
+      )
+      .join(", ");
+  }
+
+  /** The calls of a node share their partitions and their order. */
+  #windowDetails(calls: readonly BoundWindowCall[]): Record<string, string> {
+    const { orderBy = [], partitionBy = [] } = calls[0]?.window ?? {};
+    return {
+      call: calls.map(({ form }) => nameOfCall(form)).join(", "),
+      ...(partitionBy.length > 0 ? { partition: this.#texts(partitionBy) } : {}),
+      ...(orderBy.length > 0 ? { keys: this.#sortText(orderBy) } : {}),
+    };
+  }
+
+  /** Nodes with two inputs. */
+  #pair(plan: Extract<PlanNode, { kind: "join" | "lateral" | "set" | "recursive" }>): ExplainNode {
+    const inner = { access: null, children: inputsOf(plan).map((input) => this.#node(input)) };
+    switch (plan.kind) {
+      case "recursive":
+        return { node: "Recursive Union", table: plan.recursion.name, ...inner };
+      case "join": {
+        const keys = plan.leftKeys.map((left, i) => {
+          const right = plan.rightKeys[i];
+          return right === undefined
+            ? this.#text(left)
+            : `${this.#text(left)} = ${this.#text(right)}`;
+        });
+        const keyed = keyedSideOf(plan)?.scan.table;
+        return {
+          node: keys.length > 0 ? "Hash Join" : "Nested Loop",
+          join: plan.join,
+          ...(keys.length > 0 ? { keys: keys.join(" AND ") } : {}),
+          ...(keyed === undefined ? {} : { may_look_up: `${keyed.namespace}.${keyed.name}` }),
+          ...(plan.residual === undefined ? {} : { filter: this.#text(plan.residual) }),
+          ...inner,
+        };
+      }
+      case "lateral":
+        return {
+          node: "Lateral Join",
+          join: plan.join,
+          ...(plan.condition === undefined ? {} : { filter: this.#text(plan.condition) }),
+          ...inner,
+        };
+      case "set": {
+        const all = plan.isAll ? " All" : "";
+        return {
+          node: `${plan.operator[0]?.toUpperCase()}${plan.operator.slice(1)}${all}`,
+          ...inner,
+        };
+      }
+    }
+  }
+
+  /** Nodes with one input. */
+  #step(plan: Step): ExplainNode {
+    const inner = { access: null, children: [this.#node(plan.input)] };
+    switch (plan.kind) {
+      case "filter":
+        return { node: "Filter", filter: this.#text(plan.condition), ...inner };
+      case "project":
+        return { node: "Project", ...inner };
+      case "aggregate": {
+        const keys = this.#texts(plan.groupBy.map(({ expression }) => expression));
+        return { node: "Aggregate", ...(keys === "" ? {} : { keys }), ...inner };
+      }
+      case "distinct":
+        return { node: "Distinct", keys: this.#texts(plan.on), ...inner };
+      case "sort":
+        return { node: "Sort", keys: this.#sortText(plan.keys), ...inner };
+      case "window":
+        return { node: "Window", ...this.#windowDetails(plan.calls), ...inner };
+      case "limit":
+        return {
+          node: "Limit",
+          ...(plan.limit === undefined ? {} : { limit: this.#text(plan.limit) }),
+          ...(plan.offset === undefined ? {} : { offset: this.#text(plan.offset) }),
+          ...inner,
+        };
+    }
+  }
+
+  #scan({ key, ranges, sought, table, withTombstones }: ScanNode): ExplainNode {
+    const text = (expression: BoundExpression): string => this.#text(expression);
+    const nameOf = (columnId: number): string =>
+      columnId === SEQ_COLUMN_ID
+        ? "_seq"
+        : (table.columns.find((column) => column.columnId === columnId)?.name ?? `#${columnId}`);
+    const keys =
+      key?.map((value, i) => `${nameOf(table.primaryKey[i] ?? 0)} = ${text(value)}`) ??
+      (sought === undefined ? undefined : [`any of ${keyCountOf(sought)}`]);
+    const bounds = ranges.flatMap(({ columnId, max, min }) => {
+      if (min !== undefined && min === max) return [`${nameOf(columnId)} = ${text(min)}`];
+      const low = min === undefined ? [] : [`${nameOf(columnId)} >= ${text(min)}`];
+      return max === undefined ? low : [...low, `${nameOf(columnId)} <= ${text(max)}`];
+    });
+    const bounded = new Set(ranges.map(({ columnId }) => columnId));
+    const access: Access =
+      keys !== undefined
+        ? "key"
+        : bounded.has(table.primaryKey[0] ?? 0)
+          ? "key_range"
+          : bounded.has(SEQ_COLUMN_ID)
+            ? "seq_range"
+            : "scan";
+    return {
+      node: keys === undefined ? "Table Scan" : "Key Lookup",
+      table: `${table.namespace}.${table.name}`,
+      access,
+      ...(keys === undefined ? {} : { key: keys.join(" AND ") }),
+      ...(bounds.length === 0 ? {} : { ranges: bounds.join(" AND ") }),
+      ...(table.kind === "shared" ? {} : { owner: this.#call.principal.userId }),
+      ...(withTombstones ? { tombstones: true } : {}),
+      children: [],
+    };
+  }
+}
+
+function measuredFields(plan: PlanNode, measured: Measured | undefined): Record<string, number> {
+  const {
+    bytes = 0,
+    groupsPruned = 0,
+    groupsRead = 0,
+    loops = 0,
+    ms = 0,
+    rows = 0,
+    spilledBytes = 0,
+  } = measured ?? {};
+  const spilled = spilledBytes === 0 ? {} : { spilled_bytes: spilledBytes };
+  const fields = { rows, loops, ms: roundedMs(ms), bytes, ...spilled };
+  if (plan.kind !== "scan" || isByKey(plan)) return fields;
+  return { ...fields, segments_read: groupsRead, segments_pruned: groupsPruned };
+}
+
+function roundedMs(ms: number): number {
+  return Math.round(ms * 1000) / 1000;
+}
+
+/** A line for each node, indented below the one that reads it. */
+function linesOf(tree: ExplainNode, depth = 0): string[] {
+  const { access, children, node, table, ...details } = tree;
+  const place = table === undefined ? "" : ` on ${table}`;
+  const facts = Object.entries(access === null ? details : { access, ...details });
+  const shown = facts.map(([name, value]) => {
+    return `${name.replaceAll("_", " ")}: ${Array.isArray(value) ? value.join(", ") : String(value)}`;
+  });
+  const line = `${"  ".repeat(depth)}${node}${place}${shown.length === 0 ? "" : `  (${shown.join("; ")})`}`;
+  return [line, ...children.flatMap((child) => linesOf(child, depth + 1))];
+}
+
+function nameOfCall(form: BoundWindowCall["form"]): string {
+  return form.kind === "function" ? form.name : form.aggregate.name;
+}

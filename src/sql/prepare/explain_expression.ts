@@ -1,0 +1,137 @@
+/**
+ * Bound expressions as text, for EXPLAIN. Reads like SQL; a cast that nobody wrote is not shown.
+ */
+import { type DataType, outputText, type Value } from "../../types/mod.ts";
+import type { BoundExpression } from "../bind/bound_expressions.ts";
+
+/** Values that the caller gave, by slot; one that is missing is shown as its parameter. */
+export type Slots = readonly Value[];
+
+/** Characters of one expression: a list of thousands of values is cut. */
+const LENGTH_MAX = 1000;
+
+export function textOfExpression(expression: BoundExpression, slots: Slots): string {
+  const text = textOf(expression, slots);
+  return text.length <= LENGTH_MAX ? text : `${text.slice(0, LENGTH_MAX)}…`;
+}
+
+function textOf(expression: BoundExpression, slots: Slots): string {
+  const inner = (each: BoundExpression): string => nested(each, slots);
+  switch (expression.kind) {
+    case "constant":
+    case "slot":
+    case "column":
+    case "outer":
+      return atomText(expression, slots);
+    case "cast":
+      return textOf(expression.operand, slots);
+    case "call":
+      return expression.name.startsWith("cast to ")
+        ? textOf(expression.args[0] ?? expression, slots)
+        : callText(expression, slots);
+    case "compare":
+    case "arithmetic":
+      return `${inner(expression.left)} ${expression.operator} ${inner(expression.right)}`;
+    case "and":
+    case "or":
+      return expression.operands.map(inner).join(` ${expression.kind.toUpperCase()} `);
+    case "not":
+      return `NOT ${inner(expression.operand)}`;
+    case "is":
+      return `${inner(expression.operand)} IS ${not(expression)}${expression.test.toUpperCase()}`;
+    case "case":
+      return caseText(expression, slots);
+    case "coalesce":
+      return `coalesce(${expression.operands.map((each) => textOf(each, slots)).join(", ")})`;
+    case "subquery":
+      return subqueryText(expression, slots);
+    case "in": {
+      const { type } = expression.operand;
+      const items = [
+        ...expression.items.map((each) => textOf(each, slots)),
+        ...expression.constants.map((value) => literal(value, type)),
+      ];
+      return `${inner(expression.operand)} ${not(expression)}IN (${items.join(", ")})`;
+    }
+  }
+}
+
+function not({ negated }: { readonly negated: boolean }): string {
+  return negated ? "NOT " : "";
+}
+
+/** What has no parts. */
+function atomText(
+  expression: Extract<BoundExpression, { kind: "constant" | "slot" | "column" | "outer" }>,
+  slots: Slots,
+): string {
+  switch (expression.kind) {
+    case "constant":
+      return literal(expression.value, expression.type);
+    case "slot": {
+      const value = slots[expression.slot];
+      return value === undefined ? `$${expression.slot + 1}` : literal(value, expression.type);
+    }
+    case "column":
+      return expression.column.name === "" ? `#${expression.column.id}` : expression.column.name;
+    case "outer":
+      return `outer #${expression.id}`;
+  }
+}
+
+function nested(expression: BoundExpression, slots: Slots): string {
+  const text = textOf(expression, slots);
+  switch (expression.kind) {
+    case "compare":
+    case "arithmetic":
+    case "and":
+    case "or":
+    case "not":
+    case "is":
+    case "in":
+      return `(${text})`;
+    default:
+      return text;
+  }
+}
+
+function callText(
+  { args, name }: Extract<BoundExpression, { kind: "call" }>,
+  slots: Slots,
+): string {
+  const [left, right] = args;
+  if (!/^\w+$/.test(name) && left !== undefined && right !== undefined && args.length === 2) {
+    return `${nested(left, slots)} ${name} ${nested(right, slots)}`;
+  }
+  return `${name}(${args.map((each) => textOf(each, slots)).join(", ")})`;
+}
+
+function caseText(
+  { branches, otherwise }: Extract<BoundExpression, { kind: "case" }>,
+  slots: Slots,
+): string {
+  const whens = branches.map(
+    ({ value, when }) => `WHEN ${textOf(when, slots)} THEN ${textOf(value, slots)} `,
+  );
+  const rest = otherwise === undefined ? "" : `ELSE ${textOf(otherwise, slots)} `;
+  return `CASE ${whens.join("")}${rest}END`;
+}
+
+function subqueryText(
+  { operands, subquery }: Extract<BoundExpression, { kind: "subquery" }>,
+  slots: Slots,
+): string {
+  const { form } = subquery;
+  if (form.kind !== "any" && form.kind !== "all") return `${form.kind.toUpperCase()} (subquery)`;
+  const left = operands.map((each) => textOf(each, slots)).join(", ");
+  return `(${left}) ${form.operator} ${form.kind.toUpperCase()} (subquery)`;
+}
+
+function literal(value: Value, type: DataType): string {
+  if (value === null) return "NULL";
+  if (typeof value === "boolean") return String(value);
+  const text =
+    type.kind === "unknown" && typeof value === "string" ? value : outputText(type, value);
+  const isNumber = ["smallint", "int", "bigint", "decimal", "float", "double"].includes(type.kind);
+  return isNumber ? text : `'${text.replaceAll("'", "''")}'`;
+}

@@ -1,0 +1,350 @@
+/**
+ * Live queries: what may be subscribed to, and the plan that snapshot, replay and live share.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import { mayRead } from "../../auth/mod.ts";
+import { DatabaseError, withDetails } from "../../base/errors.ts";
+import { type Catalog, DEFAULT_NAMESPACE } from "../../catalog/mod.ts";
+import { SEQ_COLUMN_ID } from "../../storage/mod.ts";
+import { type Batch, type DataType, groupKeyOf } from "../../types/mod.ts";
+import { StatementBinding } from "../bind/binding.ts";
+import type { BoundOutput, BoundRelation, BoundSelect } from "../bind/bound.ts";
+import type { BoundColumn, BoundExpression } from "../bind/bound_expressions.ts";
+import { columnValue } from "../bind/bound_nodes.ts";
+import { readLiterals } from "../bind/expression/untyped_literals.ts";
+import { bindSelect } from "../bind/query/select_binder.ts";
+import { childrenOf, columnIdsIn, conjunctsOf, mayTakeLong, sameExpression } from "../bind/walk.ts";
+import type { CompiledExpression, LivePlan, LiveRequest } from "../common/engine.ts";
+import type { SqlEnvironment } from "../common/environment.ts";
+import { parseLimitsOf, requireNoGap, typedParameters } from "../common/parameters.ts";
+import { fieldsOf } from "../common/result.ts";
+import { Attempts } from "../execute/evaluate/attempts.ts";
+import { compileExpression } from "../execute/evaluate/expression.ts";
+import type { Layout } from "../execute/evaluate/layout.ts";
+import { compileScalar } from "../execute/evaluate/scalar.ts";
+import { ownerOf } from "../execute/operators/scan.ts";
+import type { Run } from "../execute/run/run.ts";
+import type { AstNode, SelectFromStatement } from "../parse/ast/ast.ts";
+import { SELECT_TYPES } from "../parse/ast/query_nodes.ts";
+import { partsOf } from "../parse/ast/tree_parts.ts";
+import { type ParsedRequest, type ParseLimits, parseRequest } from "../parse/parser.ts";
+import { equalityIn } from "../plan/access.ts";
+import { withoutTimeWords } from "./live_moments.ts";
+import { newRun } from "./new_run.ts";
+import { authorize, boundFor } from "./prepared.ts";
+import { dmlWorldOf } from "./relation_source.ts";
+
+/** Functions of the session that are fixed at subscribe. */
+const FIXED_FUNCTIONS: ReadonlySet<string> = new Set([
+  "current_user",
+  "user",
+  "current_user_id",
+  "session_user",
+  "current_role",
+]);
+
+/** @throws {DatabaseError} INVALID_SQL, UNSUPPORTED_FEATURE, TABLE_NOT_FOUND, PERMISSION_DENIED */
+export function planLiveQuery(
+  environment: SqlEnvironment,
+  principal: Principal,
+  request: LiveRequest,
+): LivePlan {
+  const { catalog, limits } = environment;
+  const { types, values } = typedParameters(request.params, limits);
+  const node = liveSelect(request.sql, { environment, parameterCount: types.length });
+  const statement = new StatementBinding(types);
+  const namespace = request.namespace ?? DEFAULT_NAMESPACE;
+  const world = dmlWorldOf(environment, { namespace, principal, statement });
+  const bound = boundFor({ catalog, principal, statement }, () => bindSelect(node, world));
+  requireNoGap(statement.usedParameters, types.length);
+  const { from } = bound;
+  if (from?.kind === "join") throw refused("a table function", node);
+  if (from?.kind === "relation" && from.relation.kind === "query") throw refused("a view", node);
+  authorize(statement.requirements, principal, catalog);
+  if (from?.kind !== "relation" || from.relation.kind !== "table") {
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      "Cannot subscribe to a system view: it has no log of changes",
+      { position: node._location.start },
+    );
+  }
+  refuseAggregates(bound, node);
+  readLiterals(statement.literals);
+  refuseUnfixed(bound, node);
+  const owned = withOwner(environment, principal);
+  const run = newRun(environment, {
+    principal: owned,
+    namespace,
+    slots: values,
+    atSeq: environment.store.visibleSeq,
+  });
+  const select = withoutTimeWords(bound, node, run);
+  // What is not refused by now tells who asks.
+  const isOfCaller = volatileCalls(select).length > 0;
+  const { columns, table } = from.relation;
+  const outputs = withIdentity(select.outputs, from.relation, node);
+
+  const used = columnsUsed(select, outputs);
+  const read = columns.filter(({ id }) => used.has(id));
+  const layout: Layout = new Map(read.map(({ id }, position) => [id, position]));
+  const compiled = (expression: BoundExpression): CompiledExpression =>
+    compiledOver(layout, { expression, run });
+  const evaluated = outputs.map(({ expression }) => expression);
+  if (select.where !== undefined) evaluated.push(select.where);
+  const fields = fieldsOf(outputs);
+  const named = read.flatMap(({ origin }) => (origin === undefined ? [] : [origin.columnId]));
+  return {
+    tableId: table.tableId,
+    tableName: `${table.namespace}.${table.name}`,
+    owner: ownerOf(owned, table),
+    schemaVersion: table.schemaVersion,
+    columnIds: named,
+    filter: select.where === undefined ? undefined : compiled(select.where),
+    projections: outputs.map(({ expression }) => compiled(expression)),
+    pace: evaluated.some(mayTakeLong) ? new Attempts(run) : undefined,
+    fields,
+    fieldTypes: outputs.map(({ expression }): DataType => expression.type),
+    keyFieldIndexes: table.primaryKey.map((columnId) => fieldOf(columnId, outputs)),
+    seqFieldIndex: fieldOf(SEQ_COLUMN_ID, outputs),
+    fingerprint: fingerprintOf(request, namespace, isOfCaller ? principal : undefined),
+    equality: equalityOf(select, run),
+    hasStar: (node.columns ?? []).some(({ expr }) => expr.type === "ref" && expr.star === true),
+    namedColumnIds: namedIn(used, read),
+    mayRead: () => mayReadNow(catalog, principal, table.tableId),
+  };
+}
+
+/** Which field is a column under its own name; one with an alias may stand before it. */
+function fieldOf(columnId: number, outputs: readonly BoundOutput[]): number {
+  return outputs.findIndex(
+    ({ expression, name }) =>
+      expression.kind === "column" &&
+      expression.column.origin?.columnId === columnId &&
+      expression.column.name === name,
+  );
+}
+
+function compiledOver(
+  layout: Layout,
+  { expression, run }: { expression: BoundExpression; run: Run },
+): CompiledExpression {
+  const { kind, type } = expression;
+  const column = kind === "column" ? layout.get(expression.column.id) : undefined;
+  const evaluate = compileExpression(expression, layout);
+  return {
+    type,
+    ...(column === undefined ? {} : { column }),
+    evaluate: (batch: Batch) => evaluate(batch, run),
+  };
+}
+
+/** Whether the subscriber may still read the table, with the role that it has by now. */
+function mayReadNow(catalog: Catalog, principal: Principal, tableId: number): boolean {
+  const table = catalog.tableById(tableId);
+  const user = catalog.user(principal.userId);
+  if (table === undefined || user === undefined) return false;
+  return mayRead({ ...principal, role: user.role }, table, catalog.namespace(table.namespace));
+}
+
+/** Columns that the filter or a field reads, in the order in which they do. */
+function columnsUsed({ where }: BoundSelect, outputs: readonly BoundOutput[]): Set<number> {
+  const used = new Set<number>();
+  for (const { expression } of outputs) columnIdsIn(expression, used);
+  if (where !== undefined) columnIdsIn(where, used);
+  return used;
+}
+
+/** What the declared ones of them are to storage, in the same order. */
+function namedIn(used: ReadonlySet<number>, columns: readonly BoundColumn[]): number[] {
+  const origins = new Map(columns.map(({ id, origin }) => [id, origin?.columnId ?? 0]));
+  return [...used].map((id) => origins.get(id) ?? 0).filter((columnId) => columnId > 0);
+}
+
+function liveSelect(
+  sql: string,
+  { environment, parameterCount }: { environment: SqlEnvironment; parameterCount: number },
+): SelectFromStatement {
+  const parsed = parseLive(sql, parseLimitsOf(environment));
+  const [node, second] = parsed.statements;
+  if (node === undefined || second !== undefined) {
+    throw new DatabaseError(
+      "INVALID_SQL",
+      "Cannot subscribe to several statements: one SELECT is needed",
+    );
+  }
+  if (parsed.parameterCount !== parameterCount) {
+    throw new DatabaseError(
+      "INVALID_PARAMETER",
+      `Cannot bind ${parameterCount} parameter(s): the highest in the text is $${parsed.parameterCount}`,
+    );
+  }
+  if (node.type !== "select") throw refused(node.type.toUpperCase(), node);
+  checkClauses(node);
+  return node;
+}
+
+/** Constructs that no version of a live query will have are faults of the query here. */
+function parseLive(sql: string, limits: ParseLimits): ParsedRequest {
+  try {
+    return parseRequest(sql, limits);
+  } catch (error) {
+    if (!(error instanceof DatabaseError) || error.condition !== "UNSUPPORTED_FEATURE") throw error;
+    throw withDetails(error, { condition: "INVALID_SQL" });
+  }
+}
+
+function refused(what: string, node: AstNode): DatabaseError {
+  return new DatabaseError("INVALID_SQL", `Cannot subscribe to a query with ${what}`, {
+    position: node._location.start,
+    hint: "a live query is SELECT … FROM one table [WHERE …]",
+  });
+}
+
+/** Everything that is not `SELECT … FROM one table [WHERE …] [ORDER BY _seq]`. */
+function checkClauses(node: SelectFromStatement): void {
+  const { distinct, groupBy, having, limit, orderBy, windows } = node;
+  checkFrom(node);
+  if (distinct !== undefined && distinct !== "all") throw refused("DISTINCT", node);
+  if (groupBy !== undefined) throw refused("GROUP BY", groupBy[0] ?? node);
+  if (having !== undefined) throw refused("HAVING", having);
+  if (windows !== undefined) throw refused("WINDOW", node);
+  if (limit !== undefined) throw refused("LIMIT or OFFSET", limit);
+  for (const sort of orderBy ?? []) {
+    const isSeq = sort.by.type === "ref" && sort.by.name === "_seq" && sort.order !== "DESC";
+    if (!isSeq || orderBy?.length !== 1) throw refused("ORDER BY other than _seq", sort);
+  }
+  refuseInExpressions(node);
+}
+
+function checkFrom(node: SelectFromStatement): void {
+  const [item, other] = node.from ?? [];
+  if (item === undefined) throw refused("no table", node);
+  if (other !== undefined) throw refused("a join", other);
+  if (item.type === "statement") throw refused("a subquery", item);
+  if (item.type !== "table") throw refused("a table function", item);
+  if (item.systemTime !== undefined) throw refused("FOR SYSTEM_TIME", item);
+}
+
+/** What is looked for in a part of a tree, of whatever kind it is. */
+interface Sought extends Partial<AstNode> {
+  readonly type?: unknown;
+  readonly name?: unknown;
+  readonly over?: unknown;
+  readonly keyword?: unknown;
+  readonly function?: { readonly name?: unknown };
+}
+
+/** Subqueries and window functions wherever they stand, `_deleted` in WHERE. */
+function refuseInExpressions({ columns, where, _location }: SelectFromStatement): void {
+  for (const [root, isWhere] of [[where, true] as const, [columns, false] as const]) {
+    for (const part of partsOf(root)) {
+      const { name, over, type, _location: at = _location }: Sought = part;
+      const node = { _location: at };
+      const isQuery = typeof type === "string" && SELECT_TYPES.has(type);
+      if (isQuery || type === "array select") throw refused("a subquery", node);
+      if (type === "call" && over !== undefined) throw refused("a window function", node);
+      if (isWhere && type === "ref" && name === "_deleted") {
+        throw refused("_deleted in WHERE", node);
+      }
+    }
+  }
+}
+
+function refuseAggregates(select: BoundSelect, node: AstNode): void {
+  if (select.isAggregated) throw refused("an aggregate", node);
+}
+
+/** What changes without a change of the row cannot be live. */
+function refuseUnfixed(select: BoundSelect, node: SelectFromStatement): void {
+  for (const name of volatileCalls(select)) {
+    if (FIXED_FUNCTIONS.has(name)) continue;
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      `Cannot subscribe with function ${name}: its value changes without the row`,
+      { position: startOfCall(node, name), hint: "pass the value as a parameter" },
+    );
+  }
+}
+
+/** Where a query calls a function; where it begins if it does so under another name. */
+function startOfCall({ columns, where, _location }: SelectFromStatement, name: string): number {
+  for (const part of partsOf([columns, where])) {
+    const { function: called, keyword, type, _location: at }: Sought = part;
+    const isCall = type === "call" && called?.name === name;
+    const isKeyword = type === "keyword" && keyword === name;
+    if ((isCall || isKeyword) && at !== undefined) return at.start;
+  }
+  return _location.start;
+}
+
+/** Functions of a query whose value does not follow from their arguments. */
+function volatileCalls({ outputs, where }: BoundSelect): string[] {
+  const names: string[] = [];
+  const visit = (expression: BoundExpression): void => {
+    const isCall = expression.kind === "call";
+    if (isCall && expression.volatility !== "immutable") names.push(expression.name);
+    for (const child of childrenOf(expression)) visit(child);
+  };
+  for (const { expression } of outputs) visit(expression);
+  if (where !== undefined) visit(where);
+  return names;
+}
+
+/** Primary key and `_seq` are in every row; an alias must not hide them. */
+function withIdentity(
+  selected: readonly BoundOutput[],
+  { columns, table }: Extract<BoundRelation, { kind: "table" }>,
+  node: AstNode,
+): BoundOutput[] {
+  const outputs = [...selected];
+  for (const column of columns) {
+    const columnId = column.origin?.columnId ?? 0;
+    if (!table.primaryKey.includes(columnId) && columnId !== SEQ_COLUMN_ID) continue;
+    const expression: BoundExpression = columnValue(column);
+    const sameName = outputs.filter(({ name }) => name === column.name);
+    if (sameName.some((output) => !sameExpression(output.expression, expression))) {
+      throw refused(`an alias that hides column "${column.name}"`, node);
+    }
+    if (sameName.length === 0) outputs.push({ name: column.name, expression });
+  }
+  const names = new Set<string>();
+  for (const { name } of outputs) {
+    if (names.has(name)) throw refused(`two columns named "${name}"`, node);
+    names.add(name);
+  }
+  return outputs;
+}
+
+/** A conjunct `column = constant`: rows with another value cannot match. */
+function equalityOf(
+  select: BoundSelect,
+  run: Run,
+): { columnId: number; value: string | number } | undefined {
+  for (const condition of conjunctsOf(select.where)) {
+    const found = equalityIn(condition);
+    if (found === undefined || found.columnId < 0) continue;
+    const value = compileScalar(found.value)(run);
+    if (value === null) continue;
+    const key = groupKeyOf(found.value.type, value);
+    if (typeof key === "string" || typeof key === "number") {
+      if (key === value) return { columnId: found.columnId, value: key };
+    }
+  }
+  return undefined;
+}
+
+/** Text, parameters and, where it matters, the caller: what decides every message of the query. */
+function fingerprintOf(
+  { params, sql }: LiveRequest,
+  namespace: string,
+  caller: Principal | undefined,
+): string {
+  const identity = caller === undefined ? [] : [caller.userId, caller.role];
+  return JSON.stringify([namespace, sql.trim(), params, ...identity]);
+}
+
+/** A subscriber to its own rows has a number for them, so that the first row reaches it. */
+function withOwner({ catalog }: SqlEnvironment, principal: Principal): Principal {
+  if (principal.owner !== undefined) return principal;
+  return { ...principal, owner: catalog.ownerNumber(principal.userId, { create: true }) };
+}

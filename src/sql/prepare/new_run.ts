@@ -1,0 +1,215 @@
+/**
+ * Makes the run of one execution from what the SQL layer was given.
+ */
+import { mayReadHistory, type Principal } from "../../auth/mod.ts";
+import { HOUR_MS } from "../../base/clock.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import type { Seq } from "../../base/seq.ts";
+import type { TableEntry } from "../../catalog/mod.ts";
+import type { Store } from "../../storage/mod.ts";
+import type { Value } from "../../types/mod.ts";
+import type { SqlEnvironment } from "../common/environment.ts";
+import { MemoryBudget } from "../execute/held/memory_budget.ts";
+import { Pauses, type Sleeping } from "../execute/run/pausing.ts";
+import type { Profile } from "../execute/run/profile.ts";
+import { checkDeadline, type RequestLedger } from "../execute/run/request_ledger.ts";
+import {
+  checkResultRows,
+  type Run,
+  type SubqueryAnswers,
+  type UploadSink,
+} from "../execute/run/run.ts";
+import type { Transaction } from "../execute/run/transaction.ts";
+import { Subqueries } from "../execute/subquery/subqueries.ts";
+import type { CallWorld } from "../functions/base/function.ts";
+import { TemporaryFiles } from "../spill/mod.ts";
+
+export interface NewRun {
+  readonly principal: Principal;
+  readonly namespace: string;
+  /** Parameters, then lifted literals or files. */
+  readonly slots: readonly Value[];
+  /** What a statement outside a transaction reads. */
+  readonly atSeq: Seq;
+  readonly transaction?: Transaction | undefined;
+  readonly uploads?: UploadSink | undefined;
+  /** Of EXPLAIN ANALYZE. */
+  readonly profile?: Profile | undefined;
+  /** Of the request; expressions of a definition or of a live query run for none. */
+  readonly ledger?: RequestLedger | undefined;
+}
+
+/** A caller that is nobody: for expressions of definitions, which read no row. */
+export const NO_PRINCIPAL: Principal = {
+  userId: "",
+  role: "user",
+  owner: undefined,
+  actorId: "",
+  actorRole: "user",
+  isImpersonated: false,
+  sessionId: "",
+};
+
+export function newRun(environment: SqlEnvironment, options: NewRun): Run {
+  return new StatementRun(environment, options);
+}
+
+/** What a request sleeps in all, whatever its time: its snapshot is held for so long. */
+const SLEEP_MS_MAX = HOUR_MS;
+
+const NOTHING: ReadonlyMap<never, never> = new Map<never, never>();
+
+/** Makes the budget and what functions ask for when they are wanted: a read by key needs neither. */
+class StatementRun implements Run {
+  readonly store: Store;
+  readonly principal: Principal;
+  readonly transaction: Transaction | undefined;
+  readonly snapshotSeq: Seq;
+  readonly slots: readonly Value[];
+  readonly uploads: UploadSink | undefined;
+  readonly profile: Profile | undefined;
+  readonly #environment: SqlEnvironment;
+  readonly #namespace: string;
+  readonly #ledger: RequestLedger | undefined;
+  readonly #startMs: number;
+  readonly outer: Run["outer"] = NOTHING;
+  readonly working: Run["working"] = NOTHING;
+  #memory: MemoryBudget | undefined;
+  #subqueries: SubqueryAnswers | undefined;
+  #pauses: Pauses | undefined;
+  #call: CallWorld | undefined;
+  #temporary: TemporaryFiles | undefined;
+
+  constructor(environment: SqlEnvironment, options: NewRun) {
+    const { principal, transaction } = options;
+    this.store = environment.store;
+    this.principal = principal;
+    this.transaction = transaction;
+    this.snapshotSeq = transaction?.snapshotSeq ?? options.atSeq;
+    this.slots = options.slots;
+    this.uploads = options.uploads;
+    this.profile = options.profile;
+    this.#environment = environment;
+    this.#namespace = options.namespace;
+    this.#ledger = options.ledger;
+    this.#startMs = environment.clock.nowMs();
+  }
+
+  get memory(): MemoryBudget {
+    if (this.#memory === undefined) {
+      this.#memory = new MemoryBudget(this.#environment.limits.queryMemoryBytes);
+      if (this.#ledger !== undefined) this.#ledger.memory = this.#memory;
+    }
+    return this.#memory;
+  }
+
+  get temporary(): TemporaryFiles {
+    if (this.#temporary === undefined) {
+      this.#temporary = new TemporaryFiles(this.#environment.spillSpace);
+      if (this.#ledger !== undefined) {
+        this.#ledger.temporary?.close();
+        this.#ledger.temporary = this.#temporary;
+      }
+    }
+    return this.#temporary;
+  }
+
+  get call(): CallWorld {
+    this.#call ??= this.#callWorld();
+    return this.#call;
+  }
+
+  get subqueries(): SubqueryAnswers {
+    this.#subqueries ??= new Subqueries(this);
+    return this.#subqueries;
+  }
+
+  get pauses(): Pauses {
+    this.#pauses ??= new Pauses({
+      now: () => this.monotonicMs(),
+      bytesMax: () => this.#environment.limits.queryMemoryBytes,
+      sleeping: this.#ledger === undefined ? undefined : this.#sleepingOf(this.#ledger),
+    });
+    return this.#pauses;
+  }
+
+  abandonReadings(): void {
+    this.#subqueries?.abandon();
+  }
+
+  mayReadHistory(table: TableEntry): boolean {
+    const namespace = this.#environment.catalog.namespace(table.namespace);
+    return mayReadHistory(this.principal, table, namespace);
+  }
+
+  requireUnaltered({ name, namespace, schemaVersion, tableId }: TableEntry): void {
+    const { catalog } = this.#environment;
+    if (catalog.tableById(tableId)?.schemaVersion === schemaVersion) return;
+    throw new DatabaseError(
+      "SERIALIZATION_FAILURE",
+      `Cannot go on writing ${namespace}.${name}: it was altered or dropped meanwhile`,
+      { hint: "run the statement again" },
+    );
+  }
+
+  noteRead(rowCount: number): void {
+    if (this.#ledger !== undefined) this.#ledger.rowsRead += rowCount;
+  }
+
+  monotonicMs(): number {
+    return this.#environment.clock.monotonicMs();
+  }
+
+  checkTime(): void {
+    if (this.#ledger !== undefined) checkDeadline(this.#ledger, this.#environment.clock);
+  }
+
+  #sleepingOf(ledger: RequestLedger): Sleeping {
+    return {
+      begin: (ms) => {
+        ledger.sleepMs += ms;
+        if (ledger.sleepMs <= SLEEP_MS_MAX) return Math.min(ms, this.#transactionMsLeft());
+        throw new DatabaseError(
+          "LIMIT_EXCEEDED",
+          `Cannot sleep for ${ms / 1000} s: a request sleeps ${SLEEP_MS_MAX / 1000} s at most in all`,
+        );
+      },
+      wait: (untilMs) => {
+        ledger.wakeAtMs = Math.min(untilMs, ledger.wakeAtMs ?? untilMs);
+      },
+      get isAsleep() {
+        return ledger.wakeAtMs !== undefined;
+      },
+    };
+  }
+
+  /** Until the next statement of the transaction is refused. */
+  #transactionMsLeft(): number {
+    if (this.transaction === undefined) return Number.POSITIVE_INFINITY;
+    const { transactionTimeoutMs } = this.#environment.limits;
+    const endMs = this.transaction.startedAtMs + transactionTimeoutMs;
+    return Math.max(0, endMs - this.monotonicMs()) + 1;
+  }
+
+  checkResultRows(rowCount: number): void {
+    checkResultRows(rowCount, this.#environment.limits.resultRowsMax);
+  }
+
+  #callWorld(): CallWorld {
+    const { clock, random, store, version } = this.#environment;
+    const { principal } = this;
+    return {
+      nowMicros: this.transaction?.nowMicros ?? this.#startMs * 1000,
+      userId: principal.userId,
+      sessionUserId: principal.actorId,
+      role: principal.role,
+      namespace: this.#namespace,
+      version,
+      clockMicros: () => clock.nowMs() * 1000,
+      snowflakeId: () => store.snowflakeId(),
+      randomBytes: (count) => random.bytes(count),
+      randomUnit: () => random.unit(),
+      sleep: (seconds) => this.pauses.sleep(Math.max(0, seconds) * 1000),
+    };
+  }
+}

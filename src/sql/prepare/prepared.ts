@@ -1,0 +1,222 @@
+/**
+ * Statements that read or write rows, bound and compiled once: what the plan cache holds.
+ *
+ * A prepared statement names no caller: rights are asked at every run, the owner of the rows comes
+ * from the principal of the run.
+ */
+import { type Principal, requireRead, requireRun, requireWrite } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import type { Catalog, TableEntry } from "../../catalog/mod.ts";
+import type { SchemaField } from "../../protocol/mod.ts";
+import type { DataType } from "../../types/mod.ts";
+import { type StatementBinding } from "../bind/binding.ts";
+import type { BoundOutput, Requirement } from "../bind/bound.ts";
+import type { LiteralRead } from "../bind/bound_expressions.ts";
+import type { DmlWorld } from "../bind/change/dml_target.ts";
+import { type BoundInsert, bindInsert } from "../bind/change/insert_binder.ts";
+import {
+  type BoundDelete,
+  type BoundUpdate,
+  bindDelete,
+  bindUpdate,
+} from "../bind/change/update_binder.ts";
+import { bindQuery } from "../bind/query/select_binder.ts";
+import { worldWith } from "../bind/query/with_binder.ts";
+import { CellRows, fieldsOf } from "../common/result.ts";
+import type { OperatorFactory } from "../execute/build/build.ts";
+import { buildRowRead, type RowRead } from "../execute/build/build_scan.ts";
+import type { DmlProgram } from "../execute/change/change_writer.ts";
+import { compileDelete, compileInsert, compileUpdate } from "../execute/change/dml.ts";
+import { buildQuery } from "../execute/subquery/subquery_program.ts";
+import type { QueryStatement, SelectStatement } from "../parse/ast/ast.ts";
+import { isChangeNode } from "../parse/ast/query_nodes.ts";
+import { planDelete, planInsert, planUpdate } from "../plan/dml_plan.ts";
+import type { PlanNode } from "../plan/plan.ts";
+import { nodesOf } from "../plan/plan_walk.ts";
+import { planSelect } from "../plan/planner.ts";
+
+/** A plan is made anew when a table has this many times its rows, and some more. */
+const GROWTH = 8;
+const ROWS_KEPT = 1000;
+
+interface PreparedBase {
+  readonly requirements: readonly Requirement[];
+  /** To be read before it runs. */
+  readonly literals: readonly LiteralRead[];
+  /** Names of FILE('x') placeholders, in slot order. */
+  readonly files: readonly string[];
+  /** Of rows that come back; undefined when none do. */
+  readonly fields: readonly SchemaField[] | undefined;
+  /** Makes wire cells of the rows that come back. */
+  readonly cells: CellRows;
+}
+
+export interface PreparedQuery extends PreparedBase {
+  readonly kind: "query";
+  readonly build: OperatorFactory;
+  /** The shorter way to the same answer, for a query that has one. */
+  readonly readRow: RowRead | undefined;
+  readonly plan: PlanNode;
+  /** Whether a table has grown so much that another order of joins may be the better one. */
+  readonly isOutgrown: () => boolean;
+}
+
+export interface PreparedDml extends PreparedBase {
+  readonly kind: "insert" | "update" | "delete";
+  readonly program: DmlProgram;
+  readonly target: TableEntry;
+  /** Of the rows that it reads; none for plain values. */
+  readonly plan: PlanNode | undefined;
+}
+
+export type Prepared = PreparedQuery | PreparedDml;
+
+/** Binds, plans and compiles a statement. @throws {DatabaseError} */
+export function prepare(
+  node: QueryStatement,
+  { world, statement }: { world: DmlWorld; statement: StatementBinding },
+): Prepared {
+  switch (node.type) {
+    case "insert": {
+      const bound = bindInsert(node, world);
+      const plan = planInsert(bound);
+      const rows = plan.source.kind === "query" ? plan.source.query.root : undefined;
+      return dml("insert", compileInsert(plan), { bound, rows, statement });
+    }
+    case "update": {
+      const bound = bindUpdate(node, world);
+      const plan = planUpdate(bound);
+      return dml("update", compileUpdate(plan), { bound, rows: plan.rows.root, statement });
+    }
+    case "delete": {
+      const bound = bindDelete(node, world);
+      const plan = planDelete(bound);
+      return dml("delete", compileDelete(plan), { bound, rows: plan.rows.root, statement });
+    }
+    case "with":
+    case "with recursive":
+      if (isChangeNode(node.in)) {
+        return prepare(node.in, {
+          world: { ...world, ...worldWith(node, world) },
+          statement,
+        });
+      }
+      return prepareQuery(node, { world, statement });
+    default:
+      return prepareQuery(node, { world, statement });
+  }
+}
+
+function prepareQuery(
+  node: SelectStatement,
+  { world, statement }: { world: DmlWorld; statement: StatementBinding },
+): PreparedQuery {
+  const select = bindQuery(node, world);
+  const plan = planSelect(select);
+  return {
+    kind: "query",
+    build: buildQuery(plan.root),
+    readRow: buildRowRead(plan.root),
+    plan: plan.root,
+    isOutgrown: outgrowthOf(plan.root),
+    requirements: statement.requirements,
+    literals: statement.literals,
+    files: [],
+    fields: fieldsOf(select.outputs),
+    cells: new CellRows(typesOf(select.outputs)),
+  };
+}
+
+/** Only a plan with a join hangs on how many rows there are. */
+function outgrowthOf(root: PlanNode): () => boolean {
+  const nodes = nodesOf(root);
+  if (!nodes.some(({ kind }) => kind === "join")) return () => false;
+  const tables = nodes.flatMap((node) =>
+    node.kind === "scan"
+      ? [{ count: node.rowCount, limit: ROWS_KEPT + GROWTH * node.rowCount() }]
+      : [],
+  );
+  return () => tables.some(({ count, limit }) => count() > limit);
+}
+
+type BoundChange = BoundInsert | BoundUpdate | BoundDelete;
+
+function dml(
+  kind: PreparedDml["kind"],
+  program: DmlProgram,
+  {
+    bound,
+    rows,
+    statement,
+  }: { bound: BoundChange; rows: PlanNode | undefined; statement: StatementBinding },
+): PreparedDml {
+  statement.requireNoSleep(kind.toUpperCase());
+  const outputs = bound.returning?.outputs;
+  return {
+    kind,
+    program,
+    target: bound.table,
+    plan: rows,
+    requirements: statement.requirements,
+    literals: statement.literals,
+    files: statement.files,
+    fields: outputs === undefined ? undefined : fieldsOf(outputs),
+    cells: new CellRows(typesOf(outputs ?? [])),
+  };
+}
+
+function typesOf(outputs: readonly BoundOutput[]): DataType[] {
+  return outputs.map(({ expression }) => expression.type);
+}
+
+/** For whom a statement is bound. */
+export interface Binder {
+  readonly statement: StatementBinding;
+  readonly principal: Principal;
+  readonly catalog: Catalog;
+}
+
+/**
+ * Binds for a caller: what is wrong with the columns of a table that they may not read or write is
+ * not told, nor what columns there are.
+ *
+ * @throws {DatabaseError} PERMISSION_DENIED, and what `bind` throws.
+ */
+export function boundFor<Bound>(
+  { catalog, principal, statement }: Binder,
+  bind: () => Bound,
+): Bound {
+  try {
+    return bind();
+  } catch (error) {
+    if (error instanceof DatabaseError) authorize(statement.requirements, principal, catalog);
+    throw error;
+  }
+}
+
+/** Asks for every right that a statement needs. @throws {DatabaseError} PERMISSION_DENIED */
+export function authorize(
+  requirements: readonly Requirement[],
+  principal: Principal,
+  catalog: Catalog,
+): void {
+  for (const requirement of requirements) {
+    if (requirement.action === "read-system") {
+      if (!requirement.isOpen) {
+        requireRun(principal, "inspect", { action: `read ${requirement.name}` });
+      }
+      continue;
+    }
+    if (requirement.action === "sleep") {
+      requireRun(principal, "maintain", {
+        action: "call PG_SLEEP",
+        position: requirement.position,
+      });
+      continue;
+    }
+    const { table } = requirement;
+    const right = { namespace: catalog.namespace(table.namespace) };
+    if (requirement.action === "read") requireRead(principal, table, right);
+    else requireWrite(principal, table, right);
+  }
+}

@@ -1,0 +1,58 @@
+/**
+ * Where the names in FROM lead: the tables and views of the catalog, and the views of the system.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import type { StatementBinding, TableStatistics } from "../bind/binding.ts";
+import type { DmlWorld } from "../bind/change/dml_target.ts";
+import { bindQuery } from "../bind/query/select_binder.ts";
+import type { SqlEnvironment } from "../common/environment.ts";
+import { findTable, noSystemView } from "../common/table_names.ts";
+import { viewRelation, worldOf } from "../common/views.ts";
+import { isSystemViews, systemViewFinder, systemViewNames } from "../system/system_views.ts";
+
+export interface BindingPlace {
+  /** Namespace of unqualified names. */
+  readonly namespace: string;
+  readonly statement: StatementBinding;
+  /** Whom a hint about other names is for. */
+  readonly principal: Principal;
+}
+
+/** What the binder needs to know of the world. */
+export function dmlWorldOf(
+  environment: SqlEnvironment,
+  { namespace, principal, statement }: BindingPlace,
+): DmlWorld {
+  const systemView = systemViewFinder(environment);
+  return {
+    statement,
+    isOutermost: true,
+    bindQuery,
+    requiresWhere: environment.limits.requiresWhere,
+    source: {
+      namespace,
+      table(name, node) {
+        const { name: relation, schema = namespace } = name;
+        if (!isSystemViews(schema)) {
+          return findTable(environment.catalog, name, { namespace, node, principal });
+        }
+        const known = systemViewNames(environment, principal);
+        throw noSystemView(`${schema}.${relation}`, known, node);
+      },
+      systemView,
+      view: ({ name, schema }) => {
+        const entry = environment.catalog.view(schema ?? namespace, name);
+        if (entry === undefined) return undefined;
+        return viewRelation(entry, worldOf(environment.catalog, systemView));
+      },
+    },
+  };
+}
+
+/** What is known of tables, over all owners: what joins are put in order by. */
+export function statisticsOf({ store }: Pick<SqlEnvironment, "store">): TableStatistics {
+  return {
+    rowsOf: ({ tableId }) => store.liveRowCount(tableId, undefined),
+    spanOf: ({ tableId }, columnId) => store.valueSpan(tableId, columnId),
+  };
+}

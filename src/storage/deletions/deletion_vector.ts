@@ -1,0 +1,332 @@
+/**
+ * Which rows of a segment newer versions have replaced, each with the seq of its replacement: a
+ * read at seq S hides a row only if its replacement is at or below S.
+ *
+ * In memory, rows are cut into pages (`replacement_pages.ts`). On disk:
+ *
+ *     OFFSET SIZE   little-endian; u53 and hash64 are two u32, low half first
+ *          0    8   magic "TIDEDV01": the digits are the format
+ *          8    8   u53 segment id
+ *         16    4   u32 rows of the segment
+ *         20    4   u32 entries, n
+ *         24   8n   f64 replacing seq of each entry
+ *     24+8n    4n   u32 row of each entry, ascending; zeros to 8
+ *          …    8   hash64 of everything before, seeded with the segment id
+ */
+import { assert } from "../../base/assert.ts";
+import { ByteReader, ByteWriter, numberInMagic } from "../../base/bytes.ts";
+import { placeSeed, xxHash3 } from "../../base/checksum.ts";
+import { CorruptionError } from "../../base/errors.ts";
+import type { PreparedReplacements } from "./prepared_replacements.ts";
+import {
+  countInPage,
+  countOf,
+  markInPage,
+  mergePage,
+  PAGE_BITS,
+  PAGE_MASK,
+  PAGE_ROWS,
+  type Page,
+  type PageRange,
+  pageUpTo,
+  putInPage,
+  seqInPage,
+  takeFromPage,
+  visitPage,
+} from "./replacement_pages.ts";
+
+/** The magic, the id and the hash at the end stay where they are in every format. */
+export const DELETIONS_FORMAT = 1;
+
+export const DELETIONS_MAGIC_NAME = "TIDEDV";
+
+const MAGIC: Uint8Array = new TextEncoder().encode(`${DELETIONS_MAGIC_NAME}0${DELETIONS_FORMAT}`);
+const HEADER_BYTES = 24;
+const HASH_BYTES = 8;
+
+/** Rows that are looked at in one step of encoding. */
+const STEP_ROWS: number = 8 * PAGE_ROWS;
+
+export interface DeletionVectorOptions {
+  readonly segmentId: number;
+  /** Rows of the segment. */
+  readonly rowCount: number;
+}
+
+export class DeletionVector {
+  readonly segmentId: number;
+  readonly rowCount: number;
+  readonly #pages: (Page | undefined)[];
+  #count = 0;
+
+  constructor({ segmentId, rowCount }: DeletionVectorOptions) {
+    assert(rowCount < 2 ** 31, "rows are counted in 31 bits");
+    this.segmentId = segmentId;
+    this.rowCount = rowCount;
+    this.#pages = Array.from({ length: Math.ceil(rowCount / PAGE_ROWS) });
+  }
+
+  /**
+   * Reads what `encode` wrote.
+   *
+   * @throws {CorruptionError} If it is not what was written.
+   */
+  static decode(bytes: Uint8Array, path: string): DeletionVector {
+    const reader = new ByteReader(bytes, { path });
+    const magic = reader.raw(MAGIC.length);
+    if (!MAGIC.every((byte, index) => magic[index] === byte)) {
+      throw new CorruptionError(path, 0, "this is no deletion vector");
+    }
+    const segmentId = reader.u53();
+    const rowCount = reader.u32();
+    const count = reader.u32();
+    const hashAt = bytes.length - HASH_BYTES;
+    if (hashAt !== HEADER_BYTES + Math.ceil((count * 12) / 8) * 8) {
+      throw new CorruptionError(path, bytes.length, `the length does not fit ${count} entries`);
+    }
+    const hash = xxHash3(bytes.subarray(0, hashAt), placeSeed(segmentId, 0, 0));
+    reader.position = hashAt;
+    if (reader.u32() !== hash.low || reader.u32() !== hash.high) {
+      throw new CorruptionError(path, hashAt, "the checksum does not match");
+    }
+    // The checksum held, so the entries were written by `encode`.
+    const vector = new DeletionVector({ segmentId, rowCount });
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    for (let index = 0; index < count; index += 1) {
+      const row = view.getUint32(HEADER_BYTES + count * 8 + index * 4, true);
+      vector.replace(row, view.getFloat64(HEADER_BYTES + index * 8, true));
+    }
+    return vector;
+  }
+
+  /** The format of the bytes of a file; undefined when they are damaged, or of another kind. */
+  static formatOf(bytes: Uint8Array): number | undefined {
+    if (bytes.length < HEADER_BYTES + HASH_BYTES) return undefined;
+    const reader = new ByteReader(bytes, { path: "" });
+    reader.position = MAGIC.length;
+    const seed = placeSeed(reader.u53(), 0, 0);
+    const hashAt = bytes.length - HASH_BYTES;
+    const hash = xxHash3(bytes.subarray(0, hashAt), seed);
+    reader.position = hashAt;
+    if (reader.u32() !== hash.low || reader.u32() !== hash.high) return undefined;
+    return numberInMagic(bytes, DELETIONS_MAGIC_NAME);
+  }
+
+  /** Rows that are replaced. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Seq of the version that replaced a row, 0 for none. */
+  replacedBy(row: number): number {
+    const page = this.#pages[row >>> PAGE_BITS];
+    return page === undefined ? 0 : seqInPage(page, row & PAGE_MASK);
+  }
+
+  /** Notes that a row, until now the newest of its key, is replaced by a version. */
+  replace(row: number, seq: number): void {
+    assert(row >= 0 && row < this.rowCount, "a row is within its segment");
+    assert(seq > 0, "a replacement has a seq");
+    const pageIndex = row >>> PAGE_BITS;
+    const inPage = row & PAGE_MASK;
+    assert(this.replacedBy(row) === 0, "a row is replaced once");
+    this.#pages[pageIndex] = putInPage(this.#pages[pageIndex], inPage, seq);
+    this.#count += 1;
+  }
+
+  /** Notes many replacements at once, whose seqs are known by now; their pages are taken over. */
+  replaceAll(prepared: PreparedReplacements): void {
+    for (const [index, page] of prepared.pages) {
+      assert(index < this.#pages.length, "a row is within its segment");
+      const known = this.#pages[index];
+      this.#pages[index] = known === undefined ? page : mergePage(known, page);
+      this.#count += countOf(page);
+    }
+  }
+
+  /** Takes a replacement back. */
+  revert(row: number): void {
+    const pageIndex = row >>> PAGE_BITS;
+    const inPage = row & PAGE_MASK;
+    const page = this.#pages[pageIndex];
+    assert(page !== undefined && this.replacedBy(row) !== 0, "what is taken back was replaced");
+    this.#count -= 1;
+    takeFromPage(page, inPage);
+    if (countOf(page) === 0) this.#pages[pageIndex] = undefined;
+  }
+
+  /** Whether a row from `start` (inclusive) to `end` (exclusive) is replaced at or before a seq. */
+  hasReplaced(start: number, end: number, upTo: number): boolean {
+    let isFound = false;
+    this.#visit(start, end, (_row, seq) => {
+      isFound = seq <= upTo;
+      return isFound;
+    });
+    return isFound;
+  }
+
+  /**
+   * Sets 1 for each row from `start` that is replaced at or before a seq; others stay as they are.
+   *
+   * @param flags One byte a row; `flags[0]` is row `start`.
+   * @returns How many were set.
+   */
+  markReplaced(start: number, upTo: number, flags: Uint8Array): number {
+    let count = 0;
+    this.#visitPages(start, start + flags.length, (page, first, range) => {
+      count += markInPage(page, range, { flags, at: first - start, upTo });
+      return false;
+    });
+    return count;
+  }
+
+  /** Rows from `start` (inclusive) to `end` (exclusive) that are replaced at or before a seq. */
+  countReplaced(start: number, end: number, upTo: number): number {
+    let count = 0;
+    this.#visitPages(start, end, (page, _first, range) => {
+      count += countInPage(page, range, upTo);
+      return false;
+    });
+    return count;
+  }
+
+  /** The least and the highest seq of a replacement above a seq; undefined without one. */
+  seqsAbove(seq: number): { readonly least: number; readonly most: number } | undefined {
+    let least = Infinity;
+    let most = 0;
+    for (const page of this.#pages) {
+      if (page === undefined) continue;
+      for (const other of "seqByRow" in page ? page.seqByRow : page.seqs) {
+        if (other <= seq) continue;
+        if (other < least) least = other;
+        if (other > most) most = other;
+      }
+    }
+    return most === 0 ? undefined : { least, most };
+  }
+
+  /** Every replaced row in ascending order. */
+  visitAll(visit: (row: number, seq: number) => void): void {
+    this.#visit(0, this.rowCount, (row, seq) => {
+      visit(row, seq);
+      return false;
+    });
+  }
+
+  /** As {@linkcode visitAll}, in steps of some ten thousand rows, between which nothing changes. */
+  *visitSteps(visit: (row: number, seq: number) => void): Generator<void, void> {
+    for (let start = 0; start < this.rowCount; start += STEP_ROWS) {
+      this.#visit(start, Math.min(start + STEP_ROWS, this.rowCount), (row, seq) => {
+        visit(row, seq);
+        return false;
+      });
+      yield;
+    }
+  }
+
+  /** The replacements up to a seq, as a vector of their own. */
+  upTo(upTo: number): DeletionVector {
+    const copy = new DeletionVector(this);
+    for (const [index, page] of this.#pages.entries()) {
+      const kept = page === undefined ? undefined : pageUpTo(page, upTo);
+      if (kept === undefined || countOf(kept) === 0) continue;
+      copy.#pages[index] = kept;
+      copy.#count += countOf(kept);
+    }
+    return copy;
+  }
+
+  encode(): Uint8Array<ArrayBuffer> {
+    const steps = this.encodeUpTo(Infinity);
+    for (;;) {
+      const { done, value } = steps.next();
+      if (done === true) return value;
+    }
+  }
+
+  /**
+   * A file of the replacements up to a seq, which stay as they are until it is made; later ones may
+   * come and go meanwhile. A step looks at some ten thousand rows.
+   */
+  *encodeUpTo(upTo: number): Generator<void, Uint8Array<ArrayBuffer>> {
+    const count = yield* this.countUpTo(upTo);
+    const seqsAt = HEADER_BYTES;
+    const rowsAt = seqsAt + count * 8;
+    const hashAt = HEADER_BYTES + Math.ceil((count * 12) / 8) * 8;
+    const bytes = new Uint8Array(hashAt + HASH_BYTES);
+    const head = new ByteWriter(HEADER_BYTES);
+    head.raw(MAGIC);
+    head.u53(this.segmentId);
+    head.u32(this.rowCount);
+    head.u32(count);
+    bytes.set(head.view());
+    // Little-endian, as the machines are that this runs on.
+    const seqs = new Float64Array(bytes.buffer, seqsAt, count);
+    const rows = new Uint32Array(bytes.buffer, rowsAt, count);
+    let at = 0;
+    for (let start = 0; start < this.rowCount; start += STEP_ROWS) {
+      this.#visit(start, Math.min(start + STEP_ROWS, this.rowCount), (row, seq) => {
+        if (seq > upTo) return false;
+        seqs[at] = seq;
+        rows[at] = row;
+        at += 1;
+        return false;
+      });
+      yield;
+    }
+    assert(at === count, "what is encoded stays as it is");
+    const hash = xxHash3(bytes.subarray(0, hashAt), placeSeed(this.segmentId, 0, 0));
+    const view = new DataView(bytes.buffer);
+    view.setUint32(hashAt, hash.low, true);
+    view.setUint32(hashAt + 4, hash.high, true);
+    return bytes;
+  }
+
+  /** How many replacements there are up to a seq, counted in steps. */
+  *countUpTo(upTo: number): Generator<void, number> {
+    if (upTo === Infinity) return this.#count;
+    let count = 0;
+    for (let start = 0; start < this.rowCount; start += STEP_ROWS) {
+      count += this.countReplaced(start, Math.min(start + STEP_ROWS, this.rowCount), upTo);
+      yield;
+    }
+    return count;
+  }
+
+  /** Checks what is true of every page; for tests. */
+  checkInvariants(): void {
+    let count = 0;
+    let lastRow = -1;
+    this.visitAll((row) => {
+      assert(row > lastRow, "rows ascend");
+      lastRow = row;
+      count += 1;
+    });
+    assert(count === this.#count, "the count is the number of entries");
+    for (const page of this.#pages) {
+      const isSparse = page !== undefined && "rows" in page;
+      if (isSparse) assert(countOf(page) > 0, "a sparse page has a replacement");
+    }
+  }
+
+  /** Visits replaced rows in ascending order until a visit returns true. */
+  #visit(start: number, end: number, visit: (row: number, seq: number) => boolean): void {
+    this.#visitPages(start, end, (page, first, { from, to }) =>
+      visitPage(page, { first, from, to }, visit),
+    );
+  }
+
+  /** Visits pages, each with its first row and the range within it, until a visit returns true. */
+  #visitPages(
+    start: number,
+    end: number,
+    visit: (page: Page, first: number, range: PageRange) => boolean,
+  ): void {
+    for (let first = start & ~PAGE_MASK; first < end; first += PAGE_ROWS) {
+      const page = this.#pages[first >>> PAGE_BITS];
+      if (page === undefined) continue;
+      const range = { from: Math.max(start - first, 0), to: Math.min(end - first, PAGE_ROWS) };
+      if (visit(page, first, range)) return;
+    }
+  }
+}

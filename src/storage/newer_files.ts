@@ -1,0 +1,81 @@
+/**
+ * Refuses a directory that holds a file of a newer format, before anything is written, so that an
+ * older program leaves it exactly as it is.
+ *
+ * Every file carries the number of its format where its first version had it, under a checksum that
+ * stays likewise. A number whose checksum does not hold is damage, and left to who reads the file.
+ */
+import { numberInMagic } from "../base/bytes.ts";
+import type { Disk } from "../base/disk.ts";
+import { CorruptionError, DatabaseError, DiskError } from "../base/errors.ts";
+import {
+  DELETIONS_FORMAT,
+  DELETIONS_MAGIC_NAME,
+  DeletionVector,
+} from "./deletions/deletion_vector.ts";
+import { type DataPaths, walFileNumberFromName } from "./directory/file_names.ts";
+import { WAL_FORMAT, WAL_HEADER_BYTES, walFormatOf } from "./local_wal/format.ts";
+import { HEADER_BYTES, SEGMENT_FORMAT, segmentFormatOf } from "./segment/format.ts";
+
+/** @throws {DatabaseError} STORAGE_UNAVAILABLE, naming the file. */
+export function refuseNewerFiles(disk: Disk, paths: DataPaths): void {
+  for (const { name } of listed(disk, paths.wal)) {
+    if (walFileNumberFromName(name) === undefined) continue;
+    refuseNewer(`${paths.wal}/${name}`, WAL_FORMAT, (path) =>
+      walFormatOf(headOf(disk, path, WAL_HEADER_BYTES)),
+    );
+  }
+  for (const table of listed(disk, paths.segments)) {
+    if (!table.isDirectory) continue;
+    for (const { name } of listed(disk, `${paths.segments}/${table.name}`)) {
+      const path = `${paths.segments}/${table.name}/${name}`;
+      if (name.endsWith(".seg")) {
+        refuseNewer(path, SEGMENT_FORMAT, () => segmentFormatOf(headOf(disk, path, HEADER_BYTES)));
+      } else if (name.endsWith(".dv")) {
+        refuseNewer(path, DELETIONS_FORMAT, () => deletionsFormat(disk, path));
+      }
+    }
+  }
+}
+
+function refuseNewer(
+  path: string,
+  known: number,
+  formatOf: (path: string) => number | undefined,
+): void {
+  let format: number | undefined;
+  try {
+    format = formatOf(path);
+  } catch (error) {
+    // Safe: who needs the file meets the same, and says so.
+    if (error instanceof DiskError || error instanceof CorruptionError) return;
+    throw error;
+  }
+  if (format === undefined || format <= known) return;
+  throw new DatabaseError(
+    "STORAGE_UNAVAILABLE",
+    `Cannot read ${path}: it has format ${format}, and this version reads ${known}`,
+    { hint: "start the newer Tidemark that wrote it" },
+  );
+}
+
+/** The checksum is over the whole file, which is read only if there is something to believe. */
+function deletionsFormat(disk: Disk, path: string): number | undefined {
+  const claimed = numberInMagic(headOf(disk, path, HEADER_BYTES), DELETIONS_MAGIC_NAME);
+  if (claimed === undefined || claimed <= DELETIONS_FORMAT) return claimed;
+  return DeletionVector.formatOf(disk.readFile(path));
+}
+
+function listed(disk: Disk, path: string): ReturnType<Disk["list"]> {
+  return disk.exists(path) ? disk.list(path) : [];
+}
+
+function headOf(disk: Disk, path: string, byteCount: number): Uint8Array {
+  const file = disk.open(path, {});
+  try {
+    const bytes = new Uint8Array(byteCount);
+    return bytes.subarray(0, file.read(bytes, 0));
+  } finally {
+    file.close();
+  }
+}

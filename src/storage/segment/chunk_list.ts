@@ -1,0 +1,174 @@
+/**
+ * The directory of an open segment: checked whole when the file is opened, and read in the map.
+ */
+import { assert, defined } from "../../base/assert.ts";
+import { ByteReader } from "../../base/bytes.ts";
+import { CorruptionError } from "../../base/errors.ts";
+import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
+import { BIGINT, BOOLEAN, type DataType } from "../../types/mod.ts";
+import { DELETED_COLUMN_ID } from "../contract/system_columns.ts";
+import {
+  CHUNK_ENTRY_BYTES,
+  DIRECTORY_FIXED_BYTES,
+  decodeHeader,
+  decodeTrailer,
+  directorySeed,
+  HEADER_BYTES,
+  type Header,
+  type Layout,
+  layoutOf,
+  padded,
+  SECTION_NAMES,
+  type SectionName,
+  SYSTEM_COLUMN_IDS,
+  TRAILER_BYTES,
+  type Trailer,
+} from "./format.ts";
+import { pageCount, Section } from "./section.ts";
+import type { SegmentFile } from "./segment_file.ts";
+
+/** Typed arrays and views alias the map. */
+export interface Directory {
+  readonly format: number;
+  readonly segmentId: number;
+  readonly tableId: number;
+  readonly rowCount: number;
+  readonly groupCount: number;
+  readonly ownerCount: number;
+  readonly keyCount: number;
+  readonly minSeq: number;
+  readonly maxSeq: number;
+  readonly keyColumnIds: readonly number[];
+  /** Every column in the order of its chunks, the system columns first. */
+  readonly columnIds: readonly number[];
+  readonly columnIndexes: ReadonlyMap<number, number>;
+  /** Types of the table's columns. */
+  readonly types: ReadonlyMap<number, DataType>;
+  layoutOf(columnId: number): Layout;
+  /** One entry a group, and the row count. */
+  readonly groupStarts: Uint32Array;
+  readonly chunkEntries: DataView;
+  readonly sections: Readonly<Record<SectionName, Section>>;
+  // What the sections hold; a page is touched before it is read.
+  readonly owners: Float64Array;
+  readonly ownerStarts: Uint32Array;
+  readonly keyHashes: Uint32Array;
+  readonly keyRows: Uint32Array;
+  readonly keyFilter: Uint8Array;
+}
+
+/** @throws {CorruptionError} If header, trailer or directory are not what was written. */
+export function readDirectory(file: SegmentFile): Directory {
+  const fileBytes = file.bytes.length;
+  if (fileBytes < HEADER_BYTES + DIRECTORY_FIXED_BYTES + TRAILER_BYTES) {
+    throw new CorruptionError(file.path, fileBytes, "the file is too short for a segment");
+  }
+  const trailerAt = fileBytes - TRAILER_BYTES;
+  const header = decodeHeader(file.read(0, HEADER_BYTES));
+  if (header === undefined) throw new CorruptionError(file.path, 0, "this is no segment header");
+  const trailer = decodeTrailer(file.read(trailerAt, TRAILER_BYTES));
+  if (trailer?.segmentId !== header.segmentId) {
+    throw new CorruptionError(file.path, trailerAt, "this is no trailer of this segment");
+  }
+  const { directoryOffset, directoryBytes, directoryHash } = trailer;
+  if (directoryOffset + directoryBytes !== trailerAt) {
+    throw new CorruptionError(file.path, trailerAt, "the directory does not end at the trailer");
+  }
+  file.check({
+    offset: directoryOffset,
+    byteCount: directoryBytes,
+    seed: directorySeed(header.segmentId),
+    hash: directoryHash,
+    what: "the checksum of the directory",
+  });
+  // The checksums held, so what follows was written by `SegmentWriter`.
+  return parseDirectory(file, header, trailer);
+}
+
+function parseDirectory(file: SegmentFile, header: Header, trailer: Trailer): Directory {
+  const { segmentId } = header;
+  const { directoryOffset, directoryBytes } = trailer;
+  const { buffer, byteOffset } = file.bytes;
+  assert(byteOffset === 0, "a map begins its buffer");
+  const reader = new ByteReader(new Uint8Array(buffer, directoryOffset, directoryBytes), {
+    path: file.path,
+    fileOffset: directoryOffset,
+  });
+  const rowCount = reader.u32();
+  const groupCount = reader.u32();
+  const columnCount = reader.u32();
+  const ownerCount = reader.u32();
+  const keyCount = reader.u32();
+  const tableBytes = reader.u32();
+  const minSeq = reader.f64();
+  const maxSeq = reader.f64();
+  const places = SECTION_NAMES.map(() => ({ offset: reader.u53(), byteCount: reader.u53() }));
+  assert(rowCount > 0, "a segment has a row");
+  assert(groupCount >= Math.ceil(rowCount / ROW_GROUP_ROWS_MAX), "row groups fit their bound");
+  assert(minSeq <= maxSeq, "the lowest seq is not above the highest");
+  const { keyColumnIds, types } = readColumns(reader, columnCount - SYSTEM_COLUMN_IDS.length);
+  reader.position = DIRECTORY_FIXED_BYTES + tableBytes;
+  const groupsAt = directoryOffset + reader.position;
+  reader.skip(padded((groupCount + 1) * 4));
+  const entriesAt = directoryOffset + reader.position;
+  const entriesBytes = groupCount * columnCount * CHUNK_ENTRY_BYTES;
+  reader.skip(entriesBytes);
+
+  const sections = places.map(({ offset, byteCount }, index) => {
+    const hashesOffset = directoryOffset + reader.position;
+    reader.skip(pageCount(byteCount) * 8);
+    const section = SECTION_NAMES[index] as SectionName;
+    return new Section(file, { segmentId, section, offset, byteCount, hashesOffset });
+  });
+  assert(reader.remaining === 0, "the directory ends with the hashes of pages");
+  const [owners, ownerStarts, keyHashes, keyRows, keyFilter] = sections as [
+    Section,
+    Section,
+    Section,
+    Section,
+    Section,
+  ];
+  const columnIds = [...SYSTEM_COLUMN_IDS, ...types.keys()];
+  const layouts = new Map(columnIds.map((id) => [id, layoutOf(types.get(id) ?? systemType(id))]));
+  const u32s = (section: Section, count: number): Uint32Array =>
+    new Uint32Array(buffer, section.place.offset, count);
+  return {
+    ...header,
+    rowCount,
+    groupCount,
+    ownerCount,
+    keyCount,
+    minSeq,
+    maxSeq,
+    keyColumnIds,
+    columnIds,
+    columnIndexes: new Map(columnIds.map((columnId, index) => [columnId, index])),
+    types,
+    layoutOf: (columnId) => defined(layouts.get(columnId), "a column of the file has a layout"),
+    groupStarts: new Uint32Array(buffer, groupsAt, groupCount + 1),
+    chunkEntries: new DataView(buffer, entriesAt, entriesBytes),
+    sections: { owners, ownerStarts, keyHashes, keyRows, keyFilter },
+    owners: new Float64Array(buffer, owners.place.offset, ownerCount),
+    ownerStarts: u32s(ownerStarts, ownerCount + 1),
+    keyHashes: u32s(keyHashes, keyCount),
+    keyRows: u32s(keyRows, keyCount),
+    keyFilter: new Uint8Array(buffer, keyFilter.place.offset, keyFilter.place.byteCount),
+  };
+}
+
+function readColumns(
+  reader: ByteReader,
+  columnCount: number,
+): { keyColumnIds: number[]; types: Map<number, DataType> } {
+  const keyColumnIds = Array.from({ length: reader.varint() }, () => reader.i32());
+  const types = new Map<number, DataType>();
+  for (let index = 0; index < columnCount; index += 1) {
+    const columnId = reader.i32();
+    types.set(columnId, JSON.parse(reader.text()) as DataType);
+  }
+  return { keyColumnIds, types };
+}
+
+function systemType(columnId: number): DataType {
+  return columnId === DELETED_COLUMN_ID ? BOOLEAN : BIGINT;
+}

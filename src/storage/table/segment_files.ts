@@ -1,0 +1,139 @@
+/**
+ * Opens and removes the files of segments, and quarantines a segment in which damage was met.
+ */
+import type { Clock } from "../../base/clock.ts";
+import type { Disk } from "../../base/disk.ts";
+import {
+  type CorruptionError,
+  DatabaseError,
+  DiskError,
+  UnreadableError,
+} from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+import { SeldomLog } from "../../base/seldom_log.ts";
+import type { Manifest, SegmentEntry } from "../contract/manifest.ts";
+import { DeletionVector } from "../deletions/deletion_vector.ts";
+import { type DataPaths, deletionVectorPath, segmentPath } from "../directory/file_names.ts";
+import { Holds } from "../directory/holds.ts";
+import { available } from "../directory/readable.ts";
+import { SegmentReader } from "../segment/reader.ts";
+import type { OpenSegment, SegmentFiles } from "./open_segment.ts";
+
+export interface SegmentFilesOptions {
+  readonly disk: Disk;
+  readonly paths: DataPaths;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly manifest: Manifest;
+}
+
+export class LocalSegmentFiles implements SegmentFiles {
+  readonly #options: SegmentFilesOptions;
+  readonly #holds = new Holds();
+  readonly #seldomLog: SeldomLog;
+
+  constructor(options: SegmentFilesOptions) {
+    this.#options = options;
+    this.#seldomLog = new SeldomLog(options.log, options.clock);
+  }
+
+  openReader(entry: SegmentEntry): SegmentReader {
+    const path = this.segmentPath(entry);
+    return this.#opened(path, () => SegmentReader.open(this.#options.disk, path, entry.bytes));
+  }
+
+  readDeletions(entry: SegmentEntry): DeletionVector {
+    if (entry.deletionGeneration === 0) return new DeletionVector(entry);
+    const path = this.deletionVectorPath(entry);
+    const bytes = this.#opened(path, () => this.#options.disk.readFile(path));
+    return DeletionVector.decode(bytes, path);
+  }
+
+  remove(entry: SegmentEntry): void {
+    this.removeFile(this.segmentPath(entry));
+    if (entry.deletionGeneration > 0) this.removeFile(this.deletionVectorPath(entry));
+  }
+
+  onDamage(segment: OpenSegment, damage: CorruptionError): void {
+    const { manifest, log } = this.#options;
+    // Of a segment that is quarantined, the log was told then.
+    damage.isLogged = true;
+    if (segment.entry.quarantined) return;
+    const { segmentId, tableId } = segment.entry;
+    const isForGood = !(damage instanceof UnreadableError);
+    const did = isForGood
+      ? "damaged segment, quarantined"
+      : "segment cannot be read, quarantined until the next start";
+    log.error(did, {
+      segment: segmentId,
+      table: tableId,
+      path: damage.path,
+      offset: damage.offset,
+      what: damage.what,
+    });
+    segment.quarantine({ isForGood });
+    if (isForGood) manifest.publish({ changeSegments: [segment.entry] });
+  }
+
+  /**
+   * Quarantines what was unreadable so far: the log is about to forget what was to be noted in it.
+   *
+   * @throws {DatabaseError} As the manifest does.
+   */
+  quarantineForGood(segment: OpenSegment, damage: CorruptionError): void {
+    const { manifest, log } = this.#options;
+    const { segmentId, tableId } = segment.entry;
+    log.error("segment still cannot be read when its table is flushed, quarantined for good", {
+      segment: segmentId,
+      table: tableId,
+      path: damage.path,
+      what: damage.what,
+      missed: segment.missedCount,
+    });
+    segment.quarantine({ isForGood: true });
+    manifest.publish({ changeSegments: [segment.entry] });
+  }
+
+  segmentPath(entry: SegmentEntry): string {
+    return segmentPath(this.#options.paths, entry);
+  }
+
+  deletionVectorPath(entry: SegmentEntry): string {
+    return deletionVectorPath(this.#options.paths, entry);
+  }
+
+  /**
+   * Keeps every file of a segment where it is, also when nobody lists it any more, until the
+   * function that is returned is called.
+   */
+  hold(): () => void {
+    return this.#holds.hold();
+  }
+
+  /** Removes a file that no manifest entry names any more. */
+  removeFile(path: string): void {
+    this.#holds.whenFree(() => this.#removeNow(path));
+  }
+
+  #opened<T>(path: string, open: () => T): T {
+    try {
+      return available(path, open);
+    } catch (error) {
+      if (error instanceof DatabaseError) {
+        this.#seldomLog.error("cannot open the files of segments", { error: error.message });
+      }
+      throw error;
+    }
+  }
+
+  #removeNow(path: string): void {
+    const { disk, log } = this.#options;
+    try {
+      if (disk.exists(path)) disk.remove(path);
+    } catch (error) {
+      if (!(error instanceof DiskError)) throw error;
+      // Safe: the next start moves what is not listed to lost+found.
+      log.warn("cannot remove a file", { path, code: error.code });
+    }
+  }
+}

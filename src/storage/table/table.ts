@@ -1,0 +1,384 @@
+/**
+ * One table: its definition and, from oldest to newest, where its row versions lie.
+ *
+ *     segments (ascending, disjoint seq ranges) → frozen memtable, while it is flushed → memtables
+ *     that wait for that, because a large commit came with one of its own → active
+ *
+ * Readers see them as one ascending stream per owner.
+ */
+import { assert } from "../../base/assert.ts";
+import { isDamage } from "../../base/errors.ts";
+import { type Seq, type SeqGenerator, seqFromUnixMs } from "../../base/seq.ts";
+import { type Row, type Value, type Vector, valueAt } from "../../types/mod.ts";
+import { type Key, keyOfRow, keyOfValues } from "../contract/key.ts";
+import type { TableState } from "../contract/manifest.ts";
+import { type LookupOptions, type StoredColumn, type TableDefinition } from "../contract/store.ts";
+import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../contract/system_columns.ts";
+import { converted, convertMemColumn, formOf } from "../memtable/convert.ts";
+import { type MemPartition, Memtable } from "../memtable/memtable.ts";
+import type { LowWater } from "./history.ts";
+import type { MissedReplacement, OpenSegment } from "./open_segment.ts";
+import { VersionCursor } from "./version_cursor.ts";
+import { WorkLine } from "./work_line.ts";
+
+/** What the manifest knows of a table. */
+export interface TableProgress {
+  readonly flushedSeq: number;
+  readonly lowWater: LowWater;
+  readonly lastFlushedAtMs: number | undefined;
+}
+
+/** The progress of a table as the manifest keeps it. */
+export function tableStateOf(
+  tableId: number,
+  { flushedSeq, lastFlushedAtMs, lowWater }: TableProgress,
+): TableState {
+  const ownerLowWaters = lowWater.entries();
+  return {
+    tableId,
+    flushedSeq: flushedSeq as Seq,
+    lowWaterSeq: lowWater.floor as Seq,
+    lastFlushedAtMs: lastFlushedAtMs ?? 0,
+    ...(ownerLowWaters.length === 0 ? {} : { ownerLowWaters }),
+  };
+}
+
+export class StoredTable {
+  active: Memtable;
+  frozen: Memtable | undefined;
+  /** Older than the active one, oldest first; nothing is added to them. */
+  #waiting: Memtable[] = [];
+  /** Ascending by seq. */
+  segments: OpenSegment[];
+  progress: TableProgress;
+  isDropped = false;
+  /** What was replaced up to here goes before its time, since history takes too much room. */
+  sizeHorizonSeq = 0;
+  /** A flush and a merge may run at a time, but not the parts in which they change the segments. */
+  readonly publishing: WorkLine = new WorkLine();
+  /** Live rows of all owners at the visible seq; undefined until somebody asked. */
+  liveRows: number | undefined;
+  #definition: TableDefinition;
+  #keyPositions: readonly number[] = [];
+  readonly #cursor = new VersionCursor();
+  /** Columns in whose order somebody wanted rows. */
+  readonly #orderedColumnIds = new Set<number>();
+  /** The key under search, so that a search allocates nothing. */
+  readonly #keyValues: Value[] = [];
+
+  constructor(
+    definition: TableDefinition,
+    { segments, progress }: { segments: OpenSegment[]; progress: TableProgress },
+  ) {
+    this.#definition = definition;
+    this.#keyPositions = keyPositionsOf(definition);
+    this.active = new Memtable(definition.columns);
+    this.segments = segments;
+    this.progress = progress;
+  }
+
+  get tableId(): number {
+    return this.#definition.tableId;
+  }
+
+  get definition(): TableDefinition {
+    return this.#definition;
+  }
+
+  set definition(definition: TableDefinition) {
+    assert(definition.tableId === this.tableId, "a table keeps its id");
+    this.#definition = definition;
+    this.#keyPositions = keyPositionsOf(definition);
+    this.active.redefine(definition.columns, convertMemColumn);
+    for (const memtable of this.#older()) memtable.redefine(definition.columns, convertMemColumn);
+  }
+
+  /** Places of the key columns in a row; none when the table has no key. */
+  get keyPositions(): readonly number[] {
+    return this.#keyPositions;
+  }
+
+  /** Whether rows were wanted in the order of a column before; they are wanted now. */
+  isOrderWanted(columnId: number): boolean {
+    if (this.#orderedColumnIds.has(columnId)) return true;
+    this.#orderedColumnIds.add(columnId);
+    return false;
+  }
+
+  column(columnId: number): StoredColumn | undefined {
+    for (const column of this.#definition.columns) {
+      if (column.columnId === columnId) return column;
+    }
+    return undefined;
+  }
+
+  /**
+   * Row versions at or below this are past their time to live; 0 where there is none.
+   *
+   * It never falls while the process runs, whatever happens to the wall clock, since the time of ids
+   * does not: what has vanished stays away. After a restart that time begins at the newest id on
+   * disk. A row that took the key of one that had vanished has an id above the time at which that
+   * was, so wherever the new row survives, the old one stays away too. If nothing at all was written
+   * while the clock was ahead, then what vanished meanwhile is there again until its time comes.
+   */
+  expiredSeq(ids: Pick<SeqGenerator, "nowMs">): number {
+    const { expiredSeq = 0, ttlMs } = this.#definition;
+    if (ttlMs === undefined) return 0;
+    // A version of the millisecond before has lived as long as it may.
+    return Math.max(expiredSeq, seqFromUnixMs(ids.nowMs() - ttlMs + 1) - 1);
+  }
+
+  /** Freezes the oldest memtable, to be flushed; goes on with an empty one if that was active. */
+  freeze(): Memtable {
+    assert(this.frozen === undefined, "one memtable is flushed at a time");
+    this.frozen = this.#waiting.shift();
+    if (this.frozen !== undefined) return this.frozen;
+    this.frozen = this.active;
+    this.active = new Memtable(this.#definition.columns);
+    return this.frozen;
+  }
+
+  /** Goes on with a memtable that has rows already, newer than all that are here. */
+  adopt(memtable: Memtable): void {
+    assert((memtable.seqs[0] ?? 0) > this.active.lastSeq, "memtables ascend by seq");
+    if (this.active.rowCount > 0) this.#waiting.push(this.active);
+    this.active = memtable;
+  }
+
+  /** Whether memtables wait to be flushed. */
+  get isWaiting(): boolean {
+    return this.#waiting.length > 0;
+  }
+
+  /** The first file of the log that has rows of its memtables; undefined when they have none. */
+  get firstLogFile(): number | undefined {
+    let first: number | undefined;
+    for (const memtable of this.#older()) first = earlierFile(first, memtable);
+    return earlierFile(first, this.active);
+  }
+
+  /** Memtables, oldest first. */
+  memtables(): Memtable[] {
+    return [...this.#older(), this.active];
+  }
+
+  /** All but the active one, oldest first. */
+  #older(): Memtable[] {
+    return this.frozen === undefined ? this.#waiting : [this.frozen, ...this.#waiting];
+  }
+
+  /**
+   * Stands on the newest version of the key of a row, tombstones included. Valid until the next
+   * search. `partition` is the owner's in the active memtable.
+   */
+  findNewest(partition: MemPartition, key: Key, row: Row): VersionCursor | undefined {
+    if (this.#standInMemory(partition, key)) return this.#cursor;
+    return this.#findStored(partition.owner, row);
+  }
+
+  /** The same, for an owner who may have no partition yet. */
+  findNewestOf(owner: number, key: Key, row: Row): VersionCursor | undefined {
+    if (this.#standOnKey(this.active, owner, key)) return this.#cursor;
+    if (this.#standOnOlderKey(owner, key)) return this.#cursor;
+    return this.#findStored(owner, row);
+  }
+
+  #findStored(owner: number, row: Row): VersionCursor | undefined {
+    if (this.segments.length === 0) return undefined;
+    const values = this.#keyValues;
+    values.length = 0;
+    for (const position of this.#keyPositions) values.push(row[position] ?? null);
+    return this.#findInSegments(owner, values);
+  }
+
+  /** As {@linkcode findNewest}, for a row of a batch that has every column. */
+  findNewestAt(
+    partition: MemPartition,
+    key: Key,
+    { columns, row }: { columns: readonly Vector[]; row: number },
+  ): VersionCursor | undefined {
+    if (this.#standInMemory(partition, key)) return this.#cursor;
+    if (this.segments.length === 0) return undefined;
+    const values = this.#keyValues;
+    values.length = 0;
+    for (const position of this.#keyPositions) {
+      const column = columns[position];
+      values.push(column === undefined ? null : valueAt(column, row));
+    }
+    return this.#findInSegments(partition.owner, values);
+  }
+
+  /**
+   * A bound above which no key of an owner is found that is a single number: rows whose keys ascend
+   * need not be looked for one by one. `partition` is the owner's in the active memtable.
+   */
+  highestKey(partition: MemPartition): number {
+    let highest = partition.highestKey;
+    for (const memtable of this.#older()) {
+      const older = memtable.partitions.get(partition.owner);
+      if (older !== undefined) highest = Math.max(highest, older.highestKey);
+    }
+    for (const segment of this.segments) highest = Math.max(highest, segment.highestKey);
+    return highest;
+  }
+
+  #standInMemory(partition: MemPartition, key: Key): boolean {
+    const activeRow = partition.rowOf(key);
+    if (activeRow !== undefined) {
+      this.#cursor.standInMemtable(this.active, activeRow);
+      return true;
+    }
+    return this.#standOnOlderKey(partition.owner, key);
+  }
+
+  /** Stands on the newest version of a key, tombstones included. Valid until the next search. */
+  findKey(owner: number, values: Row): VersionCursor | undefined {
+    const key = keyOfValues(values);
+    if (this.#standOnKey(this.active, owner, key)) return this.#cursor;
+    if (this.#standOnOlderKey(owner, key)) return this.#cursor;
+    return this.#findInSegments(owner, values);
+  }
+
+  #standOnOlderKey(owner: number, key: Key): boolean {
+    for (let index = this.#waiting.length - 1; index >= 0; index -= 1) {
+      const memtable = this.#waiting[index];
+      if (memtable !== undefined && this.#standOnKey(memtable, owner, key)) return true;
+    }
+    return this.frozen !== undefined && this.#standOnKey(this.frozen, owner, key);
+  }
+
+  #standOnKey(memtable: Memtable, owner: number, key: Key): boolean {
+    const row = memtable.partitions.get(owner)?.rowOf(key);
+    if (row === undefined) return false;
+    this.#cursor.standInMemtable(memtable, row);
+    return true;
+  }
+
+  /** The live row of a key at a seq; what is not above `expiredSeq` has vanished. */
+  lookup({ owner, key, upTo, columnIds }: LookupOptions, expiredSeq: number): Row | undefined {
+    let cursor = this.findKey(owner, key);
+    while (cursor !== undefined && cursor.seq > upTo) {
+      const { prev } = cursor;
+      cursor = prev === 0 ? undefined : this.findSeq(owner, prev);
+    }
+    if (cursor === undefined || cursor.isDeleted || cursor.seq <= expiredSeq) return undefined;
+    const row: Value[] = [];
+    for (const columnId of columnIds) row.push(this.valueAt(cursor, columnId));
+    return row;
+  }
+
+  /** Stands on the version of an owner with exactly this seq. Valid until the next search. */
+  findSeq(owner: number, seq: number): VersionCursor | undefined {
+    if (this.#standOnSeq(this.active, owner, seq)) return this.#cursor;
+    for (let index = this.#waiting.length - 1; index >= 0; index -= 1) {
+      const memtable = this.#waiting[index];
+      if (memtable !== undefined && this.#standOnSeq(memtable, owner, seq)) return this.#cursor;
+    }
+    const { frozen } = this;
+    if (frozen !== undefined && this.#standOnSeq(frozen, owner, seq)) return this.#cursor;
+    for (let index = this.segments.length - 1; index >= 0; index -= 1) {
+      const segment = this.segments[index];
+      const row = segment?.rowOfSeq(owner, seq) ?? -1;
+      if (segment !== undefined && row !== -1) {
+        this.#cursor.standInSegment(segment, row);
+        return this.#cursor;
+      }
+    }
+    return undefined;
+  }
+
+  #standOnSeq(memtable: Memtable, owner: number, seq: number): boolean {
+    const row = memtable.rowOfSeq(owner, seq);
+    if (row === -1) return false;
+    this.#cursor.standInMemtable(memtable, row);
+    return true;
+  }
+
+  /** The value of a column at a version; what versions before the column read, too. */
+  valueAt(cursor: VersionCursor, columnId: number): Value {
+    if (columnId === SEQ_COLUMN_ID) return cursor.seq;
+    if (columnId === DELETED_COLUMN_ID) return cursor.isDeleted;
+    const column = this.column(columnId);
+    const value = cursor.valueOf(columnId);
+    if (value === undefined) return column?.missing ?? null;
+    const storedType = cursor.typeOf(columnId);
+    if (column === undefined || storedType === undefined) return value;
+    return converted(value, formOf(storedType), column.type);
+  }
+
+  /** Keeps for later what could not be noted in the segment that has the replaced version. */
+  noteMissed(replacement: MissedReplacement): void {
+    const { seq } = replacement;
+    const segment = this.segments.find(({ entry }) => entry.minSeq <= seq && seq <= entry.maxSeq);
+    segment?.noteMissed(replacement);
+  }
+
+  /**
+   * Takes back the newest rows of a memtable, down to `rowCount`: keys and replacements are again
+   * as if the rows had never been.
+   */
+  takeBack(memtable: Memtable, rowCount: number): void {
+    while (memtable.rowCount > rowCount) {
+      const row = memtable.rowCount - 1;
+      const owner = memtable.owners[row] ?? 0;
+      const prev = memtable.prevs[row] ?? 0;
+      const partition = memtable.partition(owner);
+      if (this.#keyPositions.length > 0) this.#restoreKey(memtable, partition, row);
+      if (prev !== 0 && !unlessDamaged(() => this.findSeq(owner, prev)?.revert())) {
+        for (const segment of this.segments) if (segment.entry.quarantined) segment.noteUntrue();
+      }
+      memtable.pop();
+    }
+  }
+
+  #restoreKey(memtable: Memtable, partition: MemPartition, row: number): void {
+    const values = memtable.columns.map((column) => column.valueAt(row));
+    const key = keyOfRow(values, this.#keyPositions);
+    if (partition.rowOf(key) !== row) return;
+    const prev = memtable.prevs[row] ?? 0;
+    const before = prev === 0 ? -1 : memtable.rowOfSeq(partition.owner, prev);
+    if (before === -1) partition.forgetKey(key);
+    else partition.setRow(key, before);
+  }
+
+  #findInSegments(owner: number, key: Row): VersionCursor | undefined {
+    for (let index = this.segments.length - 1; index >= 0; index -= 1) {
+      const segment = this.segments[index];
+      const row = segment?.findKey(owner, key) ?? -1;
+      if (segment !== undefined && row !== -1) {
+        this.#cursor.standInSegment(segment, row);
+        return this.#cursor;
+      }
+    }
+    return undefined;
+  }
+}
+
+/**
+ * Notes something at a version that was replaced, if the segment that holds it can be read. Returns
+ * whether it could.
+ */
+export function unlessDamaged(note: () => void): boolean {
+  try {
+    note();
+    return true;
+  } catch (error) {
+    // Safe: the segment is quarantined by now, and whoever reads it hears of it.
+    if (!isDamage(error)) throw error;
+    return false;
+  }
+}
+
+function earlierFile(first: number | undefined, memtable: Memtable): number | undefined {
+  const { firstLogFile, rowCount } = memtable;
+  if (rowCount === 0 || firstLogFile === undefined) return first;
+  return Math.min(first ?? firstLogFile, firstLogFile);
+}
+
+function keyPositionsOf(definition: TableDefinition): readonly number[] {
+  return definition.keyColumnIds.map((columnId) => {
+    const position = definition.columns.findIndex((column) => column.columnId === columnId);
+    assert(position !== -1, "a key column is a column");
+    return position;
+  });
+}

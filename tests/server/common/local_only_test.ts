@@ -1,0 +1,148 @@
+/**
+ * Who counts as local, and which address a request is keyed by: the rules of the contract as a
+ * table of peer and headers.
+ */
+import { expect, test } from "bun:test";
+import { defined } from "../../../src/base/assert.ts";
+import {
+  type IpBytes,
+  type IpRange,
+  ipFromText,
+  isInRange,
+  rangeFromText,
+  textFromIp,
+} from "../../../src/server/common/ip_address.ts";
+import { isHostAllowed, isSecureRequest, originOf } from "../../../src/server/common/local_only.ts";
+
+function range(text: string): IpRange {
+  return defined(rangeFromText(text), "the range is readable");
+}
+
+function ip(text: string): IpBytes {
+  return defined(ipFromText(text), "the address is readable");
+}
+
+const TRUSTED = [range("10.0.0.0/8"), range("fd00::/8"), range("127.0.0.9")];
+
+type Row = [peer: string, headers: Record<string, string>, address: string, isLocal: boolean];
+
+test.each<Row>([
+  // No proxy in between.
+  ["127.0.0.1", {}, "127.0.0.1", true],
+  ["127.5.6.7", {}, "127.5.6.7", true],
+  ["::1", {}, "0:0:0:0:0:0:0:1", true],
+  ["::ffff:127.0.0.1", {}, "127.0.0.1", true],
+  ["::ffff:7f00:1", {}, "127.0.0.1", true],
+  ["192.0.2.4", {}, "192.0.2.4", false],
+  ["::ffff:192.0.2.4", {}, "192.0.2.4", false],
+  ["0.0.0.0", {}, "0.0.0.0", false],
+  ["::", {}, "0:0:0:0:0:0:0:0", false],
+  ["unknown", {}, "unknown", false],
+  // A header of an untrusted peer is not believed, but counts.
+  ["127.0.0.1", { "x-forwarded-for": "127.0.0.1" }, "127.0.0.1", false],
+  ["127.0.0.1", { forwarded: "for=127.0.0.1" }, "127.0.0.1", false],
+  ["127.0.0.1", { "x-real-ip": "127.0.0.1" }, "127.0.0.1", false],
+  ["192.0.2.4", { "x-forwarded-for": "127.0.0.1" }, "192.0.2.4", false],
+  // A trusted proxy is believed.
+  ["10.1.2.3", {}, "10.1.2.3", false],
+  ["127.0.0.9", {}, "127.0.0.9", true],
+  ["10.1.2.3", { "x-forwarded-for": "192.0.2.4" }, "192.0.2.4", false],
+  ["10.1.2.3", { "x-forwarded-for": "127.0.0.1" }, "127.0.0.1", true],
+  ["10.1.2.3", { "x-forwarded-for": "127.0.0.1, 192.0.2.4" }, "192.0.2.4", false],
+  ["10.1.2.3", { "x-forwarded-for": "192.0.2.4, 10.9.9.9" }, "192.0.2.4", false],
+  ["10.1.2.3", { "x-forwarded-for": "10.7.7.7, 10.9.9.9" }, "10.7.7.7", false],
+  ["10.1.2.3", { "x-forwarded-for": "192.0.2.4:5555" }, "192.0.2.4", false],
+  ["10.1.2.3", { "x-forwarded-for": "2001:db8::7" }, "2001:db8:0:0:0:0:0:7", false],
+  ["10.1.2.3", { "x-forwarded-for": "[2001:db8::7]:443" }, "2001:db8:0:0:0:0:0:7", false],
+  ["10.1.2.3", { "x-real-ip": "192.0.2.9" }, "192.0.2.9", false],
+  ["fd00::1", { forwarded: 'for=192.0.2.4;proto=https, for="[fd00::2]:80"' }, "192.0.2.4", false],
+  ["10.1.2.3", { forwarded: "for=192.0.2.4", "x-forwarded-for": "192.0.2.5" }, "192.0.2.4", false],
+  // Unreadable: keyed by the peer, and not local.
+  ["10.1.2.3", { "x-forwarded-for": "192.0.2.4, unknown" }, "10.1.2.3", false],
+  ["10.1.2.3", { forwarded: "for=_hidden" }, "10.1.2.3", false],
+  ["10.1.2.3", { forwarded: "proto=https" }, "10.1.2.3", false],
+  ["127.0.0.9", { "x-forwarded-for": "" }, "127.0.0.9", false],
+])("originOf %s with %p is %s, local %p", (peer, headers, address, isLocal) => {
+  const origin = originOf(peer, new Headers(headers), TRUSTED);
+  expect(origin).toMatchObject({ address, isLocal });
+});
+
+test("originOf bars address lists when a forwarding header is not believed", () => {
+  const headers = new Headers({ "x-forwarded-for": "192.0.2.4" });
+  expect(originOf("192.0.2.4", headers, TRUSTED).isForwardingDoubtful).toBe(true);
+  expect(originOf("10.1.2.3", headers, TRUSTED).isForwardingDoubtful).toBe(false);
+  expect(originOf("192.0.2.4", new Headers(), TRUSTED).isForwardingDoubtful).toBe(false);
+});
+
+test.each<[string | null, boolean]>([
+  ["127.0.0.1", true],
+  ["127.0.0.1:2900", true],
+  ["192.0.2.4:2900", true],
+  ["[::1]", true],
+  ["[::1]:2900", true],
+  ["localhost", true],
+  ["LOCALHOST:2900", true],
+  ["db.internal:2900", true],
+  [null, false],
+  ["", false],
+  ["evil.example", false],
+  ["localhost.evil.example", false],
+  ["127.0.0.1.evil.example", false],
+  ["[::1]evil.example", false],
+  ["localhost:2900:1", false],
+  ["127.1", false],
+  ["0177.0.0.1", false],
+])("isHostAllowed %p is %p", (host, isAllowed) => {
+  expect(isHostAllowed(host, new Set(["db.internal"]))).toBe(isAllowed);
+});
+
+test("isSecureRequest believes a protocol header of a trusted proxy only", () => {
+  const https = new Headers({ "x-forwarded-proto": "https" });
+  expect(isSecureRequest("https://a/", "192.0.2.4", new Headers(), TRUSTED)).toBe(true);
+  expect(isSecureRequest("http://a/", "192.0.2.4", https, TRUSTED)).toBe(false);
+  expect(isSecureRequest("http://a/", "10.0.0.1", https, TRUSTED)).toBe(true);
+  const forwarded = new Headers({ forwarded: "for=192.0.2.4;proto=https" });
+  expect(isSecureRequest("http://a/", "10.0.0.1", forwarded, TRUSTED)).toBe(true);
+  expect(isSecureRequest("http://a/", "10.0.0.1", new Headers(), TRUSTED)).toBe(false);
+});
+
+test.each([
+  "",
+  "1.2.3",
+  "1.2.3.4.5",
+  "256.1.1.1",
+  "01.2.3.4",
+  "1.2.3.4 ",
+  ":",
+  ":::",
+  "1::2::3",
+  "12345::",
+  "::1%eth0",
+  "1:2:3:4:5:6:7",
+  "::1.2.3.4.5",
+  "g::",
+])("ipFromText refuses %p", (text) => {
+  expect(ipFromText(text)).toBeUndefined();
+});
+
+test.each([
+  "10.0.0.0/33",
+  "10.0.0.0/",
+  "10.0.0.0/-1",
+  "10.0.0/8",
+  "::/129",
+  "::ffff:10.0.0.0/95",
+  "host/8",
+])("rangeFromText refuses %p", (text) => {
+  expect(rangeFromText(text)).toBeUndefined();
+});
+
+test("isInRange compares whole and partial bytes, and never across families", () => {
+  expect(isInRange(ip("10.31.255.255"), range("10.16.0.0/12"))).toBe(true);
+  expect(isInRange(ip("10.32.0.0"), range("10.16.0.0/12"))).toBe(false);
+  expect(isInRange(ip("1.2.3.4"), range("0.0.0.0/0"))).toBe(true);
+  expect(isInRange(ip("::1"), range("0.0.0.0/0"))).toBe(false);
+  expect(isInRange(ip("::ffff:10.1.1.1"), range("10.0.0.0/8"))).toBe(true);
+  expect(isInRange(ip("10.1.1.1"), range("::ffff:10.0.0.0/104"))).toBe(true);
+  expect(textFromIp(ip("2001:DB8::1"))).toBe("2001:db8:0:0:0:0:0:1");
+});

@@ -1,0 +1,278 @@
+/**
+ * Goal: the description of the endpoints says what is true. Method: it is compared with the table
+ * that the server routes by, its shape is checked by the rules of OpenAPI 3.1, and real answers are
+ * held against the schemas that it gives for them.
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { systemClock } from "../../../src/base/clock.ts";
+import { Metrics } from "../../../src/server/common/metrics.ts";
+import { Connections } from "../../../src/server/connections/connections.ts";
+import { endpointsOf } from "../../../src/server/endpoints.ts";
+import { Cors } from "../../../src/server/http/cors.ts";
+import type { Schema } from "../../../src/server/http/operation.ts";
+import { startTestServer, type TestServer } from "../../support/http.ts";
+
+interface MediaType {
+  readonly schema: Schema;
+}
+
+interface Response {
+  readonly $ref?: string;
+  readonly description?: string;
+  readonly content?: Readonly<Record<string, MediaType>>;
+}
+
+interface Described {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly security: readonly Readonly<Record<string, readonly string[]>>[];
+  readonly parameters?: readonly {
+    readonly name: string;
+    readonly in: string;
+    readonly required?: boolean;
+    readonly schema: Schema;
+  }[];
+  readonly requestBody?: { readonly content: Readonly<Record<string, MediaType>> };
+  readonly responses: Readonly<Record<string, Response>>;
+}
+
+interface Document {
+  readonly openapi: string;
+  readonly info: { readonly title: string; readonly version: string };
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Described>>>>;
+  readonly components: {
+    readonly schemas: Readonly<Record<string, Schema>>;
+    readonly responses: Readonly<Record<string, Response>>;
+    readonly securitySchemes: Readonly<Record<string, object>>;
+  };
+}
+
+let server: TestServer;
+let document: Document;
+let text: string;
+
+beforeAll(async () => {
+  server = await startTestServer({
+    script: () => ({
+      results: [
+        {
+          schema: [{ name: "id", data_type: "BigInt", index: 0, flags: ["pk", "nn", "uq"] }],
+          rows: [[7]],
+          rowCount: 1,
+          asUser: "ada",
+        },
+      ],
+    }),
+  });
+  text = await (await server.fetch("/v1/openapi.json")).text();
+  document = JSON.parse(text) as Document;
+});
+
+afterAll(async () => {
+  expect(server.bugs).toEqual([]);
+  await server.close();
+});
+
+function operations(): readonly (readonly [path: string, method: string, Described])[] {
+  return Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, it]) => [path, method, it] as const),
+  );
+}
+
+function operation(path: string, method: string): Described {
+  const found = document.paths[path]?.[method];
+  if (found === undefined) throw new Error(`There is no ${method} ${path}`);
+  return found;
+}
+
+test("openapi.json is open to everybody and is JSON of version 3.1", async () => {
+  const answer = await server.fetch("/v1/openapi.json", {
+    headers: { "X-Forwarded-For": "203.0.113.7" },
+  });
+  expect(answer.status).toBe(200);
+  expect(answer.headers.get("content-type")).toBe("application/json; charset=utf-8");
+  expect(document.openapi).toBe("3.1.0");
+  expect(document.info).toMatchObject({ title: "Tidemark", version: "1.2.3" });
+});
+
+test("openapi.json has every route of the table, and no other", () => {
+  const gauges = {
+    connections: () => 0,
+    subscriptions: () => 0,
+    delivery: () => server.options.live.delivery(),
+    requestsRunning: () => 0,
+    archive: () => undefined,
+    storage: () => undefined,
+  };
+  const { prefixes, routes } = endpointsOf(server.options, {
+    cors: new Cors(server.options.config),
+    connections: new Connections(systemClock),
+    metrics: new Metrics({ clock: systemClock, version: "1.2.3", gauges }),
+    readiness: () => "ready",
+    beginStream: () => () => undefined,
+    nextNumber: () => 1,
+    url: () => server.url,
+  });
+  const served = [
+    ...routes.map(({ method, path }) => `${method} ${path}`),
+    ...prefixes.map(({ method, prefix, template }) => `${method} ${prefix}${template}`),
+  ];
+  const described = operations().map(([path, method]) => `${method.toUpperCase()} ${path}`);
+  expect(described.toSorted()).toEqual(served.toSorted());
+});
+
+test("openapi.json describes nothing that the server does not know", async () => {
+  for (const [path, method] of operations()) {
+    const filled = path.replaceAll(/\{\w+\}/g, "x");
+    const answer = await server.fetch(filled, { method: method.toUpperCase() });
+    expect([filled, answer.status]).not.toEqual([filled, 405]);
+    const isUnknown = answer.status === 404 && (await answer.text()).includes("There is no /v1");
+    expect([filled, isUnknown]).toEqual([filled, false]);
+  }
+});
+
+test("openapi.json keeps the rules of OpenAPI", () => {
+  const ids = operations().map(([, , { operationId }]) => operationId);
+  expect(new Set(ids).size).toBe(ids.length);
+  for (const [path, , described] of operations()) {
+    const { parameters = [], responses, security, summary } = described;
+    expect(summary).not.toBe("");
+    const inPath = parameters.filter((parameter) => parameter.in === "path");
+    const named = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name);
+    expect(inPath.map(({ name }) => name)).toEqual(named);
+    for (const parameter of inPath) expect(parameter.required).toBe(true);
+    for (const scheme of security.flatMap((it) => Object.keys(it))) {
+      expect(Object.keys(document.components.securitySchemes)).toContain(scheme);
+    }
+    for (const [status, response] of Object.entries(responses)) {
+      expect(status).toMatch(/^(?:[1-5]\d\d|default)$/);
+      expect(response.description ?? response.$ref).toBeString();
+    }
+  }
+});
+
+test("openapi.json points only to what it has", () => {
+  const references = [...text.matchAll(/"\$ref":"([^"]+)"/g)].map(([, target = ""]) => target);
+  expect(references.length).toBeGreaterThan(20);
+  for (const target of references) {
+    let found: unknown = document;
+    for (const step of target.slice(2).split("/")) {
+      found = (found as Readonly<Record<string, unknown>>)[step];
+    }
+    expect([target, typeof found]).toEqual([target, "object"]);
+  }
+  for (const name of Object.keys(document.components.schemas)) {
+    expect(references).toContain(`#/components/schemas/${name}`);
+  }
+});
+
+/** What of a value is not as its schema says; a field that no schema names counts, too. */
+function faultsOf(value: unknown, schema: Schema, at = "body"): readonly string[] {
+  if (schema.$ref !== undefined) {
+    const name = schema.$ref.slice(schema.$ref.lastIndexOf("/") + 1);
+    return faultsOf(value, document.components.schemas[name] ?? {}, at);
+  }
+  const faults: string[] = [];
+  const types = [schema.type ?? []].flat();
+  if (types.length > 0 && !types.some((type) => isOfType(value, type))) {
+    faults.push(`${at} is no ${types.join(" or ")}`);
+  }
+  if (schema.enum !== undefined && !schema.enum.includes(String(value))) {
+    faults.push(`${at} is "${String(value)}"`);
+  }
+  if (schema.const !== undefined && schema.const !== value) faults.push(`${at} is not constant`);
+  if (Array.isArray(value)) {
+    const { items = {} } = schema;
+    faults.push(...value.flatMap((item, index) => faultsOf(item, items, `${at}[${index}]`)));
+  } else if (typeof value === "object" && value !== null && schema.properties !== undefined) {
+    const { properties, required = [] } = schema;
+    for (const name of required) if (!(name in value)) faults.push(`${at}.${name} is missing`);
+    for (const [name, member] of Object.entries(value)) {
+      const known = properties[name];
+      if (known === undefined) faults.push(`${at}.${name} is not described`);
+      else faults.push(...faultsOf(member, known, `${at}.${name}`));
+    }
+  }
+  return faults;
+}
+
+function isOfType(value: unknown, type: string): boolean {
+  switch (type) {
+    case "null":
+      return value === null;
+    case "array":
+      return Array.isArray(value);
+    case "integer":
+      return Number.isInteger(value);
+    case "object":
+      return typeof value === "object" && value !== null && !Array.isArray(value);
+    default:
+      return typeof value === type;
+  }
+}
+
+/** Holds an answer against what the description says of its path and status. */
+async function expectDescribed(path: string, method: string, init: RequestInit): Promise<number> {
+  const answer = await server.fetch(path, { method, ...init });
+  const { responses } = operation(path, method.toLowerCase());
+  const given = responses[String(answer.status)] ?? responses["default"];
+  const response =
+    given?.$ref === undefined
+      ? given
+      : document.components.responses[given.$ref.slice(given.$ref.lastIndexOf("/") + 1)];
+  const schema = response?.content?.["application/json"]?.schema;
+  if (schema === undefined) throw new Error(`${method} ${path} ${answer.status} has no schema`);
+  expect(faultsOf(await answer.json(), schema)).toEqual([]);
+  return answer.status;
+}
+
+const PASSWORD = "correct horse 9";
+
+test("openapi.json describes the answers that come, refusals too", async () => {
+  const token = await server.token();
+  const post = (body: unknown, headers: Record<string, string> = {}): RequestInit => ({
+    body: JSON.stringify(body),
+    headers: { "Content-Type": "application/json", ...headers },
+  });
+  const bearer = { Authorization: `Bearer ${token}` };
+  const cases: readonly [method: string, path: string, init: RequestInit, status: number][] = [
+    ["GET", "/v1/api/auth/status", {}, 200],
+    ["POST", "/v1/api/auth/setup", post({}), 409],
+    ["POST", "/v1/api/auth/login", post({ user: "ada", password: PASSWORD }), 200],
+    ["POST", "/v1/api/auth/login", post({ user: "ada", password: "wrong" }), 401],
+    ["POST", "/v1/api/auth/login", post("x", { "Content-Type": "text/plain" }), 415],
+    ["POST", "/v1/api/auth/refresh", post({ refresh_token: token }), 401],
+    ["GET", "/v1/api/auth/me", { headers: bearer }, 200],
+    ["GET", "/v1/api/auth/me", {}, 401],
+    ["POST", "/v1/api/sql", post({ sql: "SELECT 1" }, bearer), 200],
+    ["POST", "/v1/api/sql", post({ sql: "SELECT 1" }), 401],
+    ["POST", "/v1/api/sql", post({ sql: 1 }, bearer), 400],
+    ["GET", "/v1/api/live", { headers: bearer }, 400],
+    ["GET", "/v1/api/healthcheck", {}, 200],
+    ["GET", "/health", { headers: { "X-Real-IP": "203.0.113.7" } }, 403],
+    ["GET", "/v1/api/cluster/health", {}, 200],
+    ["GET", "/health/live", {}, 200],
+    ["GET", "/health/ready", {}, 200],
+    ["GET", "/metrics", {}, 401],
+    ["GET", "/v1/ws", {}, 426],
+    ["GET", "/v1/openapi.json", {}, 200],
+    ["POST", "/v1/api/auth/logout", post({}, bearer), 200],
+  ];
+  for (const [method, path, init, status] of cases) {
+    const given = await expectDescribed(path, method, init);
+    expect([method, path, given]).toEqual([method, path, status]);
+  }
+});
+
+test("openapi.json describes the bodies that are sent", () => {
+  const schemaOf = (path: string): Schema =>
+    operation(path, "post").requestBody?.content["application/json"]?.schema ?? {};
+  const request = { sql: "SELECT $1", params: [null, true, 1, "x"], check: true, timeout_ms: 5 };
+  expect(faultsOf(request, schemaOf("/v1/api/sql"))).toEqual([]);
+  expect(faultsOf({ params: [[]] }, schemaOf("/v1/api/sql"))).toHaveLength(2);
+  const setup = { user: "ada", password: PASSWORD, root_password: PASSWORD, email: null };
+  expect(faultsOf(setup, schemaOf("/v1/api/auth/setup"))).toEqual([]);
+  expect(faultsOf({ user: "ada" }, schemaOf("/v1/api/auth/login"))).toHaveLength(1);
+  const form = operation("/v1/api/sql", "post").requestBody?.content["multipart/form-data"];
+  expect(form?.schema.required).toEqual(["sql"]);
+});

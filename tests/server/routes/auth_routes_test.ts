@@ -1,0 +1,234 @@
+/**
+ * `/v1/api/auth/…` over HTTP: statuses in their order, cookies, and where tokens may come from.
+ */
+import { describe, expect, test } from "bun:test";
+import { startTestServer, type TestServer, type TestServerOptions } from "../../support/http.ts";
+
+const SETUP = { user: "ada", password: "correct horse 9", root_password: "battery staple 7" };
+const LOGIN = { user: "ada", password: "correct horse 9" };
+
+async function withServer(
+  options: TestServerOptions,
+  use: (server: TestServer) => Promise<void>,
+): Promise<void> {
+  const server = await startTestServer(options);
+  try {
+    await use(server);
+    expect(server.bugs).toEqual([]);
+  } finally {
+    await server.close();
+  }
+}
+
+async function post(
+  server: TestServer,
+  name: string,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<{ status: number; body: Record<string, unknown>; headers: Headers }> {
+  const response = await server.fetch(`/v1/api/auth/${name}`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json", ...headers },
+    body: typeof body === "string" ? body : JSON.stringify(body),
+  });
+  const answer = (await response.json()) as Record<string, unknown>;
+  return { status: response.status, body: answer, headers: response.headers };
+}
+
+function text(value: unknown): string {
+  expect(value).toBeString();
+  return String(value);
+}
+
+test("set-up, login, me, refresh and logout in their order", async () => {
+  await withServer({}, async (server) => {
+    const status = async (): Promise<unknown> =>
+      await (await server.fetch("/v1/api/auth/status")).json();
+    expect(await status()).toMatchObject({ needs_setup: true, oidc_providers: [] });
+    expect(await post(server, "login", LOGIN)).toMatchObject({
+      status: 428,
+      body: { error: "setup_required" },
+    });
+    expect(await post(server, "setup", SETUP)).toMatchObject({
+      status: 200,
+      body: { user: { id: "ada", role: "dba", email: null } },
+    });
+    expect(await status()).toMatchObject({ needs_setup: false });
+    const login = await post(server, "login", LOGIN);
+    expect(login).toMatchObject({ status: 200, body: { admin_ui_access: true } });
+    const bearer = { Authorization: `Bearer ${text(login.body["access_token"])}` };
+    const me = await server.fetch("/v1/api/auth/me", { headers: bearer });
+    expect(await me.json()).toMatchObject({ user: { id: "ada" }, admin_ui_access: true });
+    const refreshed = await post(server, "refresh", { refresh_token: login.body["refresh_token"] });
+    expect(refreshed.status).toBe(200);
+    expect(refreshed.body["access_token"]).not.toBe(login.body["access_token"]);
+    const out = await post(server, "logout", "", bearer);
+    expect(out).toMatchObject({ status: 200, body: { message: expect.any(String) } });
+    expect((await server.fetch("/v1/api/auth/me", { headers: bearer })).status).toBe(401);
+  });
+});
+
+test("set-up: configured is 409 whoever calls and whatever the body is", async () => {
+  await withServer({}, async (server) => {
+    await server.token();
+    const type = { "Content-Type": "text/plain" };
+    for (const [body, headers] of [
+      [SETUP, {}],
+      ["{", {}],
+      ["", type],
+      [SETUP, { "X-Forwarded-For": "192.0.2.1" }],
+      [SETUP, { Host: "evil.example" }],
+    ] as const) {
+      expect(await post(server, "setup", body, headers)).toMatchObject({
+        status: 409,
+        body: { error: "already_configured" },
+      });
+    }
+  });
+});
+
+test.each<[string, unknown, Record<string, string>, string]>([
+  ["a forwarded caller", SETUP, { "X-Forwarded-For": "127.0.0.1" }, "403 forbidden"],
+  ["a rebound Host", SETUP, { Host: "evil.example" }, "403 host_not_allowed"],
+  ["no JSON", "{", {}, "400 invalid_request"],
+  ["a missing field", { user: "ada" }, {}, "400 invalid_request"],
+  ["a form", "user=ada", { "Content-Type": "text/plain" }, "415 unsupported_media_type"],
+  ["a weak password", { ...SETUP, password: "password" }, {}, "400 weak_password"],
+  ["root as the first DBA", { ...SETUP, user: "root" }, {}, "400 invalid_user"],
+])("set-up with %s is refused and changes nothing", async (_what, body, headers, refused) => {
+  await withServer({}, async (server) => {
+    const answer = await post(server, "setup", body, headers);
+    expect(`${answer.status} ${text(answer.body["error"])}`).toBe(refused);
+    if (refused.endsWith("weak_password")) expect(answer.body["field"]).toBe("password");
+    expect(server.auth.status().needs_setup).toBe(true);
+  });
+});
+
+test("cookies: names, paths, attributes, ends, and Secure over https only", async () => {
+  const config = {
+    security: {
+      trusted_proxies: ["127.0.0.1"],
+      allowed_hosts: [],
+      metrics_allow: [],
+      cors: { allowed_origins: [], allow_credentials: false, max_age: 0 },
+    },
+  };
+  await withServer({ config }, async (server) => {
+    await server.token();
+    const plain = await post(server, "login", LOGIN);
+    const cookies = plain.headers.getSetCookie();
+    const expires = new Date(text(plain.body["expires_at"])).toUTCString();
+    expect(cookies).toEqual([
+      `tidemark_auth=${text(plain.body["access_token"])}; Path=/; Expires=${expires}; HttpOnly; SameSite=Strict`,
+      expect.stringMatching(
+        /^tidemark_refresh=[^;]+; Path=\/v1\/api\/auth; Expires=[^;]+; HttpOnly; SameSite=Strict$/,
+      ),
+    ]);
+    const forwarded = { "X-Forwarded-For": "192.0.2.1", "X-Forwarded-Proto": "https" };
+    const secure = await post(server, "login", LOGIN, forwarded);
+    for (const cookie of secure.headers.getSetCookie()) expect(cookie).toEndWith("; Secure");
+    const out = await post(server, "logout", "{}", { Cookie: cookies.join("; ") });
+    for (const cookie of out.headers.getSetCookie()) {
+      expect(cookie).toContain("=; Path=");
+      expect(cookie).toContain("Expires=Thu, 01 Jan 1970 00:00:00 GMT");
+    }
+  });
+});
+
+test("me and refresh take header before cookie; other endpoints take no cookie", async () => {
+  await withServer({}, async (server) => {
+    await server.token();
+    const { body } = await post(server, "login", LOGIN);
+    const cookie = `tidemark_auth=${text(body["access_token"])}; tidemark_refresh=${text(body["refresh_token"])}`;
+    const me = async (headers: Record<string, string>): Promise<number> =>
+      (await server.fetch("/v1/api/auth/me", { headers })).status;
+    expect(await me({ Cookie: `other=1; ${cookie}` })).toBe(200);
+    expect(await me({ Cookie: cookie, Authorization: "Bearer x.y.z" })).toBe(401);
+    expect(await me({ Cookie: "tidemark_auth=" })).toBe(401);
+    expect(await me({})).toBe(401);
+    expect((await post(server, "refresh", "", { Cookie: cookie })).status).toBe(200);
+    const access = `Bearer ${text(body["access_token"])}`;
+    expect((await post(server, "refresh", "", { Authorization: access })).status).toBe(401);
+    expect((await post(server, "refresh", { refresh_token: 1 })).status).toBe(401);
+    const sql = await server.fetch("/v1/api/sql", {
+      method: "POST",
+      headers: { Cookie: cookie },
+      body: "{}",
+    });
+    expect(sql.status).toBe(401);
+    expect((await server.fetch("/metrics", { headers: { Cookie: cookie } })).status).toBe(401);
+  });
+});
+
+test("bodies are read up to 64 KiB, in which the longest passwords fit", async () => {
+  await withServer({}, async (server) => {
+    await server.token();
+    const longest = "\\u00e9".repeat(4096);
+    const escaped = `{"user":"ada","password":"${longest}","x":"${longest}"}`;
+    expect(await post(server, "login", escaped)).toMatchObject({ status: 401 });
+    for (const name of ["login", "refresh", "logout"]) {
+      const large = await post(server, name, JSON.stringify({ x: "x".repeat(65_536) }));
+      expect(large).toMatchObject({
+        status: 413,
+        body: { error: "BODY_TOO_LARGE", max_bytes: 65_536 },
+      });
+    }
+  });
+});
+
+describe("a page of another origin", () => {
+  const cors = { allowed_origins: ["https://app.example"], allow_credentials: true, max_age: 0 };
+  const security = { trusted_proxies: [], allowed_hosts: [], metrics_allow: [], cors };
+  const foreign = { Origin: "http://127.0.0.1:1" };
+
+  async function loggedIn(server: TestServer): Promise<{ cookie: string; bearer: string }> {
+    await server.token();
+    const { body, headers } = await post(server, "login", LOGIN);
+    const cookies = headers.getSetCookie().map((it) => it.slice(0, it.indexOf(";")));
+    return { cookie: cookies.join("; "), bearer: `Bearer ${text(body["access_token"])}` };
+  }
+
+  test("gets no new tokens for the cookie that its browser sends", async () => {
+    await withServer({ config: { security } }, async (server) => {
+      const { cookie: Cookie } = await loggedIn(server);
+      const status = async (headers: Record<string, string>): Promise<number> =>
+        (await post(server, "refresh", "", { Cookie, ...headers })).status;
+      expect(await status(foreign)).toBe(401);
+      expect(await status({ Origin: "null" })).toBe(401);
+      expect(await status({ ...foreign, "Sec-Fetch-Site": "same-site" })).toBe(401);
+      expect(await status({})).toBe(200);
+      expect(await status({ Origin: server.url })).toBe(200);
+      expect(await status({ Origin: "https://app.example" })).toBe(200);
+      expect(await status({ ...foreign, "Sec-Fetch-Site": "same-origin" })).toBe(200);
+    });
+    const any = { ...cors, allowed_origins: ["*"], allow_credentials: false };
+    await withServer({ config: { security: { ...security, cors: any } } }, async (server) => {
+      const { cookie: Cookie } = await loggedIn(server);
+      expect((await post(server, "refresh", "", { Cookie, ...foreign })).status).toBe(401);
+    });
+  });
+
+  test("ends no session by cookie, but by a token that it holds", async () => {
+    await withServer({ config: { security } }, async (server) => {
+      const { bearer, cookie: Cookie } = await loggedIn(server);
+      const me = async (): Promise<number> =>
+        (await server.fetch("/v1/api/auth/me", { headers: { Authorization: bearer } })).status;
+      const refused = await post(server, "logout", "", { Cookie, ...foreign });
+      expect([refused.status, refused.headers.getSetCookie()]).toEqual([200, []]);
+      expect(await me()).toBe(200);
+      await post(server, "logout", "", { Authorization: bearer, ...foreign });
+      expect(await me()).toBe(401);
+    });
+  });
+});
+
+test("a wrong password is 401 without a challenge, whoever the user", async () => {
+  await withServer({}, async (server) => {
+    await server.token();
+    const wrong = await post(server, "login", { user: "ada", password: "not it at all" });
+    const nobody = await post(server, "login", { user: "nobody", password: "not it at all" });
+    expect(wrong).toMatchObject({ status: 401, body: { error: "unauthorized" } });
+    expect(nobody.body).toEqual(wrong.body);
+    expect(wrong.headers.get("www-authenticate")).toBeNull();
+  });
+});

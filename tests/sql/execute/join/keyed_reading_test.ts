@@ -1,0 +1,94 @@
+/**
+ * Goal: rows that are taken ahead come out once and in order, and many of them are not held. Method:
+ * batches of an operator that says when it was asked.
+ */
+import { expect, test } from "bun:test";
+import { MemoryBudget } from "../../../../src/sql/execute/held/memory_budget.ts";
+import { NotedKeys } from "../../../../src/sql/execute/join/keyed_reading.ts";
+import type { Operator } from "../../../../src/sql/execute/run/operator.ts";
+import { type Run } from "../../../../src/sql/execute/run/run.ts";
+import { type Batch, BIGINT, valueAt, vectorFromValues } from "../../../../src/types/mod.ts";
+
+function batchOf(from: number, rowCount: number): Batch {
+  const values = Array.from({ length: rowCount }, (_, i) => from + i);
+  return { rowCount, columns: [vectorFromValues(BIGINT, values)] };
+}
+
+function inputOf(batches: readonly (Batch | Error)[]): Operator {
+  let index = 0;
+  return {
+    next() {
+      const batch = batches[index];
+      index += 1;
+      if (batch instanceof Error) throw batch;
+      return batch;
+    },
+    close() {
+      index = batches.length;
+    },
+  };
+}
+
+function notedOf(batches: readonly (Batch | Error)[]): { noted: NotedKeys; memory: MemoryBudget } {
+  const memory = new MemoryBudget(1_000_000);
+  const noted = new NotedKeys({
+    run: { memory } as Partial<Run> as Run,
+    input: inputOf(batches),
+    types: [BIGINT],
+    keys: [({ columns: [column] }) => column ?? vectorFromValues(BIGINT, [])],
+    parts: [0],
+    partTypes: [BIGINT],
+    areFew: (keyCount) => keyCount < 100,
+  });
+  return { noted, memory };
+}
+
+function valuesOf(batch: Batch | undefined): unknown[] {
+  const [column] = batch?.columns ?? [];
+  return Array.from({ length: batch?.rowCount ?? 0 }, (_, row) =>
+    column === undefined ? null : valueAt(column, row),
+  );
+}
+
+test("few rows that were taken ahead come out once and in order, then let their memory go", () => {
+  const { memory, noted } = notedOf([batchOf(1, 2), batchOf(3, 1), batchOf(3, 2)]);
+  let takenCount = 0;
+  while (noted.takeAhead()) takenCount += 1;
+  expect(takenCount).toBe(4);
+  expect(noted.keys).toEqual([[1], [2], [3], [4]]);
+  expect(memory.bytes).toBeGreaterThan(0);
+  const found: unknown[] = [];
+  for (let batch = noted.next(); batch !== undefined; batch = noted.next()) {
+    found.push(...valuesOf(batch));
+  }
+  expect(found).toEqual([1, 2, 3, 3, 4]);
+  expect(memory.bytes).toBe(0);
+});
+
+test("a batch with many keys is passed on as it is, and no other is taken ahead", () => {
+  const many = batchOf(0, 4096);
+  const { memory, noted } = notedOf([many, batchOf(9000, 1)]);
+  expect(noted.takeAhead()).toBe(true);
+  expect(noted.takeAhead()).toBe(false);
+  expect(memory.bytes).toBe(0);
+  expect(noted.next()).toBe(many);
+  expect(valuesOf(noted.next())).toEqual([9000]);
+  expect(noted.next()).toBeUndefined();
+  expect(noted.keys).toBeUndefined();
+});
+
+test("a failure waits for the reader of the side that failed", () => {
+  const { noted } = notedOf([batchOf(1, 1), new Error("broken")]);
+  while (noted.takeAhead()) expect(noted.keys).toBeUndefined();
+  expect(noted.keys).toBeUndefined();
+  expect(valuesOf(noted.next())).toEqual([1]);
+  expect(() => noted.next()).toThrow("broken");
+});
+
+test("keys are noted as rows pass, too", () => {
+  const { noted } = notedOf([batchOf(5, 2)]);
+  expect(valuesOf(noted.next())).toEqual([5, 6]);
+  expect(noted.keys).toBeUndefined();
+  expect(noted.next()).toBeUndefined();
+  expect(noted.keys).toEqual([[5], [6]]);
+});

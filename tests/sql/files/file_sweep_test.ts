@@ -1,0 +1,164 @@
+/**
+ * Files that no retained version of a row names are removed, and no others.
+ */
+import { afterEach, expect, test } from "bun:test";
+import { cpSync, mkdtempSync, readdirSync, rmSync, truncateSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { FileEntry } from "../../../src/catalog/mod.ts";
+import type { Database } from "../../../src/database.ts";
+import { isFileLive, sweepFiles } from "../../../src/sql/mod.ts";
+import { CountingClock } from "../../support/counting_clock.ts";
+import { openAt, SMALL_FILES } from "../../support/database.ts";
+import { ManualClock } from "../../support/manual_clock.ts";
+import { principalFor } from "../../support/principal_for.ts";
+
+const HOUR_MS = 3_600_000;
+const directories: string[] = [];
+
+afterEach(() => {
+  for (const directory of directories.splice(0)) rmSync(directory, { recursive: true });
+});
+
+function freshDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), "tidemark-"));
+  directories.push(directory);
+  return directory;
+}
+
+async function open(
+  clock: ManualClock,
+  directory: string = freshDirectory(),
+): Promise<{ database: Database; directory: string }> {
+  const database = await openAt(directory, {
+    clock,
+    config: `${SMALL_FILES}\nstorage.history_hours = 2`,
+  });
+  return { database, directory };
+}
+
+async function run(database: Database, sql: string, file?: string): Promise<void> {
+  const bytes = new TextEncoder().encode(file);
+  const files = new Map([["f", { name: "note.txt", mime: "text/plain", bytes }]]);
+  const { error } = await database.sql.execute(principalFor(database, "root"), {
+    sql,
+    params: [],
+    ...(file === undefined ? {} : { files }),
+  });
+  expect(error).toBeUndefined();
+}
+
+/** Lets time pass, hour by hour, as the sweeps of a server that is idle have it. */
+async function pass(clock: ManualClock, hours: number): Promise<void> {
+  for (let rest = hours; rest > 0; rest -= 1) {
+    clock.advance(Math.min(rest, 1) * HOUR_MS);
+    await clock.yield();
+  }
+}
+
+function storedFiles(directory: string): string[] {
+  return readdirSync(join(directory, "files"), { recursive: true, encoding: "utf8" }).filter(
+    (name) => name.endsWith(".txt"),
+  );
+}
+
+test("sweepFiles keeps what a row or the history names, and removes the rest", async () => {
+  const clock = new ManualClock();
+  const { database, directory } = await open(clock);
+  await run(database, "CREATE TABLE doc (id INT PRIMARY KEY, f FILE)");
+  await run(database, "INSERT INTO doc VALUES (1, FILE('f'))", "kept");
+  await run(database, "INSERT INTO doc VALUES (2, FILE('f'))", "gone");
+  expect(storedFiles(directory)).toHaveLength(2);
+
+  await pass(clock, 1);
+  await run(database, "DELETE FROM doc WHERE id = 2");
+  await pass(clock, 1.5);
+  expect(storedFiles(directory), "the deleted row is still in the history").toHaveLength(2);
+
+  await pass(clock, 2);
+  const [entry] = database.catalog.files();
+  expect(database.catalog.files()).toHaveLength(1);
+  expect(storedFiles(directory).map((path) => path.split("/").at(-1))).toEqual([
+    entry?.storedName ?? "",
+  ]);
+  expect(entry !== undefined && isFileLive(entry, database)).toBe(true);
+  await database.close();
+});
+
+test("a start removes the files of a table that was dropped while a backup held them", async () => {
+  const clock = new ManualClock();
+  const { database, directory } = await open(clock);
+  await run(database, "CREATE TABLE doc (id INT PRIMARY KEY, f FILE)");
+  await run(database, "CREATE TABLE other (id INT PRIMARY KEY, f FILE)");
+  await run(database, "INSERT INTO doc VALUES (1, FILE('f'))", "of doc");
+  await run(database, "INSERT INTO other VALUES (1, FILE('f'))", "of other");
+  const release = database.blobs.hold();
+  await run(database, "DROP TABLE doc");
+  expect(database.catalog.files()).toHaveLength(1);
+  // What a server that is killed before the backup ends leaves behind.
+  const killed = freshDirectory();
+  cpSync(directory, killed, { recursive: true });
+  release();
+  await database.close();
+  expect(storedFiles(directory)).toHaveLength(1);
+  expect(storedFiles(killed)).toHaveLength(2);
+  const again = await open(clock, killed);
+  expect(storedFiles(killed)).toEqual(storedFiles(directory));
+  await again.database.close();
+});
+
+test("sweepFiles keeps the files of rows that cannot be read", async () => {
+  const clock = new ManualClock();
+  const { database, directory } = await open(clock);
+  await run(database, "CREATE TABLE doc (id INT PRIMARY KEY, f FILE)");
+  await run(database, "INSERT INTO doc VALUES (1, FILE('f'))", "judged by nobody");
+  await run(database, "STORAGE FLUSH TABLE doc");
+  await database.close();
+  const name = readdirSync(join(directory, "segments/1")).find((file) => file.endsWith(".seg"));
+  truncateSync(join(directory, "segments/1", name ?? "none"), 10);
+
+  const again = await open(clock, directory);
+  await pass(clock, 20);
+  expect(storedFiles(directory)).toHaveLength(1);
+  expect(again.database.catalog.files()).toHaveLength(1);
+  await again.database.close();
+});
+
+test("sweepFiles lets others run, and leaves the rest once it is ended", async () => {
+  const clock = new CountingClock();
+  const { database } = await open(clock);
+  const { blobs, catalog, store } = database;
+  const entryOf = (fileId: string): FileEntry => ({
+    fileId,
+    storedName: `${fileId}.txt`,
+    tableId: 99,
+    owner: 1,
+    columnId: 1,
+    keyJson: "[1]",
+    sub: "f0001",
+    name: "note.txt",
+    mime: "text/plain",
+    size: 1,
+    sha256: "00",
+    createdAtMs: clock.nowMs(),
+  });
+  catalog.addFiles(Array.from({ length: 1000 }, (_, index) => entryOf(String(1000 + index))));
+  let isEnded = false;
+  const sweep = (): Promise<number> =>
+    sweepFiles(
+      { blobs, catalog, clock, store },
+      { historyMsOf: () => 0, nowMs: clock.nowMs(), isEnded: () => isEnded },
+    );
+  const ended = sweep();
+  isEnded = true;
+  const count = await ended;
+  expect(count).toBeWithin(1, 1000);
+  expect(catalog.fileCount).toBe(1000 - count);
+
+  isEnded = false;
+  const { yieldCount } = clock;
+  expect(await sweep()).toBe(1000 - count);
+  expect(clock.yieldCount).toBeGreaterThan(yieldCount);
+  expect(catalog.fileCount).toBe(0);
+  await database.close();
+});

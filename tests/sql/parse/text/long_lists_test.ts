@@ -1,0 +1,226 @@
+/**
+ * Goal: a list so long that it is read without a tree means what a short one means.
+ * Method: the same items once as a list that is long enough, and once with one among them that the
+ * short way does not know, which is therefore read item by item; answers, types and refusals of both
+ * are the same. And a list of 100,000 is bound in little time, whatever is done with it.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { systemClock } from "../../../../src/base/clock.ts";
+import { bulkShapeOf, textOfStatement } from "../../../../src/sql/common/query_text.ts";
+import { parseStatements } from "../../../../src/sql/parse/parser.ts";
+import { expressionToSql, statementToSql } from "../../../../src/sql/parse/print/print.ts";
+import { TestEngine } from "../../../support/sql_engine.ts";
+
+/** More than are ever lifted out of a statement. */
+const MANY = 80;
+
+let engine: TestEngine;
+
+beforeAll(async () => {
+  engine = await TestEngine.open({ clock: systemClock });
+  await engine.run(
+    "CREATE TABLE t (id INT PRIMARY KEY, b BIGINT, x DOUBLE, n DECIMAL(10,2), s TEXT, v VARCHAR(3)," +
+      " day DATE, u UUID, ok BOOLEAN, j JSONB);" +
+      "INSERT INTO t SELECT g, g * 3000000000, g / 2.0, g / 4.0, 'é' || g, g, DATE '2026-01-01' + g," +
+      " '00000000-0000-0000-0000-0000000000' || g, g % 2 = 0, '1' FROM generate_series(10, 60) g;" +
+      "INSERT INTO t (id) VALUES (1)",
+  );
+});
+
+afterAll(async () => {
+  await engine[Symbol.asyncDispose]();
+});
+
+async function answerOf(sql: string): Promise<unknown> {
+  const { error, results } = await engine.ask(sql);
+  const last = results.at(-1);
+  return error === undefined ? { rows: last?.rows, schema: last?.schema } : error.condition;
+}
+
+/** A list of literals, and one that means the same and is read item by item. */
+function bothOf(items: readonly string[]): [string, string] {
+  const [first = ""] = items;
+  const many = Array.from({ length: MANY }, (_, i) => items[i % items.length] ?? first);
+  return [many.join(", "), `${many.join(", ")} /* no plain list */, ${first}`];
+}
+
+describe.each(["id", "b", "x", "n", "s", "v", "day", "u", "ok", "j", "id + 1", "NULL", "'7'"])(
+  "%s IN a long list",
+  (operand) => {
+    test.each([
+      ["numbers", ["12", "-13", "1", "0", "-0"]],
+      ["numbers and NULL", ["12", "NULL", "15"]],
+      ["great numbers", ["36000000000", "-2147483648", "2147483648", "999999999999999"]],
+      ["greater numbers", ["36000000000", "9223372036854775807", "12"]],
+      ["numbers beyond BIGINT", ["99999999999999999999", "12"]],
+      ["fractions", ["6.5", "12", "1e1"]],
+      ["texts", ["'é12'", "'12'", "''"]],
+      ["escaped texts and NULL", ["'it''s'", "E'\\té'", "'é13'", "NULL"]],
+      ["texts of days", ["'2026-01-14'", "'2026-02-01'"]],
+      ["texts of ids", ["'00000000-0000-0000-0000-000000000012'"]],
+      ["texts that are too long", ["'12345'", "'12'"]],
+      ["truths", ["TRUE", "NULL"]],
+      ["nothing but NULL", ["NULL"]],
+      ["numbers and texts", ["12", "'13'"]],
+    ])("of %s", async (_, items) => {
+      const [long, plain] = bothOf(items);
+      for (const not of ["", "NOT "]) {
+        const ask = (list: string): string =>
+          `SELECT id, ${operand} ${not}IN (${list}) FROM t ORDER BY id`;
+        expect(await answerOf(ask(long))).toEqual(await answerOf(ask(plain)));
+        const filter = (list: string): string =>
+          `SELECT COUNT(*) FROM t WHERE ${operand} ${not}IN (${list})`;
+        expect(await answerOf(filter(long))).toEqual(await answerOf(filter(plain)));
+      }
+    });
+  },
+);
+
+test.each([
+  ["numbers", ["(1)", "(-2)", "(NULL)"]],
+  ["great numbers", ["(1)", "(3000000000)"]],
+  ["pairs", ["(1, 'a')", "(NULL, 'it''s')", "(2, NULL)"]],
+  ["fractions", ["(1, 2.50)", "(1, 7)"]],
+  ["truths", ["(TRUE)", "(FALSE)"]],
+  ["texts and numbers", ["('1')", "(2)"]],
+  ["texts that are no numbers", ["('x')", "(2)"]],
+  ["nothing but NULL", ["(NULL)"]],
+  ["rows of DEFAULT", ["(1)", "(DEFAULT)"]],
+])("VALUES, a long list of %s is what an ordinary one is", async (_, rows) => {
+  const [long, plain] = bothOf(rows);
+  for (const ask of [
+    (list: string) => `SELECT * FROM (VALUES ${list}) AS q LIMIT ${MANY}`,
+    (list: string) => `VALUES ${list} LIMIT ${MANY}`,
+    (list: string) =>
+      `SELECT column1, COUNT(*) > 1 FROM (VALUES ${list}) AS q GROUP BY column1 ORDER BY 1`,
+    (list: string) => `WITH w AS (VALUES ${list}) SELECT * FROM w LIMIT ${MANY}`,
+    (list: string) =>
+      `(VALUES ${list}) UNION VALUES ${list.split("/*")[0]?.trimEnd() ?? ""} ORDER BY 1`,
+  ]) {
+    expect(await answerOf(ask(long))).toEqual(await answerOf(ask(plain)));
+  }
+});
+
+test.each([
+  ["numbers", ["12", "-13", "NULL", "-0"]],
+  ["great numbers", ["36000000000", "-2147483648"]],
+  ["numbers beyond BIGINT", ["99999999999999999999", "12"]],
+  ["fractions", ["6.50", "12", "1e1"]],
+  ["texts", ["'é12'", "'it''s'", "E'\\té'", "NULL"]],
+  ["texts of numbers", ["'12'", "'13'"]],
+  ["truths", ["TRUE", "NULL"]],
+  ["nothing but NULL", ["NULL"]],
+  ["numbers and texts", ["12", "'13'"]],
+  ["DEFAULT", ["DEFAULT", "13"]],
+  ["arrays", ["ARRAY[1]", "ARRAY[2]"]],
+])("ARRAY of a long list of %s is what an ordinary one is", async (_, items) => {
+  const long = Array.from({ length: MANY }, (_unused, i) => items[i % items.length]).join(", ");
+  for (const ask of [
+    (list: string) => `SELECT ARRAY[${list}], CARDINALITY(array [ ${list} ]), (ARRAY[${list}])[2]`,
+    (list: string) => `SELECT id FROM t WHERE id = ANY(ARRAY[${list}]) ORDER BY id`,
+    (list: string) => `SELECT id FROM t WHERE s <> ALL(ARRAY[${list}]) ORDER BY id`,
+    (list: string) => `SELECT id, n = ANY(ARRAY[${list}]) FROM t ORDER BY id`,
+    (list: string) => `SELECT ARRAY[${list}]::TEXT, ARRAY[${list}]::BIGINT[]`,
+    (list: string) => `SELECT ARRAY[${list}] || id, id FROM t ORDER BY id`,
+    (list: string) => `SELECT UNNEST(ARRAY[${list}])`,
+    (list: string) => `SELECT ARRAY[ARRAY[${list}], ARRAY[${list}]]`,
+    (list: string) => `SELECT ARRAY[${list}], COUNT(*) FROM t GROUP BY ARRAY[${list}]`,
+    (list: string) => `SELECT CASE WHEN ok THEN ARRAY[${list}] END FROM t ORDER BY id`,
+  ]) {
+    expect(await answerOf(ask(long)), ask("…")).toEqual(await answerOf(ask(`${long} /* plain */`)));
+  }
+});
+
+test("what two long lists are grouped by is the same expression only for the same items", async () => {
+  const list = Array.from({ length: MANY }, (_, i) => i).join(", ");
+  const grouped = (by: string): string =>
+    `SELECT id IN (${list}), COUNT(*) FROM t GROUP BY id IN (${by})`;
+  expect(await answerOf(grouped(list))).toMatchObject({ rows: [[true, 52]] });
+  expect(await answerOf(grouped(`${list}, 99`))).toBe("INVALID_QUERY");
+  const byElement = (by: string): string =>
+    `SELECT id = ANY(ARRAY[${list}]), COUNT(*) FROM t GROUP BY id = ANY(ARRAY[${by}])`;
+  expect(await answerOf(byElement(list))).toMatchObject({ rows: [[true, 52]] });
+  expect(await answerOf(byElement(`${list}, 99`))).toBe("INVALID_QUERY");
+});
+
+test("a long list prints as its items, and parses to them again", () => {
+  const items = Array.from({ length: MANY }, (_, i) => (i % 2 === 0 ? `'é''${i}'` : String(-i)));
+  const array = `SELECT ARRAY[${items.join(", ")}]`;
+  const [selected] = parseStatements(array);
+  expect(selected === undefined ? "" : statementToSql(selected)).toBe(array);
+  const sql = `SELECT a FROM t WHERE a IN (${items.join(", ")})`;
+  const [statement] = parseStatements(sql);
+  if (statement === undefined) throw new Error("it is a statement");
+  expect(statementToSql(statement)).toBe(sql);
+  if (statement.type !== "select" || statement.where?.type !== "binary") throw new Error(sql);
+  const { right } = statement.where;
+  if (right.type !== "list") throw new Error("IN has a list");
+  expect(right.literals?.rowCount).toBe(MANY);
+  // Positions count characters, the list counts bytes.
+  for (const item of right.expressions) {
+    expect(sql.startsWith(expressionToSql(item), item._location.start)).toBe(true);
+  }
+});
+
+test("a statement is one, however many items its lists have", () => {
+  const text = (count: number): string => {
+    const items = Array.from({ length: count }, (_, i) => i);
+    const [statement] = parseStatements(
+      `SELECT a FROM (VALUES ${items.map((i) => `(${i})`).join(", ")}) q WHERE a IN (${items.join(", ")}) OR a = ANY(ARRAY[${items.join(", ")}])`,
+    );
+    return statement === undefined ? "" : textOfStatement(statement);
+  };
+  expect(text(MANY)).toBe(text(50 * MANY));
+  expect(text(MANY)).not.toContain("79");
+});
+
+test("bulkShapeOf is the same for loads of the same text, and another one for every other text", () => {
+  const load = (count: number, tail = ""): string =>
+    `INSERT INTO t (id, s) VALUES ${Array.from({ length: count }, (_, i) => `(${i}, 'é${count}')`).join(", ")}${tail}`;
+  const texts = [
+    load(MANY),
+    load(3 * MANY),
+    load(MANY, " ON CONFLICT DO NOTHING"),
+    load(MANY, " ON CONFLICT (id) DO UPDATE SET s = 'a'"),
+    load(MANY, " RETURNING id"),
+    load(MANY).replace("(id, s)", ""),
+    load(MANY).replace("INTO t", "INTO other"),
+    load(MANY).replaceAll(", '", ", 1, '"),
+  ];
+  const shapes = new Map<string, string>();
+  for (const text of texts) {
+    for (const sql of [text, `SELECT 1; ${text}; SELECT 2`]) {
+      const statement = parseStatements(sql).find(({ type }) => type === "insert");
+      if (statement === undefined) throw new Error("the text holds an INSERT");
+      const shape = bulkShapeOf(statement, sql) ?? "";
+      expect(shapes.get(shape) ?? textOfStatement(statement)).toBe(textOfStatement(statement));
+      expect(shape).not.toContain("é");
+      shapes.set(shape, textOfStatement(statement));
+    }
+  }
+  expect(shapes.size).toBe(texts.length - 1);
+  const [short] = parseStatements("INSERT INTO t (id) VALUES (1)");
+  expect(short === undefined ? "" : bulkShapeOf(short, "")).toBeUndefined();
+});
+
+test("loads that differ in their rows are one statement of system.query_stats", async () => {
+  await engine.run("CREATE TABLE counted (id INT PRIMARY KEY)");
+  for (const [first, count] of [
+    [0, MANY],
+    [1000, 2 * MANY],
+  ] as const) {
+    const rows = Array.from({ length: count }, (_, i) => `(${first + i})`);
+    await engine.run(`INSERT INTO counted VALUES ${rows.join(", ")}`);
+  }
+  const sql = "SELECT calls, rows FROM system.query_stats WHERE sql LIKE 'INSERT INTO counted %'";
+  expect((await engine.ask(sql)).results[0]?.rows).toEqual([[2, 3 * MANY]]);
+});
+
+test("rows that need casts are read in time that grows with their number", async () => {
+  // Where each cell stands was counted from the start of the text for each of them.
+  const rows = Array.from({ length: 40_000 }, (_, i) => `(${i}, 5)`).join(", ");
+  await engine.run("CREATE TABLE dated (id INT PRIMARY KEY, day DATE)");
+  const startMs = performance.now();
+  await engine.run(`INSERT INTO dated VALUES ${rows}`);
+  expect(performance.now() - startMs).toBeLessThan(5000);
+});

@@ -1,0 +1,176 @@
+/**
+ * EXPLAIN and EXPLAIN ANALYZE: the tree, what it says of access paths, and that it tells nobody more
+ * than it may.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { systemClock } from "../../../src/base/clock.ts";
+import { TestEngine } from "../../support/sql_engine.ts";
+
+interface PlanNode {
+  readonly node: string;
+  readonly access: string | null;
+  readonly children: readonly PlanNode[];
+  readonly [detail: string]: unknown;
+}
+
+let engine: TestEngine;
+
+beforeAll(async () => {
+  engine = await TestEngine.open({ clock: systemClock });
+  await engine.run(
+    "CREATE TABLE t (a INT, b INT, x TEXT, PRIMARY KEY (a, b));" +
+      "CREATE TABLE u (id INT PRIMARY KEY, x TEXT) WITH (TYPE='USER');" +
+      "INSERT INTO t SELECT g, g % 7, 'x' || g FROM generate_series(1, 300) g;" +
+      "INSERT INTO u VALUES (1, 'one'), (2, 'two');" +
+      "CREATE USER dora WITH PASSWORD 'Correct-horse-9' ROLE dba",
+  );
+});
+afterAll(() => engine[Symbol.asyncDispose]());
+
+async function planOf(sql: string, options = "FORMAT JSON"): Promise<PlanNode> {
+  const rows = await engine.rows(`EXPLAIN (${options}) ${sql}`);
+  expect(rows.length).toBe(1);
+  return JSON.parse(String(rows[0]?.[0])) as PlanNode;
+}
+
+function flat(node: PlanNode): PlanNode[] {
+  return [node, ...node.children.flatMap(flat)];
+}
+
+async function nodesOf(sql: string, options?: string): Promise<PlanNode[]> {
+  return flat(await planOf(sql, options));
+}
+
+describe("EXPLAIN", () => {
+  const ACCESS: readonly (readonly [sql: string, access: string, details: object])[] = [
+    ["SELECT x FROM t WHERE a = 1 AND b = 2", "key", { key: "a = 1 AND b = 2", estimated_rows: 1 }],
+    ["SELECT x FROM t WHERE a >= 10 AND a < 20", "key_range", { ranges: "a >= 10 AND a <= 20" }],
+    ["SELECT x FROM t WHERE _seq > 5", "seq_range", { ranges: "_seq >= 5" }],
+    ["SELECT x FROM t WHERE b = 3", "scan", { ranges: "b = 3", estimated_rows: 100 }],
+    ["SELECT x FROM t WHERE x = 'it''s'", "scan", { table: "default.t", estimated_rows: 300 }],
+    ["SELECT * FROM generate_series(1, 3)", "function", { call: "generate_series(1, 3)" }],
+    ["SELECT * FROM system.users", "function", { table: "system.users" }],
+    ["VALUES (1), (2)", "values", { estimated_rows: 2 }],
+    ["SELECT 1", "values", { estimated_rows: 1 }],
+    ["SELECT * FROM u", "scan", { owner: "root", estimated_rows: 2 }],
+  ];
+  for (const [sql, access, details] of ACCESS) {
+    test(`${sql}: ${access}`, async () => {
+      const leaf = (await nodesOf(sql)).at(-1);
+      expect(leaf).toMatchObject({ access, ...details });
+    });
+  }
+
+  test("joins, subqueries, entries of WITH and views are in the tree", async () => {
+    const words = async (sql: string): Promise<string[]> =>
+      (await nodesOf(sql)).map(({ node }) => node);
+    expect(await words("SELECT 1 FROM t a JOIN t b ON a.a = b.b")).toEqual([
+      "Project",
+      "Hash Join",
+      "Table Scan",
+      "Table Scan",
+    ]);
+    expect(await words("SELECT 1 FROM t a LEFT JOIN t b ON a.a < b.b")).toContain("Nested Loop");
+    const subquery = await words("SELECT a IN (SELECT b FROM t) FROM t");
+    expect(subquery).toEqual(["Project", "Table Scan", "Subquery", "Project", "Table Scan"]);
+    const twice = "WITH c AS MATERIALIZED (SELECT a FROM t) SELECT 1 FROM c x, c y";
+    expect((await words(twice)).filter((word) => word === "CTE Scan").length).toBe(2);
+    expect((await words(twice)).filter((word) => word === "Table Scan").length).toBe(1);
+    await engine.run("CREATE OR REPLACE VIEW v AS SELECT x FROM t WHERE a = 1 AND b = 1");
+    expect((await nodesOf("SELECT * FROM v")).at(-1)).toMatchObject({ access: "key" });
+  });
+
+  test("literals and parameters of the caller are shown", async () => {
+    const rows = await engine.rows("EXPLAIN SELECT x FROM t WHERE a = $1 AND b > 2 AND x = $2", {
+      params: [7, "it's"],
+    });
+    const text = rows.map(([line]) => line).join("\n");
+    expect(text).toContain("(a = 7) AND (b > 2) AND (x = 'it''s')");
+    expect(text).toContain("Table Scan on default.t  (access: key_range; ranges: a = 7 AND b >= 2");
+  });
+
+  test("VERBOSE names the columns that go up", async () => {
+    const plan = await planOf("SELECT a, x AS y FROM t", "VERBOSE, FORMAT JSON");
+    expect(plan["output"]).toEqual(["a", "y"]);
+    expect(plan.children[0]?.["output"]).toEqual(["a", "x"]);
+  });
+
+  test("without ANALYZE nothing runs", async () => {
+    await engine.rows("EXPLAIN DELETE FROM u");
+    await engine.rows("EXPLAIN INSERT INTO u VALUES (9, 'x')");
+    await engine.rows("EXPLAIN SELECT 1 / 0, PG_TYPEOF(1)");
+    expect(await engine.rows("SELECT count(*) FROM u")).toEqual([[2]]);
+    expect(await planOf("SELECT 1")).not.toHaveProperty("rows");
+  });
+
+  test("ANALYZE measures every node that ran", async () => {
+    await engine.run("STORAGE FLUSH TABLE t");
+    const sql = "SELECT b, count(*) FROM t WHERE a > 200 GROUP BY b ORDER BY b LIMIT 2";
+    const nodes = await nodesOf(sql, "ANALYZE, FORMAT JSON");
+    const rowsOf = Object.fromEntries(nodes.map(({ node, rows }) => [node, rows]));
+    expect(rowsOf).toMatchObject({ Limit: 2, Aggregate: 7, Filter: 100, "Table Scan": 300 });
+    expect(nodes.at(-1)).toMatchObject({ loops: 1, segments_read: 1, segments_pruned: 0 });
+    const pruned = await nodesOf("SELECT * FROM t WHERE b > 100", "ANALYZE, FORMAT JSON");
+    expect(pruned.at(-1)).toMatchObject({ rows: 0, segments_read: 0, segments_pruned: 1 });
+    for (const { bytes, loops, ms } of nodes) {
+      expect([typeof bytes, loops, Number(ms) >= 0]).toEqual(["number", 1, true]);
+    }
+    const lateral = "SELECT 1 FROM u, LATERAL (SELECT a FROM t WHERE a = u.id AND b = u.id) x";
+    const inner = (await nodesOf(lateral, "ANALYZE, FORMAT JSON")).at(-1);
+    expect(inner).toMatchObject({ node: "Key Lookup", loops: 2, rows: 2 });
+  });
+
+  test("ANALYZE runs a change, within a transaction as part of it", async () => {
+    const insert = "EXPLAIN (ANALYZE, FORMAT JSON) INSERT INTO u VALUES (3, 'three')";
+    await engine.run(`BEGIN; ${insert}; ROLLBACK`);
+    expect(await engine.rows("SELECT count(*) FROM u")).toEqual([[2]]);
+    const update = await planOf("UPDATE u SET x = x || '!' WHERE id < 3", "ANALYZE, FORMAT JSON");
+    expect(update).toMatchObject({ node: "Update", table: "default.u", rows: 2, loops: 1 });
+    expect(await engine.rows("SELECT x FROM u ORDER BY id")).toEqual([["one!"], ["two!"]]);
+    const text = "EXPLAIN ANALYZE SELECT 1 / (a - 1) FROM t";
+    expect(await engine.failure(text)).toBe("DIVISION_BY_ZERO@1");
+  });
+
+  test("it counts the rows of the caller's own scope only, and is for role dba", async () => {
+    engine.userId = "dora";
+    try {
+      const plan = await nodesOf("SELECT * FROM u", "ANALYZE, FORMAT JSON");
+      expect(plan.at(-1)).toMatchObject({ owner: "dora", estimated_rows: 0, rows: 0 });
+    } finally {
+      engine.userId = "root";
+    }
+    await engine.run("CREATE USER ann WITH PASSWORD 'Correct-horse-9'");
+    engine.userId = "ann";
+    try {
+      expect(await engine.failure("EXPLAIN SELECT 1")).toBe("PERMISSION_DENIED@1:0");
+      expect(await engine.failure("EXPLAIN ANALYZE DELETE FROM u")).toBe("PERMISSION_DENIED@1:0");
+    } finally {
+      engine.userId = "root";
+    }
+  });
+
+  test("check: true binds and authorises, and runs nothing", async () => {
+    const checked = async (sql: string): Promise<unknown> =>
+      (await engine.run(sql, { check: true })).map(({ message, rowCount, schema }) => [
+        message,
+        rowCount,
+        schema?.map(({ name }) => name),
+      ]);
+    expect(
+      await checked("EXPLAIN ANALYZE DELETE FROM u; SELECT x AS y FROM u; DELETE FROM u"),
+    ).toEqual([
+      ["checked", 0, ["plan"]],
+      ["checked", 0, ["y"]],
+      ["checked", 0, undefined],
+    ]);
+    expect(await checked("CREATE VIEW w AS SELECT 1 AS one; SELECT one FROM w")).toEqual([
+      ["checked", 0, undefined],
+      ["checked", 0, undefined],
+    ]);
+    expect(await engine.failure("EXPLAIN SELECT nope FROM u", { check: true })).toBe(
+      "COLUMN_NOT_FOUND@1:15",
+    );
+    expect(await engine.rows("SELECT count(*) FROM u")).toEqual([[2]]);
+    expect(await engine.failure("TABLE w")).toStartWith("TABLE_NOT_FOUND");
+  });
+});

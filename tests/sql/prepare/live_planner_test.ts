@@ -1,0 +1,158 @@
+/**
+ * Goal: subscribers share a group exactly when every message to them is the same, and what a plan
+ * cannot promise is refused.
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseError } from "../../../src/base/errors.ts";
+import type { Database } from "../../../src/database.ts";
+import { TEXT, vectorFromValues } from "../../../src/types/mod.ts";
+import { openAt, SMALL_FILES } from "../../support/database.ts";
+import { subscriber } from "../../support/live_fixture.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "tidemark-live-"));
+let database: Database;
+
+beforeAll(async () => {
+  database = await openAt(directory, { config: SMALL_FILES });
+  const root = { ...subscriber("root", 1), role: "system" } as const;
+  const made = await database.sql.execute(root, {
+    sql: "CREATE SHARED TABLE news (id INT PRIMARY KEY, who TEXT, at TIMESTAMP) WITH (ACCESS_LEVEL = 'PUBLIC')",
+    params: [],
+  });
+  expect(made.error).toBeUndefined();
+});
+
+afterAll(async () => {
+  await database.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+function fingerprints(sql: string): string[] {
+  return ["ann", "bob"].map(
+    (userId) => database.sql.planLive(subscriber(userId, 2), { sql, params: [] }).fingerprint,
+  );
+}
+
+test.each(["SELECT * FROM news", "SELECT * FROM news WHERE who = 'current_user'"])(
+  "planLive, %s: all callers share one group",
+  (sql) => {
+    const [ofAnn, ofBob] = fingerprints(sql);
+    expect(ofAnn).toBe(ofBob as string);
+  },
+);
+
+test.each([
+  "SELECT * FROM news WHERE who = CURRENT_USER",
+  "SELECT * FROM news WHERE who = current_user_id()",
+  'SELECT id, _seq, lower("session_user"()) AS me FROM news',
+  "SELECT * FROM news WHERE id > 1 OR who = upper(current_role)",
+])("planLive, %s: each caller has a group", (sql) => {
+  const [ofAnn, ofBob] = fingerprints(sql);
+  expect(ofAnn).not.toBe(ofBob as string);
+});
+
+test.each([
+  ["SELECT id, who FROM news WHERE id > 5 AND who = 'ann'", false],
+  ["SELECT id FROM news WHERE lower(who) = 'ann'", true],
+  ["SELECT id, upper(who) AS loud FROM news", true],
+] as const)("planLive, %s: whether it has a pace is %s", (sql, hasPace) => {
+  const { pace } = database.sql.planLive(subscriber("ann", 2), { sql, params: [] });
+  expect(pace !== undefined).toBe(hasPace);
+});
+
+test("planLive: a row whose text is a word that is another time later fails", () => {
+  const sql = "SELECT id FROM news WHERE who::TIMESTAMP > '2026-01-31'";
+  const { columnIds, filter } = database.sql.planLive(subscriber("ann", 2), { sql, params: [] });
+  const evaluate = (who: string): unknown =>
+    filter?.evaluate({ rowCount: 1, columns: columnIds.map(() => vectorFromValues(TEXT, [who])) });
+  expect(() => evaluate("2026-02-01")).not.toThrow();
+  expect(() => evaluate(" Now ")).toThrow(
+    "Cannot read ' Now ' as a time in a live query: its value changes without the row",
+  );
+});
+
+test("planLive: what a plan evaluated before does not count against it", () => {
+  const sql = "SELECT id FROM news WHERE repeat(who, 1000000) = 'x'";
+  const { columnIds, filter, pace } = database.sql.planLive(subscriber("ann", 2), {
+    sql,
+    params: [],
+  });
+  // 2 MB a time: what one evaluation may make is 256 MiB.
+  const columns = columnIds.map(() => vectorFromValues(TEXT, ["a"]));
+  for (let round = 0; round < 200; round += 1) {
+    const verdict = pace?.attempt(1, () => filter?.evaluate({ rowCount: 1, columns }) ?? {});
+    expect(verdict).toBeDefined();
+  }
+});
+
+function refusal(sql: string, params: readonly string[] = []): DatabaseError | undefined {
+  try {
+    database.sql.planLive(subscriber("ann", 2), { sql, params });
+  } catch (error) {
+    if (error instanceof DatabaseError) return error;
+    throw error;
+  }
+  return undefined;
+}
+
+test.each([
+  ["SELECT id FROM news WHERE at < 'now'", []],
+  ["SELECT id FROM news WHERE at < CAST(' Today ' AS DATE)", []],
+  ["SELECT id, at - 'yesterday'::timestamp AS age FROM news", []],
+  ["SELECT id FROM news WHERE at < $1", ["tomorrow"]],
+] as const)("planLive, %s %p: a word that is another time later is refused", (sql, params) => {
+  const refused = refusal(sql, params);
+  expect(refused?.condition).toBe("UNSUPPORTED_FEATURE");
+  expect(refused?.message).toMatch(/^Cannot subscribe with '.*' as a time: its value changes/);
+  expect(refused?.position).toBe(params.length === 0 ? sql.indexOf("'") : 0);
+});
+
+test.each([
+  "SELECT id FROM news WHERE at < ('no' || 'w')::TIMESTAMP",
+  "SELECT id FROM news WHERE at < CAST(CASE WHEN TRUE THEN 'now' END AS TIMESTAMP)",
+  "SELECT id, lower('TODAY')::DATE AS day FROM news",
+])("planLive, %s: a word that is computed is refused, too", (sql) => {
+  expect(refusal(sql)).toMatchObject({
+    condition: "UNSUPPORTED_FEATURE",
+    message: expect.stringMatching(/^Cannot subscribe with '(now|today)' as a time/),
+  });
+});
+
+test.each([
+  ["SELECT id FROM news WHERE at < $1", ["2026-01-31"]],
+  ["SELECT id FROM news WHERE at > 'epoch' AND who = 'now'", []],
+  ["SELECT ALL id FROM news", []],
+  ["SELECT id FROM news WHERE at > who::TIMESTAMP AND at > (1 / 0)::TEXT::TIMESTAMP", []],
+] as const)("planLive, %s %p: is accepted", (sql, params) => {
+  expect(refusal(sql, params)).toBeUndefined();
+});
+
+test.each([
+  ["SELECT id FROM news FOR SYSTEM_TIME AS OF '2026-01-31'", "INVALID_SQL"],
+  ["SELECT user_id FROM system.users", "PERMISSION_DENIED"],
+  ["SELECT user_id FROM system.my_account", "UNSUPPORTED_FEATURE"],
+] as const)("planLive, %s: %s", (sql, condition) => {
+  expect(refusal(sql)?.condition).toBe(condition);
+});
+
+test.each([
+  ["SELECT id FROM news WHERE at < NOW()", "NOW"],
+  ["SELECT id, lower(who), upper(CAST(RANDOM() AS TEXT)) AS loud FROM news", "RANDOM"],
+  ["SELECT id FROM news WHERE at < CURRENT_DATE", "CURRENT_DATE"],
+] as const)("planLive, %s: the refusal tells where %s stands", (sql, name) => {
+  expect(refusal(sql)).toMatchObject({
+    condition: "UNSUPPORTED_FEATURE",
+    message: `Cannot subscribe with function ${name.toLowerCase()}: its value changes without the row`,
+    position: sql.indexOf(name),
+  });
+});
+
+test("planLive: a parameter that the text does not name is refused", () => {
+  expect(refusal("SELECT id FROM news WHERE who = $2", ["a", "b"])).toMatchObject({
+    condition: "INVALID_PARAMETER",
+    message: "Cannot bind $1: the text does not name it, only a higher one",
+  });
+});

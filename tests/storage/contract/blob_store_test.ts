@@ -1,0 +1,166 @@
+/**
+ * Blobs: durable once published, gone once discarded, and never outside the data directory.
+ */
+import { expect, test } from "bun:test";
+import { AssertionError } from "../../../src/base/assert.ts";
+import { DiskError } from "../../../src/base/errors.ts";
+import { silentLog } from "../../../src/base/log.ts";
+import type { BlobPath } from "../../../src/storage/contract/blob_store.ts";
+import { LocalBlobStore } from "../../../src/storage/directory/local_blob_store.ts";
+import { RecordingDisk } from "../../support/recording_disk.ts";
+import { SeededRandom } from "../../support/seeded_random.ts";
+import { failNth, SimulatedDisk } from "../../support/simulated_disk.ts";
+
+const PATH: BlobPath = { tableId: 4, owner: 12, sub: "f0001", storedName: "1-photo.png" };
+const BYTES: Uint8Array<ArrayBuffer> = new TextEncoder().encode("hello");
+
+function newDisk(): SimulatedDisk {
+  const disk = new SimulatedDisk();
+  disk.makeDirectory("/data");
+  disk.syncDirectory("/");
+  return disk;
+}
+
+function storeOn(disk: SimulatedDisk | RecordingDisk): LocalBlobStore {
+  return new LocalBlobStore({
+    disk,
+    dataPath: "/data",
+    log: silentLog,
+    random: new SeededRandom(1),
+  });
+}
+
+test("stage tells size and hash, and publish puts the bytes in their place", async () => {
+  const disk = newDisk();
+  const store = storeOn(disk);
+  const staged = await store.stage(BYTES);
+  expect(staged.size).toBe(5);
+  expect(staged.sha256).toBe("2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824");
+  expect(store.read(PATH)).toBeUndefined();
+  staged.publish(PATH);
+  expect(await store.read(PATH)?.bytes()).toEqual(BYTES);
+  expect(disk.readFile("/data/files/4/12/f0001/1-photo.png")).toEqual(BYTES);
+  expect(disk.list("/data/tmp")).toEqual([]);
+});
+
+test("a published blob survives every crash", async () => {
+  const disk = newDisk();
+  const staged = await storeOn(disk).stage(BYTES);
+  staged.publish(PATH);
+  for (let seed = 0; seed < 50; seed += 1) {
+    const after = disk.crash({ keep: "some", random: new SeededRandom(seed) });
+    expect(await storeOn(after).read(PATH)?.bytes()).toEqual(BYTES);
+  }
+});
+
+test("a published blob survives a crash after a process that was killed had made its directory", async () => {
+  const disk = newDisk();
+  disk.makeDirectory("/data/files/4/12/f0001");
+  const staged = await storeOn(disk).stage(BYTES);
+  staged.publish(PATH);
+  expect(storeOn(disk.crash({ keep: "none" })).read(PATH)).toBeDefined();
+});
+
+test("publish moves only what was synced, and syncs the directory after", async () => {
+  const disk = new RecordingDisk(newDisk());
+  const staged = await storeOn(disk).stage(BYTES);
+  staged.publish(PATH);
+  const written = disk.indexOf("write", ".blob");
+  const synced = disk.indexOf("syncEnd", ".blob", written);
+  const moved = disk.indexOf("rename", ".blob", synced);
+  const named = disk.indexOf("syncDirectory", "/f0001", moved);
+  expect([written, synced, moved, named].every((at) => at >= 0)).toBe(true);
+});
+
+test("discard removes the bytes, staged or published, and can be repeated", async () => {
+  const disk = newDisk();
+  const store = storeOn(disk);
+  const first = await store.stage(BYTES);
+  first.discard();
+  first.discard();
+  expect(disk.list("/data/tmp")).toEqual([]);
+  expect(() => first.publish(PATH)).toThrow(AssertionError);
+  const second = await store.stage(BYTES);
+  second.publish(PATH);
+  second.discard();
+  expect(store.read(PATH)).toBeUndefined();
+});
+
+test("a failed write or sync leaves nothing behind", async () => {
+  for (const operation of ["write", "sync"] as const) {
+    const disk = newDisk();
+    disk.faultPlan = failNth(operation, 1, { code: "ENOSPC", bytesWritten: 2 });
+    const error: unknown = await storeOn(disk)
+      .stage(BYTES)
+      .catch((failure: unknown) => failure);
+    expect(error).toBeInstanceOf(DiskError);
+    expect(disk.list("/data/tmp")).toEqual([]);
+  }
+});
+
+test("remove and removeTable remove, also what is not there", async () => {
+  const disk = newDisk();
+  const store = storeOn(disk);
+  for (const [index, owner] of [12, 13, 13].entries()) {
+    const staged = await store.stage(BYTES);
+    staged.publish({ ...PATH, owner, storedName: `${index}.bin` });
+  }
+  const other = { ...PATH, tableId: 5 };
+  const staged = await store.stage(BYTES);
+  staged.publish(other);
+  store.remove({ ...PATH, storedName: "0.bin" });
+  store.remove({ ...PATH, storedName: "0.bin" });
+  expect(store.read({ ...PATH, storedName: "0.bin" })).toBeUndefined();
+  store.removeTable(4);
+  store.removeTable(4);
+  expect(disk.list("/data/files").map(({ name }) => name)).toEqual(["5"]);
+  expect(store.read(other)).toBeDefined();
+});
+
+test("removeOwner removes what an owner has in any table; tableIds names the tables", async () => {
+  const disk = newDisk();
+  const store = storeOn(disk);
+  expect(store.tableIds()).toEqual([]);
+  for (const [tableId, owner] of [
+    [4, 12],
+    [4, 13],
+    [5, 12],
+  ] as const) {
+    (await store.stage(BYTES)).publish({ ...PATH, tableId, owner });
+  }
+  disk.makeDirectory("/data/files/stray");
+  expect(store.tableIds()).toEqual([4, 5]);
+  const release = store.hold();
+  store.removeOwner(12);
+  expect(store.read(PATH)).toBeDefined();
+  release();
+  expect(store.read(PATH)).toBeUndefined();
+  expect(disk.list("/data/files/4").map(({ name }) => name)).toEqual(["13"]);
+  expect(disk.list("/data/files/5")).toEqual([]);
+});
+
+test("a path that is not made of plain names is refused", () => {
+  const store = storeOn(newDisk());
+  const bad: Partial<BlobPath>[] = [
+    { storedName: ".." },
+    { storedName: "../x" },
+    { storedName: "a/b" },
+    { storedName: "a\\b" },
+    { storedName: "a\0" },
+    { storedName: "" },
+    { storedName: ".hidden" },
+    { storedName: "x".repeat(300) },
+    { sub: "../f0001" },
+    { sub: "f1" },
+    { sub: "" },
+    { tableId: 0 },
+    { tableId: -1 },
+    { tableId: 1.5 },
+    { owner: -1 },
+    { owner: Number.NaN },
+  ];
+  for (const each of bad) {
+    expect(() => store.read({ ...PATH, ...each }), JSON.stringify(each)).toThrow(AssertionError);
+    expect(() => store.remove({ ...PATH, ...each })).toThrow(AssertionError);
+  }
+});
