@@ -30,6 +30,7 @@ import {
   rmdirSync,
   statfsSync,
   statSync,
+  unlink,
   unlinkSync,
   writeSync,
 } from "node:fs";
@@ -150,6 +151,13 @@ export const bunDisk: Disk = {
   remove(path) {
     attempt("remove", path, () => unlinkSync(path));
   },
+  removeSoon: (path) =>
+    new Promise((resolve, reject) => {
+      unlink(path, (error) => {
+        if (error === null) resolve();
+        else reject(diskError(error, path, "remove"));
+      });
+    }),
   removeDirectory(path) {
     attempt("remove", path, () => rmdirSync(path));
   },

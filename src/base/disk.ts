@@ -1,7 +1,8 @@
 /**
  * The disk, as the engine sees it: what a simulation must be able to play.
  *
- * Every call is synchronous but {@linkcode DiskFile.sync}, which is the one that takes long.
+ * Every call is synchronous but {@linkcode DiskFile.sync} and {@linkcode Disk.removeSoon}, which are
+ * those that take long.
  * Nothing is durable before `sync` of the file has resolved, and a name not before `syncDirectory`
  * of its directory has returned. What is made is for its owner alone. Implementations:
  * `bun_disk.ts`, and the simulated and recording disks of the tests.
@@ -61,6 +62,11 @@ export interface Disk {
   makeDirectory(path: string): void;
   rename(from: string, to: string): void;
   remove(path: string): void;
+  /**
+   * The same off the event loop: to give back the room of a long file takes long. Rejects with
+   * DiskError. Returns undefined when it is gone already.
+   */
+  removeSoon(path: string): Promise<void> | undefined;
   removeDirectory(path: string): void;
   /** Makes the names in a directory durable. */
   syncDirectory(path: string): void;

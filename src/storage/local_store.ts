@@ -443,6 +443,7 @@ export class LocalStore implements Store {
     await Promise.all([this.#flusher.close(), this.#merger.close(), this.#scrubber.close()]);
     this.#segmentWork.close();
     await this.#log.close();
+    await this.#files.settled();
     this.#ids.close();
     for (const { segments } of this.#tables.values()) {
       for (const segment of segments) segment.close();

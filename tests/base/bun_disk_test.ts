@@ -86,6 +86,16 @@ test("map refuses a file that is longer than an array can be", () => {
   bunDisk.remove(path);
 });
 
+test("removeSoon removes behind the caller's turn, and rejects where there is nothing", async () => {
+  const path = join(directory, "soon");
+  bunDisk.open(path, { create: true }).close();
+  await bunDisk.removeSoon(path);
+  expect(bunDisk.exists(path)).toBe(false);
+  const error: unknown = await bunDisk.removeSoon(path)?.catch((failure: unknown) => failure);
+  expect(error).toBeInstanceOf(DiskError);
+  expect(error).toMatchObject({ code: "ENOENT", path });
+});
+
 test("directories are made with their parents, listed, moved within and removed", () => {
   const deep = join(directory, "a", "b");
   bunDisk.makeDirectory(deep);

@@ -50,6 +50,12 @@ export class ForwardingDisk implements Disk {
     this.disk.remove(path);
   }
 
+  /** In this turn, so that a simulation is the same each time. */
+  removeSoon(path: string): Promise<void> | undefined {
+    this.remove(path);
+    return undefined;
+  }
+
   removeDirectory(path: string): void {
     this.disk.removeDirectory(path);
   }

@@ -159,6 +159,11 @@ export class SimulatedDisk implements Disk {
     parent.unlink(name);
   }
 
+  /** In this turn, so that a simulation is the same each time. */
+  removeSoon(path: string): undefined {
+    this.remove(path);
+  }
+
   removeDirectory(path: string): void {
     this.#begin("remove", path);
     if (this.#directoryAt(path, "remove").entries().length > 0) {

@@ -31,6 +31,9 @@ export class LocalSegmentFiles implements SegmentFiles {
   readonly #options: SegmentFilesOptions;
   readonly #holds = new Holds();
   readonly #seldomLog: SeldomLog;
+  /** What nobody holds and nobody lists. */
+  readonly #toRemove: string[] = [];
+  #removal: Promise<void> | undefined;
 
   constructor(options: SegmentFilesOptions) {
     this.#options = options;
@@ -110,9 +113,17 @@ export class LocalSegmentFiles implements SegmentFiles {
     return this.#holds.hold();
   }
 
-  /** Removes a file that no manifest entry names any more. */
+  /** Removes a file that no manifest entry names any more, now or some time later. */
   removeFile(path: string): void {
-    this.#holds.whenFree(() => this.#removeNow(path));
+    this.#holds.whenFree(() => {
+      this.#toRemove.push(path);
+      this.#removal ??= this.#removeNext();
+    });
+  }
+
+  /** Resolves once every file is gone that was to be removed so far. */
+  async settled(): Promise<void> {
+    await this.#removal;
   }
 
   #opened<T>(path: string, open: () => T): T {
@@ -126,14 +137,30 @@ export class LocalSegmentFiles implements SegmentFiles {
     }
   }
 
-  #removeNow(path: string): void {
-    const { disk, log } = this.#options;
-    try {
-      if (disk.exists(path)) disk.remove(path);
-    } catch (error) {
-      if (!(error instanceof DiskError)) throw error;
-      // Safe: the next start moves what is not listed to lost+found.
-      log.warn("cannot remove a file", { path, code: error.code });
+  /** One at a time: all at once would take the threads that the syncs of commits need. */
+  #removeNext(): Promise<void> | undefined {
+    for (let path = this.#toRemove.shift(); path !== undefined; path = this.#toRemove.shift()) {
+      const removal = this.#remove(path);
+      if (removal !== undefined) return removal.then(() => this.#removeNext());
     }
+    this.#removal = undefined;
+    return undefined;
+  }
+
+  #remove(path: string): Promise<void> | undefined {
+    const { disk } = this.#options;
+    try {
+      if (!disk.exists(path)) return undefined;
+      return disk.removeSoon(path)?.catch((error: unknown) => this.#noteKept(path, error));
+    } catch (error) {
+      this.#noteKept(path, error);
+      return undefined;
+    }
+  }
+
+  #noteKept(path: string, error: unknown): void {
+    if (!(error instanceof DiskError)) throw error;
+    // Safe: the next start moves what is not listed to lost+found.
+    this.#options.log.warn("cannot remove a file", { path, code: error.code });
   }
 }
