@@ -58,6 +58,7 @@ export class DeletionVector {
   readonly rowCount: number;
   readonly #pages: (Page | undefined)[];
   #count = 0;
+  #highestSeq = 0;
 
   constructor({ segmentId, rowCount }: DeletionVectorOptions) {
     assert(rowCount < 2 ** 31, "rows are counted in 31 bits");
@@ -117,6 +118,11 @@ export class DeletionVector {
     return this.#count;
   }
 
+  /** No replacement is above it; 0 while there was none. */
+  get highestSeq(): number {
+    return this.#highestSeq;
+  }
+
   /** Seq of the version that replaced a row, 0 for none. */
   replacedBy(row: number): number {
     const page = this.#pages[row >>> PAGE_BITS];
@@ -132,6 +138,7 @@ export class DeletionVector {
     assert(this.replacedBy(row) === 0, "a row is replaced once");
     this.#pages[pageIndex] = putInPage(this.#pages[pageIndex], inPage, seq);
     this.#count += 1;
+    this.#highestSeq = Math.max(this.#highestSeq, seq);
   }
 
   /** Notes many replacements at once, whose seqs are known by now; their pages are taken over. */
@@ -142,6 +149,7 @@ export class DeletionVector {
       this.#pages[index] = known === undefined ? page : mergePage(known, page);
       this.#count += countOf(page);
     }
+    this.#highestSeq = Math.max(this.#highestSeq, prepared.seqs.most);
   }
 
   /** Takes a replacement back. */
@@ -190,21 +198,6 @@ export class DeletionVector {
     return count;
   }
 
-  /** The least and the highest seq of a replacement above a seq; undefined without one. */
-  seqsAbove(seq: number): { readonly least: number; readonly most: number } | undefined {
-    let least = Infinity;
-    let most = 0;
-    for (const page of this.#pages) {
-      if (page === undefined) continue;
-      for (const other of "seqByRow" in page ? page.seqByRow : page.seqs) {
-        if (other <= seq) continue;
-        if (other < least) least = other;
-        if (other > most) most = other;
-      }
-    }
-    return most === 0 ? undefined : { least, most };
-  }
-
   /** Every replaced row in ascending order. */
   visitAll(visit: (row: number, seq: number) => void): void {
     this.#visit(0, this.rowCount, (row, seq) => {
@@ -233,6 +226,7 @@ export class DeletionVector {
       copy.#pages[index] = kept;
       copy.#count += countOf(kept);
     }
+    copy.#highestSeq = Math.min(upTo, this.#highestSeq);
     return copy;
   }
 

@@ -293,10 +293,10 @@ export class OpenSegment {
     this.#noteDirty(prepared.seqs);
   }
 
-  /** The deletion vector on disk has no replacement above a seq. */
+  /** The deletion vector on disk has no replacement above a seq, of which there may be some. */
   noteDirtyAbove(seq: number): void {
-    const above = this.deletions.seqsAbove(seq);
-    if (above !== undefined) this.#noteDirty(above);
+    const { highestSeq } = this.deletions;
+    if (highestSeq > seq) this.#noteDirty({ least: seq + 1, most: highestSeq });
   }
 
   /** Replacements that the deletion vector on disk does not have. */
