@@ -1,34 +1,24 @@
 /**
  * Compiles INSERT, UPDATE and DELETE: rows in, checked changes out. `change_writer.ts` writes them.
  */
-import { DatabaseError } from "../../../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import { type Batch, type Row, type Value, valueAt } from "../../../types/mod.ts";
 import { errorInCell } from "../../bind/cell_error.ts";
-import type { BoundConflict } from "../../bind/change/conflict_binder.ts";
 import type { BoundCell } from "../../bind/change/dml_target.ts";
 import type { BoundReturning } from "../../bind/change/returning_binder.ts";
 import type { DeletePlan, InsertPlan, UpdatePlan } from "../../plan/dml_plan.ts";
 import type { QueryPlan } from "../../plan/outputs.ts";
 import { buildPlan } from "../build/build.ts";
 import { runtimeOf, type TableRuntime } from "../build/table_runtime.ts";
-import { compileExpression, selectRows } from "../evaluate/expression.ts";
-import { layoutOf } from "../evaluate/layout.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
-import { keyTextOf } from "../keys/key_text.ts";
-import { columnsFromRows, rowsFromBatch } from "../operators/filter.ts";
+import { rowsFromBatch } from "../operators/filter.ts";
 import type { Operator } from "../run/operator.ts";
 import type { Run } from "../run/run.ts";
 import { type ChangeSource, ChangeWriter, type DmlProgram, writeFrom } from "./change_writer.ts";
+import { compileConflict, TouchedKeys } from "./conflict.ts";
 import { literalColumns } from "./literal_rows.ts";
 import { compileReturning } from "./returning.ts";
-import {
-  duplicateKey,
-  insertColumns,
-  insertRows,
-  type RowChange,
-  storedRowWithSeq,
-} from "./row_changes.ts";
+import { insertColumns, insertRows, type RowChange } from "./row_changes.ts";
 
 /** Rows that are written at a step: with a look at each key, a millisecond or two. */
 const ROWS_PER_STEP = 512;
@@ -60,7 +50,7 @@ export function compileInsert(insert: InsertPlan): DmlProgram {
   const rowsPerTurn = source.columns === undefined ? BATCH_ROWS_MAX : COLUMN_ROWS_PER_TURN;
   const program: DmlProgram = (run) => {
     const writer = new ChangeWriter(runtime, { run, returning, isBlind: conflict === undefined });
-    const touched = new Set<string>();
+    const touched = new TouchedKeys();
     const onRows = (rows: Row[]): void => {
       runtime.check(rows, run);
       writer.add(
@@ -216,71 +206,6 @@ function sourceOf(
     },
     close: () => operator.close(),
   };
-}
-
-/** `touched` has the keys of the rows before. */
-type ConflictProgram = (rows: readonly Row[], touched: Set<string>, run: Run) => RowChange[];
-
-function compileConflict(conflict: BoundConflict, runtime: TableRuntime): ConflictProgram {
-  const layout = layoutOf(conflict.columns);
-  const where =
-    conflict.where === undefined ? undefined : compileExpression(conflict.where, layout);
-  const sets = conflict.sets.map(({ position, value }) => ({
-    position,
-    evaluate: value === "default" ? undefined : compileExpression(value, layout),
-  }));
-  const types = conflict.columns.map(({ type }) => type);
-
-  return (rows, touched, run) => {
-    const changes: RowChange[] = [];
-    for (const row of rows) {
-      const key = runtime.keyOf(row);
-      const keyText = keyTextOf(runtime.keyTypes, key);
-      const isRepeated = touched.has(keyText);
-      const stored = storedRowWithSeq(runtime, key, run);
-      const before = stored?.slice(0, -1);
-      const beforeSeq = stored?.at(-1) ?? null;
-      if (conflict.action === "nothing") {
-        if (isRepeated || before !== undefined) continue;
-      } else if (isRepeated) {
-        throw new DatabaseError(
-          "CARDINALITY_VIOLATION",
-          `${duplicateKey(runtime, key).message} in the same statement`,
-        );
-      }
-      touched.add(keyText);
-      if (before === undefined) {
-        changes.push({ operation: "insert", row, before });
-        continue;
-      }
-      const updated = updatedRow({ before, beforeSeq, proposed: row }, run);
-      if (updated !== undefined) {
-        runtime.check([updated], run);
-        changes.push({ operation: "update", row: updated, before, beforeSeq });
-      }
-    }
-    return changes;
-  };
-
-  function updatedRow(
-    { before, beforeSeq, proposed }: { before: Row; beforeSeq: Value; proposed: Row },
-    run: Run,
-  ): Row | undefined {
-    // Stored values, `_seq` and `_deleted` of the stored row, proposed values.
-    const batch: Batch = {
-      rowCount: 1,
-      columns: columnsFromRows([[...before, beforeSeq, false, ...proposed]], types),
-    };
-    if (where !== undefined && selectRows(where(batch, run), 1).count === 0) return undefined;
-    const row = [...before];
-    for (const { evaluate, position } of sets) {
-      row[position] =
-        evaluate === undefined
-          ? runtime.defaultAt(position, run)
-          : valueAt(evaluate(batch, run), 0);
-    }
-    return row;
-  }
 }
 
 /** Compiles UPDATE. */
