@@ -176,7 +176,7 @@ class Backup {
 
   async run(): Promise<BackupResult> {
     const { disk, version } = this.#source;
-    const sources = this.#sources();
+    const sources = await this.#sources();
     this.#totalBytes = sources.reduce((sum, { bytes }) => sum + bytes, 0);
     this.#requireRoom();
     for (const name of ["wal", "segments", "files"]) {
@@ -186,7 +186,10 @@ class Backup {
     for (const source of sources) await this.#copy(source);
     this.#writeNumbers();
     // The deepest first, so that no name is durable before what it leads to.
-    for (const directory of this.#directories.toReversed()) disk.syncDirectory(directory);
+    for (const directory of this.#directories.toReversed()) {
+      disk.syncDirectory(directory);
+      await this.#pause();
+    }
     const list = {
       version,
       seq: this.#snapshot.seq,
@@ -204,7 +207,8 @@ class Backup {
     this.#releaseBlobs();
   }
 
-  #sources(): Source[] {
+  /** Of what is held: asked the disk for over turns, as there are thousands of segments. */
+  async #sources(): Promise<Source[]> {
     const { disk, paths } = this.#source;
     const { logEnd, logFiles, segments } = this.#snapshot;
     const below = (path: string): string => path.slice(paths.root.length + 1);
@@ -215,6 +219,7 @@ class Backup {
       { path: below(paths.format), bytes: lengthOf(paths.format) },
     ];
     for (const entry of segments) {
+      await this.#pause();
       if (isLost(disk, paths, entry)) {
         this.#incompleteTables.add(this.#nameOf(entry));
         continue;

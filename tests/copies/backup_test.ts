@@ -29,7 +29,9 @@ import type { Database } from "../../src/database.ts";
 import { runRestore } from "../../src/maintenance/restore_command.ts";
 import type { SqlResponse } from "../../src/sql/mod.ts";
 import { openDataDirectory } from "../../src/storage/mod.ts";
+import { CountingClock } from "../support/counting_clock.ts";
 import { openAt, SMALL_FILES } from "../support/database.ts";
+import { ForwardingDisk } from "../support/forwarding_disk.ts";
 import {
   copyOf,
   diskThatAsks,
@@ -43,6 +45,7 @@ import {
 } from "../support/maintenance.ts";
 import { principalFor } from "../support/principal_for.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
+import { TestEngine } from "../support/sql_engine.ts";
 import { until } from "../support/until.ts";
 
 afterAll(removeDirectories);
@@ -829,4 +832,45 @@ test("restore says where the state from before is, if there was one", async () =
   expect(existsSync(join(target, "lost+found"))).toBe(false);
   const kept = `what was there before is in ${target}/lost+found/before-restore-1`;
   expect((await restore(backup, target)).said).toContain(kept);
+});
+
+/** Counts the questions and syncs of directories between two turns. */
+class CountingDisk extends ForwardingDisk {
+  count = 0;
+
+  override sizeOf(path: string): number | undefined {
+    this.count += 1;
+    return super.sizeOf(path);
+  }
+
+  override syncDirectory(path: string): void {
+    this.count += 1;
+    super.syncDirectory(path);
+  }
+}
+
+test("a backup of many tables lets others run between their files and directories", async () => {
+  const disk = new CountingDisk(bunDisk);
+  const clock = new CountingClock();
+  const root = freshDirectory();
+  await using engine = await TestEngine.open({
+    clock,
+    disk,
+    config: `storage.allowed_roots = [${JSON.stringify(root)}]`,
+  });
+  const tables = Array.from({ length: 40 }, (_, i) => {
+    return `CREATE TABLE t${i} (id INT PRIMARY KEY); INSERT INTO t${i} VALUES (1)`;
+  });
+  await engine.run(tables.join("; "));
+  await engine.run("STORAGE FLUSH ALL");
+  const perTurn: number[] = [];
+  disk.count = 0;
+  clock.onYield = () => {
+    perTurn.push(disk.count);
+    disk.count = 0;
+  };
+  await engine.run(`BACKUP DATABASE TO '${join(root, "many")}'`);
+  perTurn.push(disk.count);
+  expect(Math.max(...perTurn)).toBeLessThan(30);
+  expect(perTurn.reduce((sum, each) => sum + each, 0)).toBeGreaterThan(40);
 });
