@@ -102,9 +102,13 @@ function tidy(environment: SqlEnvironment, store: LocalStore): void {
 /** Removes the files of dropped tables that a stop, or the disk, kept from going with them. */
 function sweepDropped(environment: SqlEnvironment): void {
   const { log } = environment;
-  attempt(log, "remove files of dropped tables", () => {
-    const count = sweepDroppedTables(environment);
+  const sweep = async (): Promise<void> => {
+    const count = await sweepDroppedTables(environment);
     if (count > 0) log.info("removed files of dropped tables", { tables: count });
+  };
+  // What else it fails with is a bug, and stops the process.
+  void sweep().catch((error: unknown) => {
+    noteRefused(log, "remove files of dropped tables", error);
   });
 }
 

@@ -86,6 +86,16 @@ export function removeTree(disk: Disk, path: string): void {
   disk.removeDirectory(path);
 }
 
+/** The same off the event loop, one file after the other. Rejects with DiskError. */
+export async function removeTreeSoon(disk: Disk, path: string): Promise<void> {
+  if (!disk.exists(path)) return;
+  for (const { name, isDirectory } of disk.list(path)) {
+    if (isDirectory) await removeTreeSoon(disk, `${path}/${name}`);
+    else await disk.removeSoon(`${path}/${name}`);
+  }
+  disk.removeDirectory(path);
+}
+
 /** Paths of all files in a directory and those below it; none if it is not there. @throws {DiskError} */
 export function* filesBelow(disk: Disk, directory: string): Generator<string> {
   if (!disk.exists(directory)) return;

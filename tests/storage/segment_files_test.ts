@@ -3,38 +3,17 @@
  * does that, and before the store is closed.
  */
 import { expect, test } from "bun:test";
-import { DiskError } from "../../src/base/errors.ts";
-import { ForwardingDisk } from "../support/forwarding_disk.ts";
 import { SimulatedDisk } from "../support/simulated_disk.ts";
+import { SlowDisk } from "../support/slow_disk.ts";
 import { commit, DATA_PATH, defineTable, openStore } from "../support/store_fixture.ts";
 
 const TABLE = defineTable(1, [{ kind: "int" }]);
 
-/** Removes only when it is told to. */
-class SlowDisk extends ForwardingDisk {
-  readonly asked: string[] = [];
-  #finish: (() => void) | undefined;
-
-  override removeSoon(path: string): Promise<void> | undefined {
-    this.asked.push(path);
-    const { promise, reject, resolve } = Promise.withResolvers<void>();
-    this.#finish = () => {
-      if (path.endsWith("2.seg")) return reject(new DiskError("EIO", path, "remove"));
-      this.remove(path);
-      return resolve();
-    };
-    return promise;
-  }
-
-  /** Lets the removal under way end; returns once what comes next was asked for. */
-  async finish(): Promise<void> {
-    this.#finish?.();
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-}
-
 test("the segments of a dropped table are removed one after the other, and close waits for them", async () => {
-  const disk = new SlowDisk(new SimulatedDisk());
+  const simulated = new SimulatedDisk();
+  simulated.faultPlan = (operation, path) =>
+    operation === "remove" && path.endsWith("2.seg") ? { code: "EIO" } : undefined;
+  const disk = new SlowDisk(simulated);
   const store = await openStore({ disk, definitions: [TABLE] });
   for (const id of [1, 2, 3]) {
     await commit(store, 1, "insert", [[id]]);

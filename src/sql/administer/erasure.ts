@@ -119,7 +119,7 @@ async function removeFiles(
   { blobs, catalog, clock }: ErasureWorld,
   owner: number,
 ): Promise<number> {
-  blobs.removeOwner(owner);
+  await blobs.removeOwner(owner);
   const pause = pauser(clock);
   let count = 0;
   for (const portion of catalog.filePortions({ owner })) {

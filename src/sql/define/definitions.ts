@@ -337,23 +337,31 @@ export class Definitions {
     if (node.cascade !== "cascade") {
       refuseDependents(`drop table ${dropped.join(", ")}`, dependents, node._location.start);
     }
-    return () => {
+    return async () => {
       let views: readonly ViewEntry[] = dependents;
+      const removals: Promise<void>[] = [];
       for (const table of tables.values()) {
-        this.#drop(table, views);
+        removals.push(this.#drop(table, views));
         views = [];
       }
+      await Promise.all(removals);
       return droppedMessage("table", { dropped, missing });
     };
   }
 
-  #drop(table: TableEntry, views: readonly ViewEntry[] = []): void {
-    const { blobs, catalog, live, log, store } = this.#environment;
+  /** Drops it in this turn; resolves once its files are gone. @throws {DatabaseError} */
+  #drop(table: TableEntry, views: readonly ViewEntry[]): Promise<void> {
+    const { catalog, live, store } = this.#environment;
     catalog.dropTable(table.tableId, store.issueSeq(), views);
     store.dropTable(table.tableId);
     live().tableChanged(table.tableId);
+    return this.#removeFiles(table);
+  }
+
+  async #removeFiles({ tableId }: TableEntry): Promise<void> {
+    const { blobs, log } = this.#environment;
     try {
-      blobs.removeTable(table.tableId);
+      await blobs.removeTable(tableId);
     } catch (error) {
       // Safe: nobody can name its files any more, and they are looked for again every hour.
       if (!(error instanceof DiskError)) throw error;

@@ -108,8 +108,8 @@ function changeOwner(entry: NamespaceEntry, { catalog, live }: SqlEnvironment): 
   return `Namespace ${entry.name} belongs to ${entry.owner}`;
 }
 
-/** Drops a table and the views that depend on it. */
-type DropTable = (table: TableEntry, views: readonly ViewEntry[]) => void;
+/** Drops a table and the views that depend on it in this turn; resolves once its files are gone. */
+type DropTable = (table: TableEntry, views: readonly ViewEntry[]) => Promise<void>;
 
 /** @throws {DatabaseError} */
 export function dropNamespace(
@@ -160,7 +160,7 @@ async function dropHeld(
     for (const { tableId } of tables) {
       const table = catalog.tableById(tableId);
       if (table?.namespace !== name) continue;
-      dropTable(table, dependentsOf(catalog, { tableIds: new Set([tableId]) }));
+      await dropTable(table, dependentsOf(catalog, { tableIds: new Set([tableId]) }));
       await pause();
     }
   }

@@ -224,15 +224,15 @@ export async function sweepFiles(
  *
  * @returns Of how many tables there were any.
  */
-export function sweepDroppedTables({
+export async function sweepDroppedTables({
   blobs,
   catalog,
 }: {
   readonly blobs: BlobStore;
   readonly catalog: Catalog;
-}): number {
+}): Promise<number> {
   const dropped = blobs.tableIds().filter((id) => catalog.tableById(id) === undefined);
-  for (const tableId of dropped) blobs.removeTable(tableId);
+  for (const tableId of dropped) await blobs.removeTable(tableId);
   return dropped.length;
 }
 

@@ -34,10 +34,13 @@ export interface BlobStore {
   remove(path: BlobPath): void;
   /** Removes nothing until the function that is returned is called, which makes up for it. */
   hold(): () => void;
-  /** Removes every blob of a table. */
-  removeTable(tableId: number): void;
-  /** Removes every blob of an owner, of all tables. */
-  removeOwner(owner: number): void;
+  /**
+   * Removes every blob of a table; resolves once they are gone, or are to go when nobody holds any
+   * more. Rejects with DiskError.
+   */
+  removeTable(tableId: number): Promise<void>;
+  /** The same of an owner, of all tables. */
+  removeOwner(owner: number): Promise<void>;
   /** The tables that have blobs, or had some. */
   tableIds(): readonly number[];
 }

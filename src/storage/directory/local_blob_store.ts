@@ -11,12 +11,13 @@
  */
 import { dirname } from "node:path";
 import { assert } from "../../base/assert.ts";
-import { removeTree } from "../../base/copy_file.ts";
+import { removeTreeSoon } from "../../base/copy_file.ts";
 import type { Disk } from "../../base/disk.ts";
 import { DiskError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { Random } from "../../base/random.ts";
 import type { BlobPath, BlobStore, StagedBlob } from "../contract/blob_store.ts";
+import { WorkLine } from "../table/work_line.ts";
 import { blobPath, FILES_DIRECTORY } from "./file_names.ts";
 import { Holds } from "./holds.ts";
 
@@ -44,6 +45,7 @@ export class LocalBlobStore implements BlobStore {
   readonly #random: LocalBlobStoreOptions["random"];
   readonly #log: Log;
   readonly #holds = new Holds();
+  readonly #removals = new WorkLine();
 
   constructor({ disk, dataPath, log, random }: LocalBlobStoreOptions) {
     this.#log = log;
@@ -83,16 +85,14 @@ export class LocalBlobStore implements BlobStore {
     });
   }
 
-  removeTable(tableId: number): void {
-    const path = this.#tableDirectory(tableId);
-    this.#removeWhenFree(path, () => removeTree(this.#disk, path));
+  removeTable(tableId: number): Promise<void> {
+    return this.#removeTreeWhenFree(this.#tableDirectory(tableId));
   }
 
-  removeOwner(owner: number): void {
+  async removeOwner(owner: number): Promise<void> {
     requireOwner(owner);
     for (const tableId of this.tableIds()) {
-      const path = `${this.#tableDirectory(tableId)}/${owner}`;
-      this.#removeWhenFree(path, () => removeTree(this.#disk, path));
+      await this.#removeTreeWhenFree(`${this.#tableDirectory(tableId)}/${owner}`);
     }
   }
 
@@ -106,10 +106,23 @@ export class LocalBlobStore implements BlobStore {
       try {
         remove();
       } catch (error) {
-        if (!(error instanceof DiskError)) throw error;
-        this.#log.warn("cannot remove an uploaded file", { path, code: error.code });
+        this.#noteKept(path, error);
       }
     });
+  }
+
+  async #removeTreeWhenFree(path: string): Promise<void> {
+    // One after the other, so that of two who remove the same the second finds nothing.
+    const remove = (): Promise<void> => this.#removals.run(() => removeTreeSoon(this.#disk, path));
+    if (!this.#holds.isHeld) return await remove();
+    this.#holds.whenFree(() => {
+      void remove().catch((error: unknown) => this.#noteKept(path, error));
+    });
+  }
+
+  #noteKept(path: string, error: unknown): void {
+    if (!(error instanceof DiskError)) throw error;
+    this.#log.warn("cannot remove an uploaded file", { path, code: error.code });
   }
 
   tableIds(): readonly number[] {

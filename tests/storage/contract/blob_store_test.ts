@@ -3,6 +3,7 @@
  */
 import { expect, test } from "bun:test";
 import { AssertionError } from "../../../src/base/assert.ts";
+import type { Disk } from "../../../src/base/disk.ts";
 import { DiskError } from "../../../src/base/errors.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import type { BlobPath } from "../../../src/storage/contract/blob_store.ts";
@@ -10,6 +11,7 @@ import { LocalBlobStore } from "../../../src/storage/directory/local_blob_store.
 import { RecordingDisk } from "../../support/recording_disk.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
 import { failNth, SimulatedDisk } from "../../support/simulated_disk.ts";
+import { SlowDisk } from "../../support/slow_disk.ts";
 
 const PATH: BlobPath = { tableId: 4, owner: 12, sub: "f0001", storedName: "1-photo.png" };
 const BYTES: Uint8Array<ArrayBuffer> = new TextEncoder().encode("hello");
@@ -21,7 +23,7 @@ function newDisk(): SimulatedDisk {
   return disk;
 }
 
-function storeOn(disk: SimulatedDisk | RecordingDisk): LocalBlobStore {
+function storeOn(disk: Disk): LocalBlobStore {
   return new LocalBlobStore({
     disk,
     dataPath: "/data",
@@ -111,8 +113,8 @@ test("remove and removeTable remove, also what is not there", async () => {
   store.remove({ ...PATH, storedName: "0.bin" });
   store.remove({ ...PATH, storedName: "0.bin" });
   expect(store.read({ ...PATH, storedName: "0.bin" })).toBeUndefined();
-  store.removeTable(4);
-  store.removeTable(4);
+  await store.removeTable(4);
+  await store.removeTable(4);
   expect(disk.list("/data/files").map(({ name }) => name)).toEqual(["5"]);
   expect(store.read(other)).toBeDefined();
 });
@@ -131,9 +133,11 @@ test("removeOwner removes what an owner has in any table; tableIds names the tab
   disk.makeDirectory("/data/files/stray");
   expect(store.tableIds()).toEqual([4, 5]);
   const release = store.hold();
-  store.removeOwner(12);
+  await store.removeOwner(12);
   expect(store.read(PATH)).toBeDefined();
   release();
+  // Behind what was put off.
+  await store.removeOwner(12);
   expect(store.read(PATH)).toBeUndefined();
   expect(disk.list("/data/files/4").map(({ name }) => name)).toEqual(["13"]);
   expect(disk.list("/data/files/5")).toEqual([]);
@@ -163,4 +167,19 @@ test("a path that is not made of plain names is refused", () => {
     expect(() => store.read({ ...PATH, ...each }), JSON.stringify(each)).toThrow(AssertionError);
     expect(() => store.remove({ ...PATH, ...each })).toThrow(AssertionError);
   }
+});
+
+test("removeTable asks for one file after the other, also when it is called twice", async () => {
+  const disk = new SlowDisk(newDisk());
+  const store = storeOn(disk);
+  for (const owner of [12, 13, 14]) (await store.stage(BYTES)).publish({ ...PATH, owner });
+  const removed = Promise.all([store.removeTable(4), store.removeTable(4)]);
+  await new Promise((resolve) => setImmediate(resolve));
+  for (const count of [1, 2, 3]) {
+    expect(disk.asked).toHaveLength(count);
+    await disk.finish();
+  }
+  await removed;
+  expect(disk.asked).toHaveLength(3);
+  expect(store.tableIds()).toEqual([]);
 });
