@@ -254,7 +254,8 @@ export function statsRow(
     table.name,
     table.namespace,
     table.schemaVersion,
-    store.liveRowCount(table.tableId, owner),
+    // With a quarantined segment nobody knows; SHOW MANIFEST and system.segments say which it is.
+    flushed.isDamaged ? null : store.liveRowCount(table.tableId, owner),
     flushed.unflushedVersions,
     flushed.segments,
     seesAll ? stats.bytes : null,

@@ -284,8 +284,8 @@ export interface CompactResult {
 }
 
 export interface TableStats {
-  /** Live rows of all owners, or of one. */
-  readonly liveRows: number;
+  /** Live rows of all owners; undefined where damage keeps them from being counted. */
+  readonly liveRows: number | undefined;
   readonly unflushedVersions: number;
   readonly segments: number;
   readonly bytes: number;

@@ -5,7 +5,7 @@
 import type { FlushedStats, TableStats } from "../contract/store.ts";
 import type { Memtable } from "../memtable/memtable.ts";
 import type { OpenSegment } from "./open_segment.ts";
-import type { StoredTable } from "./table.ts";
+import { type StoredTable, unlessDamaged } from "./table.ts";
 
 /**
  * Live rows at a seq; of one owner, or of all when `owner` is undefined. The count of all is taken
@@ -86,8 +86,12 @@ export function tableStats(
     minSeq = Math.min(minSeq, memtable.seqs[0] ?? 0);
     maxSeq = Math.max(maxSeq, memtable.lastSeq);
   }
+  let liveRows: number | undefined;
+  unlessDamaged(() => {
+    liveRows = countLiveRows(table, { owner: undefined, ...bounds });
+  });
   return {
-    liveRows: countLiveRows(table, { owner: undefined, ...bounds }),
+    liveRows,
     unflushedVersions,
     segments: table.segments.length,
     bytes,

@@ -41,3 +41,16 @@ test.each(["SELECT count(*) FROM hurt", "SELECT * FROM hurt WHERE id = 1"])(
     }
   },
 );
+
+test("SHOW STATS of a damaged table says what is known, and SHOW MANIFEST that it is damaged", async () => {
+  for (let time = 1; time <= 2; time += 1) {
+    const [stats = []] = await engine.rows("SHOW STATS FOR TABLE hurt");
+    const [name, , , rows, , segments, bytes] = stats;
+    expect([name, rows, segments]).toEqual(["hurt", null, 1]);
+    expect(Number(bytes)).toBeGreaterThan(0);
+  }
+  const manifest = await engine.rows("SHOW MANIFEST");
+  const hurt = manifest.find((row) => row[1] === "hurt") ?? [];
+  expect(hurt[8]).toBe("error");
+  expect(JSON.parse(String(hurt[10]))).toMatchObject({ segments: [{ status: "quarantined" }] });
+});
