@@ -6,7 +6,11 @@ import type { DiskFile, OpenOptions } from "../../src/base/disk.ts";
 import { DatabaseError, DiskError } from "../../src/base/errors.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { RecentLog } from "../../src/base/recent_log.ts";
-import { dataPathsOf } from "../../src/storage/directory/file_names.ts";
+import {
+  dataPathsOf,
+  deletionVectorPath,
+  segmentPath,
+} from "../../src/storage/directory/file_names.ts";
 import { type LocalStore, SHARED_OWNER, type Store } from "../../src/storage/mod.ts";
 import type { Row } from "../../src/types/mod.ts";
 import { ForwardingDisk, ForwardingFile } from "../support/forwarding_disk.ts";
@@ -277,6 +281,51 @@ test.each(["EMFILE", "EACCES"] as const)(
     await store.close();
   },
 );
+
+test("whole files that changed places are damage, and are not read for each other", async () => {
+  const disk = new SimulatedDisk();
+  const manifest = new MemoryManifest();
+  const twin = { ...TABLE, tableId: 2, name: "app.t2" };
+  const definitions = [TABLE, twin];
+  const store = await openStore({ disk, manifest, definitions });
+  for (const tableId of [1, 2]) {
+    for (const id of [10, 20]) {
+      await commit(store, tableId, "insert", [
+        [id, "one"],
+        [id + 1, "two"],
+      ]);
+      await store.flush(tableId);
+    }
+    for (const id of [10, 21]) {
+      await commit(store, tableId, "delete", [[id, null]]);
+      await store.flush(tableId);
+    }
+  }
+  const segments = manifest.load().segments.filter(({ rowCount }) => rowCount === 2);
+  expect(segments.length).toBe(4);
+  expect(new Set(segments.map(({ bytes }) => bytes)).size, "of one length").toBe(1);
+  await store.close();
+  const whole = disk.restart();
+  for (const named of [segmentPath, deletionVectorPath]) {
+    for (const [at, entry] of segments.entries()) {
+      const other = segments[(at + 1) % segments.length] ?? entry;
+      const found = whole.restart();
+      const path = named(PATHS, entry);
+      found.rename(named(PATHS, other), "/kept");
+      found.rename(path, named(PATHS, other));
+      found.rename("/kept", path);
+      const again = await openStore({ disk: found, manifest: manifest.restart(), definitions });
+      const table = entry.tableId === 1 ? TABLE : twin;
+      expect(() => readRows(again, table), path).toThrow(path);
+      await again.close();
+    }
+  }
+  const sound = await openStore({ disk: whole, manifest, definitions });
+  for (const table of definitions) {
+    expect(readRows(sound, table).map(([, id]) => id)).toEqual([11, 20]);
+  }
+  await sound.close();
+});
 
 /** A disk that does not say how much of it is free. */
 class SilentDisk extends ForwardingDisk {

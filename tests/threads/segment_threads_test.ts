@@ -71,9 +71,9 @@ async function mergedTo(store: LocalStore, segments: number): Promise<void> {
 
 /** A job over the segments that a manifest lists. */
 function jobFor(directory: string, manifest: MemoryManifest): MergeJob {
-  const sources = manifest.load().segments.map(({ segmentId, bytes }) => ({
-    path: `${directory}/segments/1/${segmentId}.seg`,
-    bytes,
+  const sources = manifest.load().segments.map((entry) => ({
+    path: `${directory}/segments/1/${entry.segmentId}.seg`,
+    entry,
   }));
   const { columns, keyColumnIds } = TABLE;
   const draft = `${directory}/tmp/99.seg`;
@@ -140,7 +140,7 @@ test("damage and disk errors of the other thread are errors here, and it goes on
   expect(damage).toBeInstanceOf(CorruptionError);
   expect((damage as CorruptionError).path).toBe(second.path);
 
-  const missing = await failure({ sources: [{ path: `${directory}/none.seg`, bytes: 9 }] });
+  const missing = await failure({ sources: [{ ...first, path: `${directory}/none.seg` }] });
   expect(missing).toBeInstanceOf(CorruptionError);
   expect((missing as Error).message).toContain("ENOENT");
 

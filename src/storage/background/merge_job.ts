@@ -4,17 +4,18 @@
  * can do it while the event loop goes on.
  */
 import type { Disk } from "../../base/disk.ts";
+import type { SegmentEntry } from "../contract/manifest.ts";
 import type { Compression, StoredColumn } from "../contract/store.ts";
-import { readable } from "../directory/readable.ts";
-import { SegmentReader } from "../segment/reader.ts";
+import type { SegmentReader } from "../segment/reader.ts";
 import type { SegmentSummary } from "../segment/writer.ts";
 import { History, type HistoryLimits } from "../table/history.ts";
+import { openListedSegment } from "../table/listed_files.ts";
 import { draftSteps } from "./flush_job.ts";
 import { mergedPieces } from "./merge_rows.ts";
 
 export interface MergeJob {
-  /** Published segment files and their lengths, neighbours, oldest first. */
-  readonly sources: readonly { readonly path: string; readonly bytes: number }[];
+  /** Published segments, neighbours, oldest first. */
+  readonly sources: readonly { readonly path: string; readonly entry: SegmentEntry }[];
   readonly segmentId: number;
   readonly tableId: number;
   readonly keyColumnIds: readonly number[];
@@ -47,8 +48,8 @@ export function* mergeSteps(
   const { segmentId, tableId, keyColumnIds, columns, compression } = job;
   const readers: SegmentReader[] = [];
   try {
-    for (const { path, bytes } of job.sources) {
-      readers.push(readable(path, () => SegmentReader.open(disk, path, bytes)));
+    for (const { entry, path } of job.sources) {
+      readers.push(openListedSegment(disk, path, { entry }));
     }
     const newRows = readers.map(({ rowCount }) => new Uint32Array(rowCount));
     const history = new History(

@@ -103,7 +103,7 @@ async function merge({ table, segments, tools, drafts }: Merge): Promise<number 
   const outcome = await written(segments, tools, {
     sources: segments.map(({ entry }) => ({
       path: tools.files.segmentPath(entry),
-      bytes: entry.bytes,
+      entry,
     })),
     segmentId,
     tableId,

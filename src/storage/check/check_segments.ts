@@ -5,12 +5,10 @@
 import type { Disk } from "../../base/disk.ts";
 import { CorruptionError } from "../../base/errors.ts";
 import type { SegmentEntry } from "../contract/manifest.ts";
-import { DeletionVector } from "../deletions/deletion_vector.ts";
 import { type DataPaths, deletionVectorPath, segmentPath } from "../directory/file_names.ts";
 import { unlistedFiles } from "../directory/lost_and_found.ts";
-import { readable } from "../directory/readable.ts";
 import { ChunkCache } from "../segment/chunk_cache.ts";
-import { SegmentReader } from "../segment/reader.ts";
+import { openListedSegment, readListedDeletions } from "../table/listed_files.ts";
 import { type CheckListener, damageFinding, noteFinding } from "./findings.ts";
 
 /** What is unpacked of a segment while it is checked. */
@@ -47,7 +45,9 @@ export async function requireSoundSegment(
   } finally {
     steps.return(undefined);
   }
-  if (entry.deletionGeneration > 0) checkDeletions(disk, deletionVectorPath(paths, entry), entry);
+  if (entry.deletionGeneration > 0) {
+    readListedDeletions(disk, deletionVectorPath(paths, entry), entry);
+  }
 }
 
 /** Returns the entries of segments with a damaged or missing file; changes nothing. */
@@ -90,7 +90,8 @@ function isSound(
     faultOf(() => {
       if (entry.deletionGeneration === 0) return;
       const vectorPath = deletionVectorPath(paths, entry);
-      listener.onChecked(vectorPath, checkDeletions(disk, vectorPath, entry));
+      const { bytes } = readListedDeletions(disk, vectorPath, entry);
+      listener.onChecked(vectorPath, bytes);
     }),
   ].filter((fault) => fault !== undefined);
   if (quarantined && faults.length === 0) {
@@ -116,31 +117,10 @@ function faultOf(check: () => void): CorruptionError | undefined {
 function* checkSteps(disk: Disk, path: string, entry: SegmentEntry): Generator<void> {
   // Of its own: what is read once crowds out nothing that others read.
   const cache = new ChunkCache(CACHE_BYTES_MAX);
-  const reader = readable(path, () => SegmentReader.open(disk, path, entry.bytes, cache));
+  const reader = openListedSegment(disk, path, { entry, cache });
   try {
-    const isListed =
-      reader.segmentId === entry.segmentId &&
-      reader.tableId === entry.tableId &&
-      reader.rowCount === entry.rowCount &&
-      reader.minSeq === entry.minSeq &&
-      reader.maxSeq === entry.maxSeq;
-    if (!isListed) {
-      const what = `it is segment ${reader.segmentId} of table ${reader.tableId}, with ${reader.rowCount} rows, and the manifest lists segment ${entry.segmentId} with ${entry.rowCount}`;
-      throw new CorruptionError(path, 0, what);
-    }
     yield* reader.verifySteps();
   } finally {
     reader.close();
   }
-}
-
-/** Returns the length of the file. @throws {CorruptionError} */
-function checkDeletions(disk: Disk, path: string, entry: SegmentEntry): number {
-  const bytes = readable(path, () => disk.readFile(path));
-  const { segmentId, rowCount } = DeletionVector.decode(bytes, path);
-  if (segmentId !== entry.segmentId || rowCount !== entry.rowCount) {
-    const what = `it belongs to segment ${segmentId} with ${rowCount} rows, and not to segment ${entry.segmentId} with ${entry.rowCount}`;
-    throw new CorruptionError(path, 8, what);
-  }
-  return bytes.length;
 }

@@ -8,10 +8,10 @@ import { isDamage } from "../../base/errors.ts";
 import { type Value, valuesOf } from "../../types/mod.ts";
 import type { SegmentEntry } from "../contract/manifest.ts";
 import { type DataPaths, segmentPath } from "../directory/file_names.ts";
-import { readable } from "../directory/readable.ts";
 import { decodeWrites } from "../local_wal/logged_writes.ts";
 import { readLog } from "../local_wal/reader.ts";
-import { SegmentReader } from "../segment/reader.ts";
+import type { SegmentReader } from "../segment/reader.ts";
+import { openListedSegment } from "../table/listed_files.ts";
 
 /** Where the FILE cell of an uploaded file is. */
 export interface ReferencedFile {
@@ -84,7 +84,7 @@ function isVisited(
 ): boolean {
   const path = segmentPath(paths, entry);
   try {
-    const reader = readable(path, () => SegmentReader.open(disk, path, entry.bytes));
+    const reader = openListedSegment(disk, path, { entry });
     try {
       for (const file of new Map(files.map((each) => [each.columnId, each])).values()) {
         for (const value of cellsOf(reader, file.columnId)) note(file, value);

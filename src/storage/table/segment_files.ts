@@ -16,7 +16,8 @@ import { DeletionVector } from "../deletions/deletion_vector.ts";
 import { type DataPaths, deletionVectorPath, segmentPath } from "../directory/file_names.ts";
 import { Holds } from "../directory/holds.ts";
 import { available } from "../directory/readable.ts";
-import { SegmentReader } from "../segment/reader.ts";
+import type { SegmentReader } from "../segment/reader.ts";
+import { openListedSegment, readListedDeletions } from "./listed_files.ts";
 import type { OpenSegment, SegmentFiles } from "./open_segment.ts";
 
 export interface SegmentFilesOptions {
@@ -42,14 +43,13 @@ export class LocalSegmentFiles implements SegmentFiles {
 
   openReader(entry: SegmentEntry): SegmentReader {
     const path = this.segmentPath(entry);
-    return this.#opened(path, () => SegmentReader.open(this.#options.disk, path, entry.bytes));
+    return this.#opened(path, () => openListedSegment(this.#options.disk, path, { entry }));
   }
 
   readDeletions(entry: SegmentEntry): DeletionVector {
     if (entry.deletionGeneration === 0) return new DeletionVector(entry);
     const path = this.deletionVectorPath(entry);
-    const bytes = this.#opened(path, () => this.#options.disk.readFile(path));
-    return DeletionVector.decode(bytes, path);
+    return this.#opened(path, () => readListedDeletions(this.#options.disk, path, entry).deletions);
   }
 
   remove(entry: SegmentEntry): void {
