@@ -95,7 +95,7 @@ export class WalFiles {
 
   /** Size of the current file. */
   get currentBytes(): number {
-    return this.#kept.at(-1)?.bytes ?? 0;
+    return this.#isNamed ? this.#options.fileBytes : (this.#kept.at(-1)?.bytes ?? 0);
   }
 
   /**
@@ -106,7 +106,7 @@ export class WalFiles {
   roll(header: WalHeader): void {
     assert(header.fileNumber === this.#currentNumber + 1, "log files are numbered without gaps");
     assert(!this.#isNamed, "a file is entered before the next is named");
-    const { disk, paths, fileBytes } = this.#options;
+    const { disk, paths } = this.#options;
     if (this.#spares.length === 0) this.#spares.push(this.#makeNow());
     const spare = defined(this.#spares.at(-1), "there is a spare file");
     const file = disk.open(spare, {});
@@ -120,7 +120,6 @@ export class WalFiles {
     this.#isNamed = true;
     this.#spares.pop();
     this.#currentNumber = header.fileNumber;
-    this.#kept.push({ number: header.fileNumber, bytes: fileBytes });
     this.#current?.close();
     this.#current = undefined;
   }
@@ -133,10 +132,12 @@ export class WalFiles {
    */
   enter(): void {
     assert(this.#isNamed, "a file is named before it is entered");
-    const { disk, paths } = this.#options;
+    const { disk, fileBytes, paths } = this.#options;
     disk.syncDirectory(paths.wal);
     this.#current = disk.open(walFilePath(paths, this.#currentNumber), {});
     this.#isNamed = false;
+    // The one before is full only now: after a crash without this name it would be written on.
+    this.#kept.push({ number: this.#currentNumber, bytes: fileBytes });
   }
 
   /** Whether the next file is there, or being made, or could not be made a moment ago. */

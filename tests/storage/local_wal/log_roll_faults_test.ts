@@ -176,3 +176,20 @@ test.each(["sync", "relaxed"] as const)(
     expect(refusedCount).toBeGreaterThan(0);
   },
 );
+
+test("a log file is listed as full only once the name of the next one is durable", async () => {
+  const disk = new SimulatedDisk();
+  const options = { ...OPTIONS, durability: "sync" as const };
+  const store = await openStore({ disk, definitions: [TABLE], options });
+  const told: Told = { acknowledged: new Set(), refused: new Set(), unknown: new Set() };
+  disk.faultPlan = (operation, path) =>
+    operation === "syncDirectory" && path === PATHS.wal ? { code: "EMFILE" } : undefined;
+  for (let id = 0; told.refused.size < 3; id += 1) await write(store, [id], told);
+  expect(told.acknowledged.size).toBeGreaterThan(3);
+  expect(store.logFiles().map(({ number }) => number)).toEqual([1]);
+  disk.faultPlan = undefined;
+  await write(store, [100], told);
+  expect([...told.acknowledged]).toContain(100);
+  expect(store.logFiles().map(({ number }) => number)).toEqual([1, 2]);
+  await store.close();
+});
