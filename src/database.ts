@@ -82,7 +82,7 @@ export interface DatabaseParts {
   readonly segmentWork?: SegmentWork | undefined;
   /** Who brings a backup to a later moment; without it that happens between other work. */
   readonly advance?: PointAdvancer | undefined;
-  /** The log failed: the process must stop and recover by starting again. */
+  /** The log or the catalog failed: the process must stop and recover by starting again. */
   readonly onFatal: (cause: unknown) => void;
 }
 
@@ -393,6 +393,7 @@ async function openStore(
       options: storeOptions(config),
     });
     store.onFatal = onFatal;
+    catalog.onFatal = onFatal;
     return store;
   } catch (error) {
     catalog.close();

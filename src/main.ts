@@ -76,7 +76,9 @@ async function open(config: Config, log: LogWriter): Promise<Database> {
       version: VERSION,
       segmentWork: new SegmentThreads(systemClock),
       advance: (work) => advanceInThread(systemClock, work),
-      onFatal: (cause) => stopAtOnce(log, "the log on disk failed; start again to recover", cause),
+      onFatal: (cause) => {
+        stopAtOnce(log, "the log or the catalog on disk failed; start again to recover", cause);
+      },
     });
   } catch (error) {
     if (!isExpected(error)) throw error;

@@ -126,6 +126,14 @@ export class CatalogDatabase implements Catalog {
     replayJournal(path, entries, options);
   }
 
+  /**
+   * Is called when it is unknown whether a change is durable: the process must stop, and start again
+   * to see.
+   */
+  set onFatal(onFatal: (cause: unknown) => void) {
+    this.#file.onFatal = onFatal;
+  }
+
   get version(): number {
     return this.#definitions.version;
   }

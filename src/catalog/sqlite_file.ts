@@ -6,7 +6,8 @@
  * - A file of a newer format is not changed by a byte: its version is read from the first page
  *   through an immutable connection, which makes no log and no shared-memory file.
  * - After an I/O error nothing is written any more: what the disk holds is then unknown, and only
- *   a restart, which reads it again, may go on.
+ *   a restart, which reads it again, may go on. One of a COMMIT ends the process: rows that were
+ *   acknowledged after a DROP TABLE that failed would be gone, if the next start found it done.
  */
 import { constants, Database, SQLiteError, type Statement } from "bun:sqlite";
 import { assert } from "../base/assert.ts";
@@ -33,18 +34,18 @@ export interface TransactionListener {
 export class SqliteFile {
   readonly path: string;
   listener: TransactionListener | undefined;
+  /** Called when it is unknown whether a transaction was committed: only a start can tell. */
+  onFatal: (cause: unknown) => void = () => {};
   readonly #database: Database;
-  readonly #log: Log;
   #isInTransaction = false;
   /** Copies of the file that are under way. */
   #holdCount = 0;
   #changes: SealedChange[] = [];
   #failure: DatabaseError | undefined;
 
-  private constructor(path: string, database: Database, log: Log) {
+  private constructor(path: string, database: Database) {
     this.path = path;
     this.#database = database;
-    this.#log = log;
   }
 
   /**
@@ -70,7 +71,7 @@ export class SqliteFile {
         database.close();
         throw error;
       }
-      return new SqliteFile(path, database, log);
+      return new SqliteFile(path, database);
     } catch (error) {
       throw asStorageError(error, path);
     } finally {
@@ -174,8 +175,7 @@ export class SqliteFile {
   }
 
   #unknown(cause: unknown): DatabaseError {
-    const error = String(cause);
-    this.#log.error("the catalog failed while it was changed", { path: this.path, error });
+    this.onFatal(cause);
     return new DatabaseError(
       "COMMIT_UNKNOWN",
       `Cannot say whether the change is durable: the catalog ${this.path} failed while it was written`,
