@@ -13,7 +13,7 @@
  */
 
 import { keptSecretPath } from "../auth/mod.ts";
-import { DatabaseError } from "../base/errors.ts";
+import { DatabaseError, DiskError } from "../base/errors.ts";
 import { silentLog } from "../base/log.ts";
 import { SEQ_ZERO, type Seq, seqFromNumber, seqFromUnixMs } from "../base/seq.ts";
 import { CatalogDatabase, catalogPathOf } from "../catalog/mod.ts";
@@ -126,6 +126,10 @@ export function repairDirectory(
     if (check.isSecretDamaged) {
       const from = keptSecretPath(paths.root);
       kept.push(moveToLostAndFound(disk, paths, { from, name: "jwt_secret" }));
+    }
+    for (const from of [paths.ids, paths.highWater]) {
+      if (!isNoFile(from, parts)) continue;
+      kept.push(moveToLostAndFound(disk, paths, { from, name: from.slice(paths.wal.length + 1) }));
     }
     if (check.log.isReservationDamaged) {
       const reserved = Math.max(check.log.reservedIds, check.highestFileId, reservationAt(nowMs));
@@ -249,6 +253,18 @@ function withoutHistory(
     const { flushedSeq = SEQ_ZERO, lastFlushedAtMs = 0 } = states.get(tableId) ?? {};
     return { tableId, flushedSeq, lastFlushedAtMs, lowWaterSeq };
   });
+}
+
+/** Whether something else is in the place of a file: a directory, or a link that leads nowhere. */
+function isNoFile(path: string, { disk }: CheckParts): boolean {
+  try {
+    disk.open(path, {}).close();
+    return false;
+  } catch (error) {
+    if (!(error instanceof DiskError)) throw error;
+    // Safe: any other failure meets who writes the file.
+    return error.code === "EISDIR" || error.code === "ELOOP";
+  }
 }
 
 function copyToLostAndFound(paths: DataPaths, { disk }: CheckParts, from: string): string {

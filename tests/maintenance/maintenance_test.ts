@@ -10,10 +10,11 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { bunDisk } from "../../src/base/bun_disk.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { CatalogDatabase } from "../../src/catalog/mod.ts";
@@ -469,6 +470,21 @@ describe("repair", () => {
     expect(maintain("repair", [path]).code).toBe(0);
     expect(maintain("verify", [path]).code).toBe(0);
     expect(readFileSync(`${path}/wal/IDS`).readUInt32LE(20)).toBeGreaterThanOrEqual(idsBefore);
+  });
+
+  test.each([
+    ["a directory", (path: string): void => mkdirSync(path)],
+    ["a link to itself", (path: string): void => symlinkSync(basename(path), path)],
+  ])("puts %s aside that is in the place of a number file", (_, put) => {
+    for (const name of ["HWM", "IDS"]) {
+      const path = copyOf(killed);
+      rmSync(`${path}/wal/${name}`);
+      put(`${path}/wal/${name}`);
+      expect(maintain("verify", [path]).code).toBe(1);
+      const { code, text } = maintain("repair", [path]);
+      expect([code, text]).toEqual([0, expect.stringContaining(`lost+found/${name}`)]);
+      expect(maintain("verify", [path]).code).toBe(0);
+    }
   });
 
   test("puts a secret aside that no server starts with", async () => {
