@@ -11,6 +11,12 @@ import type { OpenConnection } from "./open_connection.ts";
 
 const TICK_MS = 1000;
 
+/**
+ * Connections that are looked at in one turn. Those that came together, as after a restart, are pinged
+ * together, and a ping costs the system as much as any write: 5,000 held the event loop for 75 ms.
+ */
+const TICKS_PER_TURN = 128;
+
 /** How long a connection may take to send what its queue holds at shutdown. */
 const FLUSH_MS_MAX = 5000;
 
@@ -23,6 +29,7 @@ export class Connections implements ConnectionAccess {
   readonly #arrivals = new Arrivals();
   readonly #byAddress = new Map<string, { readonly address: string; count: number }>();
   #cancelTick: CancelTimer | undefined;
+  #isStopping = false;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -48,7 +55,7 @@ export class Connections implements ConnectionAccess {
     const known = this.#byAddress.get(address);
     if (known === undefined) this.#byAddress.set(address, { address, count: 1 });
     else known.count += 1;
-    this.#cancelTick ??= this.#clock.after(TICK_MS, () => this.#tick());
+    this.#cancelTick ??= this.#tickLater();
   }
 
   remove(connection: OpenConnection): void {
@@ -84,6 +91,7 @@ export class Connections implements ConnectionAccess {
 
   /** Closes every connection once its queue is sent, at most 5 seconds from now. */
   async shutDown(): Promise<void> {
+    this.#isStopping = true;
     this.#cancelTick?.();
     for (const connection of this.#open) connection.shutDown();
     const deadlineMs = this.#clock.monotonicMs() + FLUSH_MS_MAX;
@@ -93,9 +101,21 @@ export class Connections implements ConnectionAccess {
     for (const connection of this.#open) connection.closeNow();
   }
 
-  #tick(): void {
-    for (const connection of this.#open) connection.tick();
-    this.#cancelTick =
-      this.#open.size === 0 ? undefined : this.#clock.after(TICK_MS, () => this.#tick());
+  #tickLater(): CancelTimer {
+    return this.#clock.after(TICK_MS, () => this.#tick(this.#open.values()));
+  }
+
+  /** Looks at some of those that are left, and at the others in later turns. */
+  #tick(left: Iterator<OpenConnection>): void {
+    if (this.#isStopping) return;
+    for (let count = 0; count < TICKS_PER_TURN; count += 1) {
+      const next = left.next();
+      if (next.done === true) {
+        this.#cancelTick = this.#open.size === 0 ? undefined : this.#tickLater();
+        return;
+      }
+      next.value.tick();
+    }
+    void this.#clock.yield().then(() => this.#tick(left));
   }
 }
