@@ -12,16 +12,22 @@ import type { OpenConnection } from "./open_connection.ts";
 const TICK_MS = 1000;
 
 /**
- * Connections that are looked at in one turn. Those that came together, as after a restart, are pinged
- * together, and a ping costs the system as much as any write: 5,000 held the event loop for 75 ms.
+ * Connections that one turn does something for. Those that came together, as after a restart, are
+ * pinged together, and a ping costs the system as much as any write: 5,000 held the event loop for
+ * 75 ms, and the end of as many of one user for more than a second.
  */
-const TICKS_PER_TURN = 128;
+const VISITS_PER_TURN = 64;
 
 /** How long a connection may take to send what its queue holds at shutdown. */
 const FLUSH_MS_MAX = 5000;
 
 /** How often a waiting shutdown looks whether all connections are gone. */
 const FLUSH_POLL_MS = 20;
+
+interface Visits {
+  readonly visit: (connection: OpenConnection) => void;
+  readonly onDone?: () => void;
+}
 
 export class Connections implements ConnectionAccess {
   readonly #clock: Clock;
@@ -80,13 +86,16 @@ export class Connections implements ConnectionAccess {
     return false;
   }
 
-  /** Ends the connections of a session, or of all sessions of a user. */
+  /**
+   * Ends the connections of a session, or of all sessions of a user: those that are open now, the
+   * first of many in this turn and the rest in the next ones.
+   */
   revoke({ userId, sessionId }: Revocation): void {
-    for (const connection of this.#open) {
-      const principal = connection.principal;
-      if (principal === undefined || principal.actorId !== userId) continue;
-      if (sessionId === undefined || principal.sessionId === sessionId) connection.revoke();
-    }
+    const revoked = [...this.#open].filter(({ principal }) => {
+      if (principal === undefined || principal.actorId !== userId) return false;
+      return sessionId === undefined || principal.sessionId === sessionId;
+    });
+    this.#inTurns(revoked.values(), { visit: (connection) => connection.revoke() });
   }
 
   /** Closes every connection once its queue is sent, at most 5 seconds from now. */
@@ -102,20 +111,27 @@ export class Connections implements ConnectionAccess {
   }
 
   #tickLater(): CancelTimer {
-    return this.#clock.after(TICK_MS, () => this.#tick(this.#open.values()));
+    return this.#clock.after(TICK_MS, () => {
+      this.#inTurns(this.#open.values(), {
+        visit: (connection) => connection.tick(),
+        onDone: () => {
+          this.#cancelTick = this.#open.size === 0 ? undefined : this.#tickLater();
+        },
+      });
+    });
   }
 
-  /** Looks at some of those that are left, and at the others in later turns. */
-  #tick(left: Iterator<OpenConnection>): void {
+  /** Visits some of those that are left now, and the others in later turns, unless it stops first. */
+  #inTurns(left: Iterator<OpenConnection>, visits: Visits): void {
     if (this.#isStopping) return;
-    for (let count = 0; count < TICKS_PER_TURN; count += 1) {
+    for (let count = 0; count < VISITS_PER_TURN; count += 1) {
       const next = left.next();
       if (next.done === true) {
-        this.#cancelTick = this.#open.size === 0 ? undefined : this.#tickLater();
+        visits.onDone?.();
         return;
       }
-      next.value.tick();
+      visits.visit(next.value);
     }
-    void this.#clock.yield().then(() => this.#tick(left));
+    void this.#clock.yield().then(() => this.#inTurns(left, visits));
   }
 }

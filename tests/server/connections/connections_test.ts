@@ -1,20 +1,36 @@
 /**
- * Goal: every open connection is looked at once a second, however many there are, and no turn of the
- * event loop is long because of it.
+ * Goal: every open connection is looked at once a second, and those of a session end with it, however
+ * many there are, and no turn of the event loop is long because of it.
  * Method: connections that count, a clock that the test moves, and the turns between.
  */
 import { expect, test } from "bun:test";
+import type { Principal } from "../../../src/auth/mod.ts";
 import { Connections } from "../../../src/server/connections/connections.ts";
 import type { OpenConnection } from "../../../src/server/connections/open_connection.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 
-/** A little more than two turns' worth. */
+/** Several turns' worth. */
 const MANY = 300;
+
+const BOB: Principal = {
+  userId: "bob",
+  role: "service",
+  owner: undefined,
+  actorId: "bob",
+  actorRole: "service",
+  isImpersonated: false,
+  sessionId: "s1",
+};
 
 class Counted implements OpenConnection {
   readonly address = "127.0.0.1";
-  readonly principal = undefined;
+  readonly principal: Principal | undefined;
   tickCount = 0;
+  isRevoked = false;
+
+  constructor(principal?: Principal) {
+    this.principal = principal;
+  }
 
   row(): undefined {
     return undefined;
@@ -24,7 +40,10 @@ class Counted implements OpenConnection {
     this.tickCount += 1;
   }
 
-  revoke(): void {}
+  revoke(): void {
+    this.isRevoked = true;
+  }
+
   kill(): void {}
   shutDown(): void {}
   closeNow(): void {}
@@ -50,7 +69,7 @@ async function turns(): Promise<void> {
 test("Connections looks at all of many once a second, in several turns", async () => {
   const { all, clock } = opened();
   clock.advance(1000);
-  expect(ticked(all, 1)).toBe(128);
+  expect(ticked(all, 1)).toBe(64);
   await turns();
   expect(ticked(all, 1)).toBe(MANY);
   clock.advance(999);
@@ -80,11 +99,25 @@ test("Connections looks at nobody once the server stops", async () => {
   clock.advance(1000);
   const stopped = connections.shutDown();
   await turns();
-  expect(ticked(all, 1)).toBe(128);
+  expect(ticked(all, 1)).toBe(64);
   for (const connection of all) connections.remove(connection);
   clock.advance(20);
   await stopped;
   expect(clock.timerCount).toBe(0);
+});
+
+test("Connections.revoke ends many in several turns, and none that came after", async () => {
+  const connections = new Connections(new ManualClock());
+  const all = Array.from({ length: MANY }, () => new Counted(BOB));
+  const other = new Counted({ ...BOB, actorId: "ann" });
+  for (const connection of [other, ...all]) connections.add(connection);
+  connections.revoke({ userId: "bob", sessionId: undefined });
+  const late = new Counted(BOB);
+  connections.add(late);
+  expect(all.filter(({ isRevoked }) => isRevoked)).toHaveLength(64);
+  await turns();
+  expect(all.filter(({ isRevoked }) => isRevoked)).toHaveLength(MANY);
+  expect([other.isRevoked, late.isRevoked]).toEqual([false, false]);
 });
 
 test("Connections sets no timer while there is none", async () => {
