@@ -13,14 +13,14 @@ import {
   type TableEntry,
   type TableKind,
 } from "../../catalog/mod.ts";
-import { castValue, type DataType, typeName } from "../../types/mod.ts";
+import { castValue, type DataType, isTimeWord, typeName } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { castTo } from "../bind/expression/casts.ts";
 import { bindCondition } from "../bind/expression/expression_binder.ts";
 import { isSerial, resolveType } from "../bind/expression/types.ts";
 import { readLiterals } from "../bind/expression/untyped_literals.ts";
-import { columnIdsIn, isImmutable } from "../bind/walk.ts";
+import { childrenOf, columnIdsIn, isImmutable } from "../bind/walk.ts";
 import { bindDefault, checkScope } from "../execute/build/table_runtime.ts";
 import type {
   AstNode,
@@ -186,10 +186,11 @@ export function newCheck(
   const place = { statement: new StatementBinding([]), scope, clause: "CHECK", sink: undefined };
   const condition = bindCondition(check.expr, place);
   readLiterals(place.statement.literals);
-  if (!isImmutable(condition)) {
+  const isFixed = isImmutable(condition);
+  if (!isFixed || holdsTimeWord(condition)) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      "Cannot use such a function in CHECK: it must give the same answer each time",
+      `Cannot use such a ${isFixed ? "time" : "function"} in CHECK: it must give the same answer each time`,
       { position: check._location.start },
     );
   }
@@ -210,6 +211,16 @@ export function newCheck(
   let name = wanted;
   for (let number = 1; isTaken(name); number += 1) name = `${wanted}${number}`;
   return { name, sql: check.source };
+}
+
+/** Whether a literal such as 'now' is cast to a time, which is another one at each write. */
+function holdsTimeWord(expression: BoundExpression): boolean {
+  if (expression.kind === "call" && expression.readsTimeWords === true) {
+    const [operand] = expression.args;
+    const value = operand?.kind === "constant" ? operand.value : undefined;
+    if (typeof value === "string" && isTimeWord(value)) return true;
+  }
+  return childrenOf(expression).some(holdsTimeWord);
 }
 
 function automaticName(tableName: string, columnName: string | undefined): string {

@@ -47,6 +47,7 @@ const REFUSED_ELEMENTS: readonly (readonly [string, string])[] = [
   ["id INT PRIMARY KEY, b DOUBLE CHECK (b > random())", "INVALID_DEFINITION"],
   ["id INT PRIMARY KEY, b TIMESTAMPTZ CHECK (b > now())", "INVALID_DEFINITION"],
   ["id INT PRIMARY KEY, b TEXT CHECK (b = CURRENT_USER)", "INVALID_DEFINITION"],
+  ["id INT PRIMARY KEY, b DATE CHECK (b > '2026-01-31' AND b <= 'today')", "INVALID_DEFINITION"],
   ["id INT PRIMARY KEY, b INT CHECK (_seq > 1)", "COLUMN_NOT_FOUND"],
   [
     "id INT PRIMARY KEY, b INT CONSTRAINT p CHECK (b > 0), CONSTRAINT p CHECK (b > 1)",
