@@ -38,10 +38,11 @@ export function statementsOf(
   if (files !== undefined && statements.length > 1) {
     throw new DatabaseError("INVALID_INPUT", "Cannot upload files with several statements");
   }
-  const view = highest > 0 ? statements.find(({ type }) => type === "create view") : undefined;
-  if (view !== undefined) {
+  const view = highest > 0 ? statements.findIndex(({ type }) => type === "create view") : -1;
+  if (view !== -1) {
     throw new DatabaseError("INVALID_DEFINITION", "Cannot use a parameter in a view", {
-      position: view._location.start,
+      position: statements[view]?._location.start,
+      statementIndex: view,
     });
   }
   if (highest !== parameterCount) {
@@ -55,14 +56,16 @@ export function statementsOf(
 
 /** @throws {DatabaseError} INVALID_INPUT for what cannot be one transaction. */
 function requireRepeatable(statements: readonly Statement[], isTransaction: boolean): void {
-  const inner = isTransaction ? statements.slice(1, -1) : statements;
-  const other = inner.find((node) => rowsNode(node) === undefined);
-  if (other === undefined) return;
-  throw new DatabaseError(
-    "INVALID_INPUT",
-    `Cannot run ${other.type.toUpperCase()} with an idempotency_key: the request may hold SELECT, INSERT, UPDATE and DELETE, and one BEGIN … COMMIT around them`,
-    { position: other._location.start },
-  );
+  const last = statements.length - 1;
+  for (const [statementIndex, node] of statements.entries()) {
+    if (isTransaction && (statementIndex === 0 || statementIndex === last)) continue;
+    if (rowsNode(node) !== undefined && node.type !== "explain") continue;
+    throw new DatabaseError(
+      "INVALID_INPUT",
+      `Cannot run ${node.type.toUpperCase()} with an idempotency_key: the request may hold SELECT, INSERT, UPDATE and DELETE, and one BEGIN … COMMIT around them`,
+      { position: node._location.start, statementIndex },
+    );
+  }
 }
 
 /** Why EXECUTE AS may not hold a statement. */

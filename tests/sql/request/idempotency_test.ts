@@ -196,15 +196,19 @@ test("a long answer is kept as its counts", async () => {
 
 describe("what cannot be one transaction is refused before anything runs", () => {
   test.each([
-    ["INSERT INTO t VALUES (2, 1); DROP TABLE t", "INVALID_INPUT"],
-    ["SHOW TABLES", "INVALID_INPUT"],
-    ["BEGIN; SELECT 1; COMMIT; SELECT 1", "INVALID_INPUT"],
-    ["BEGIN; SELECT 1; ROLLBACK", "INVALID_INPUT"],
-    ["BEGIN; COMMIT; BEGIN; COMMIT", "INVALID_INPUT"],
-    ["COMMIT", "INVALID_INPUT"],
-    ["SELECT nope", "COLUMN_NOT_FOUND"],
-  ])("%s: %s", async (sql, condition) => {
+    ["INSERT INTO t VALUES (2, 1); DROP TABLE t", "INVALID_INPUT", 1],
+    ["INSERT INTO t VALUES (2, 1); BEGIN; SELECT 1; COMMIT", "INVALID_INPUT", 1],
+    ["SHOW TABLES", "INVALID_INPUT", 0],
+    ["EXPLAIN ANALYZE INSERT INTO t VALUES (2, 1)", "INVALID_INPUT", 0],
+    ["BEGIN; SELECT 1; COMMIT; SELECT 1", "INVALID_INPUT", 0],
+    ["BEGIN; SELECT 1; SHOW TABLES; COMMIT", "INVALID_INPUT", 2],
+    ["BEGIN; SELECT 1; ROLLBACK", "INVALID_INPUT", 0],
+    ["BEGIN; COMMIT; BEGIN; COMMIT", "INVALID_INPUT", 0],
+    ["COMMIT", "INVALID_INPUT", 0],
+    ["SELECT nope", "COLUMN_NOT_FOUND", 0],
+  ])("%s: %s in statement %p", async (sql, condition, statementIndex) => {
     const { error, results } = await ask(sql, freshKey());
-    expect([error?.condition, results.length, await count()]).toEqual([condition as never, 0, 1]);
+    expect(error).toMatchObject({ condition, statementIndex });
+    expect([results.length, await count()]).toEqual([0, 1]);
   });
 });
