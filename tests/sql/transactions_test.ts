@@ -309,6 +309,11 @@ test("one transaction writes rows of several owners", async () => {
   engine.userId = "root";
 });
 
+test("a parameter that a transaction does not name is a fault of its text", async () => {
+  const text = "BEGIN; SELECT $1; SELECT $3; COMMIT";
+  expect(await engine.failure(text, { params: [1, 2, 3] })).toStartWith("INVALID_PARAMETER@1");
+});
+
 test("NOW() is the time of BEGIN all through a transaction", async () => {
   const text = "BEGIN; SELECT NOW() FROM t LIMIT 1; SELECT NOW(); COMMIT; SELECT NOW()";
   const held = await clock.hold(() => engine.run(text));

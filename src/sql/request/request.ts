@@ -165,6 +165,8 @@ export class RequestRunner {
       await this.#turns.endStep();
       this.#binding.bind(unit, { isAlone });
     }
+    // The parameters are those of the whole text.
+    this.#statementIndex = 0;
     this.#binding.requireNoGap(parameterCount);
   }
 
