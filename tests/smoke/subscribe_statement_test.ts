@@ -72,6 +72,8 @@ test.each([
   ["SUBSCRIBE TO app.notes OPTIONS (last_rows = '4')", "INVALID_OPTION"],
   ["SUBSCRIBE TO app.notes OPTIONS (batch_size = 0)", "INVALID_OPTION"],
   ["SUBSCRIBE TO app.notes OPTIONS (from = 'x')", "INVALID_OPTION"],
+  ["SUBSCRIBE TO app.notes OPTIONS (from_seq_id = 9007199254740993)", "INVALID_OPTION"],
+  ["SUBSCRIBE TO app.notes OPTIONS (from_seq_id = '9007199254740992')", "INVALID_OPTION"],
   ["SUBSCRIBE TO app.notes OPTIONS (replay = 'all')", "INVALID_OPTION"],
   ["SUBSCRIBE TO app.notes WHERE random() < 1", "NOT_IMPLEMENTED"],
   ["SUBSCRIBE TO SELECT id FROM app.notes ORDER BY id", "INVALID_SQL"],
