@@ -40,10 +40,19 @@ describe("the first rows in the order of a column", () => {
     ["a key above a bound", 20, "FROM posts WHERE id > 9000 ORDER BY id LIMIT 15"],
     ["a key below a bound", 20, "FROM posts WHERE id < 9000 ORDER BY id DESC LIMIT 15"],
     ["a key between bounds", 20, "FROM posts WHERE id BETWEEN 50 AND 60 ORDER BY id LIMIT 15"],
-    ["a number and the key", 600, "FROM posts ORDER BY score DESC, id LIMIT 9"],
+    ["a number and the key", 60, "FROM posts ORDER BY score DESC, id LIMIT 9"],
     ["a text", 20, "FROM posts ORDER BY slug, id LIMIT 12"],
-    ["a day", 1000, "FROM posts ORDER BY day DESC, id DESC OFFSET 3 LIMIT 9"],
-    ["the key, with a condition", 400, "FROM posts WHERE score = 7 ORDER BY id LIMIT 4"],
+
+    ["the key, with a condition", 400, "FROM posts WHERE score > 7 ORDER BY id LIMIT 14"],
+    ["rows behind others", 40, "FROM posts ORDER BY id LIMIT 20 OFFSET 9000"],
+    ["rows behind others, from behind", 40, "FROM posts ORDER BY id DESC LIMIT 5 OFFSET 17"],
+    ["a row", 60, "FROM posts WHERE (id, score) > (9000, 3) ORDER BY id, score LIMIT 10"],
+    [
+      "a row, from behind",
+      60,
+      "FROM posts WHERE (id, score) <= (9000, 3) ORDER BY id DESC LIMIT 9",
+    ],
+    ["a row of texts", 60, "FROM posts WHERE (slug, id) > ('p5', 3) ORDER BY slug, id LIMIT 10"],
     ["rows of the caller", 40, "FROM mine WHERE v < 5 ORDER BY id DESC LIMIT 8"],
   ])("are read in the order of %s", async (_, rowsMax, from) => {
     const columns = from.includes("mine") ? "id, v" : "id, slug, score, note";
@@ -71,6 +80,16 @@ describe("the first rows in the order of a column", () => {
     );
   });
 
+  test("are none behind the last one", async () => {
+    const sql = "SELECT id FROM posts ORDER BY id LIMIT 20 OFFSET $1";
+    for (const offset of [0, 19_700, 19_720, 30_000]) {
+      await engine.rows(sql, { params: [offset] });
+      expect(await engine.rows(sql, { params: [offset] })).toEqual(
+        await engine.rows(sql.replace("BY id", "BY 0 + id"), { params: [offset] }),
+      );
+    }
+  });
+
   test("are none for a bound that is NULL, or LIMIT 0", async () => {
     const sql = "SELECT id FROM posts WHERE id > $1 ORDER BY id LIMIT $2";
     for (const params of [
@@ -89,5 +108,85 @@ describe("the first rows in the order of a column", () => {
       `BEGIN; INSERT INTO posts VALUES (-5, 'new', 1, '2026-01-01', 1); DELETE FROM posts WHERE id = 1; ${first}; ROLLBACK`,
     );
     expect(results.at(-2)?.rows).toEqual([[-5], [2], [3]]);
+  });
+});
+
+describe("rows between values of the first column of a key", () => {
+  beforeAll(async () => {
+    await engine.run(
+      "CREATE TABLE words (w TEXT PRIMARY KEY, v INT);" +
+        "CREATE TABLE lines (room BIGINT, line BIGINT, v INT, PRIMARY KEY (room, line));" +
+        "CREATE TABLE rooms (id BIGINT PRIMARY KEY);" +
+        "INSERT INTO words SELECT md5(g::text), g FROM generate_series(1, 20000) g;" +
+        "INSERT INTO words VALUES ('abc', 1), ('abcé', 2), ('ab%', 3), ('abd', 4), ('ab\u{10ffff}x', 5), ('ab\\c', 6);" +
+        "INSERT INTO lines SELECT g * 37 % 500, g, g % 9 FROM generate_series(1, 20000) g;" +
+        "INSERT INTO rooms SELECT g * 10 FROM generate_series(1, 9) g;" +
+        "STORAGE FLUSH TABLE words; STORAGE FLUSH TABLE lines;" +
+        "DELETE FROM words WHERE v % 50 = 0; UPDATE lines SET v = 100 WHERE line % 60 = 0;" +
+        "INSERT INTO words VALUES ('abcd', 7); INSERT INTO lines VALUES (70, 0, 5)",
+    );
+  });
+
+  test.each([
+    ["words", 200, "w LIKE '7f3%'"],
+    ["words", 200, "w LIKE 'abc'"],
+    ["words", 300, "w LIKE 'ab_%'"],
+    ["words", 300, "w LIKE 'ab%' AND v < 100"],
+    ["words", 200, "w LIKE 'ab\u{10ffff}%'"],
+    ["words", 900, "w BETWEEN '30' AND '31' AND v > 5"],
+    ["words", 200, "w > 'ffa'"],
+    ["lines", 500, "room = 70"],
+    ["lines", 600, "room > 40 AND room <= 44 AND v < 7"],
+  ])("are found by their order in %s, at most %i for %s", async (table, rowsMax, condition) => {
+    const sql = `SELECT * FROM ${table} WHERE ${condition} ORDER BY 1, 2`;
+    expect(await readOf(sql)).toBeLessThanOrEqual(rowsMax);
+    const hidden = condition
+      .replaceAll(/\bw\b/g, "(w || '')")
+      .replaceAll(/\broom\b/g, "(0 + room)");
+    expect(await engine.rows(sql)).toEqual(await engine.rows(sql.replace(condition, hidden)));
+  });
+
+  test.each(["w LIKE '%f3'", "w NOT LIKE '7f3%'", "w LIKE 'ab\\\\c'", "w > '3'", "w LIKE NULL"])(
+    "are all looked at for %s",
+    async (condition) => {
+      const sql = `SELECT * FROM words WHERE ${condition} ORDER BY 1`;
+      expect(await readOf(sql)).toBeGreaterThan(19_000);
+      const hidden = condition.replace("w ", "(w || '') ");
+      expect(await engine.rows(sql)).toEqual(await engine.rows(sql.replace(condition, hidden)));
+    },
+  );
+
+  test("come in the order in which they were written", async () => {
+    const sql = "SELECT line FROM lines WHERE room = 70";
+    await readOf(sql);
+    expect(await engine.rows(sql)).toEqual(
+      await engine.rows("SELECT line FROM lines WHERE 0 + room = 70"),
+    );
+  });
+
+  test("are found for each row of a lateral query, and for the keys of a join", async () => {
+    const lateral =
+      "SELECT id, line FROM rooms, LATERAL (SELECT line FROM lines WHERE room = id ORDER BY line DESC LIMIT 1) l ORDER BY id";
+    await engine.run(lateral);
+    const [entry] = await engine.run(`EXPLAIN ANALYZE ${lateral}`);
+    const text = (entry?.rows ?? []).join("\n");
+    expect(Number(/Table Scan on default.lines .* rows: (\d+);/.exec(text)?.[1])).toBeLessThan(
+      4000,
+    );
+    expect(await engine.rows(lateral)).toEqual(
+      await engine.rows(
+        "SELECT room, max(line) FROM lines JOIN rooms ON 0 + room = id GROUP BY 1 ORDER BY 1",
+      ),
+    );
+    const join = "SELECT room, line FROM rooms JOIN lines ON room = id WHERE id > 60 ORDER BY 1, 2";
+    await engine.run(join);
+    const [joined] = await engine.run(`EXPLAIN ANALYZE ${join}`);
+    const joinText = (joined?.rows ?? []).join("\n");
+    expect(Number(/Table Scan on default.lines .* rows: (\d+);/.exec(joinText)?.[1])).toBeLessThan(
+      1000,
+    );
+    expect(await engine.rows(join)).toEqual(
+      await engine.rows(join.replace("ON room = id", "ON 0 + room = id")),
+    );
   });
 });

@@ -5,7 +5,14 @@ import type { TableEntry } from "../../catalog/mod.ts";
 import { isInteger } from "../../types/mod.ts";
 import type { BoundExpression, ComparisonOperator } from "../bind/bound_expressions.ts";
 import { MIRRORED } from "../bind/expression/binary_forms.ts";
-import { conjunctsOf, hasSubquery, isVolatile, mayFail, readsColumn } from "../bind/walk.ts";
+import {
+  conjunctsOf,
+  hasSubquery,
+  isVolatile,
+  mayFail,
+  readsColumn,
+  sameExpression,
+} from "../bind/walk.ts";
 import type { Condition } from "./conditions.ts";
 import type { KeyPart, PlannedRange, SoughtKeys } from "./plan.ts";
 
@@ -15,6 +22,8 @@ export interface Access {
   /** The keys that rows can have, when the conditions list them. */
   readonly sought: SoughtKeys | undefined;
   readonly ranges: readonly PlannedRange[];
+  /** Bounds of columns of text. */
+  readonly textRanges: readonly PlannedRange[];
 }
 
 export interface KeyAccess {
@@ -40,16 +49,27 @@ interface BoundOf {
 export function accessOf(table: TableEntry, conditions: readonly Condition[]): Access {
   const bounds: BoundOf[] = [];
   const ranges: PlannedRange[] = [];
+  const textRanges: PlannedRange[] = [];
   for (const condition of conditions) {
     const bound = boundIn(condition.expression);
-    if (bound === undefined) continue;
+    if (bound === undefined) {
+      const begun = beginningIn(condition.expression);
+      if (begun !== undefined) textRanges.push(begun);
+      for (const range of rangesOfAlternatives(condition.expression)) {
+        (isTextType(range.value) ? textRanges : ranges).push(range);
+      }
+      continue;
+    }
     bounds.push({ bound, condition });
-    const range = isRangeType(bound.value) ? rangeOf(bound) : undefined;
-    if (range !== undefined) ranges.push(range);
+    const isText = isTextType(bound.value);
+    const range = isText || isRangeType(bound.value) ? rangeOf(bound) : undefined;
+    if (range === undefined) continue;
+    if (!isText) ranges.push(range);
+    else if (isSure(bound.value)) textRanges.push(range);
   }
   const lookup = keyAccessOf(table, bounds);
   const sought = lookup === undefined ? soughtKeysOf(table, conditions) : undefined;
-  return { lookup, sought, ranges };
+  return { lookup, sought, ranges, textRanges };
 }
 
 /** Rows of a scan that take about as long as finding one row by its key: 5 µs. */
@@ -193,6 +213,53 @@ function boundIn(condition: BoundExpression): Bound | undefined {
     return { columnId: rightColumn, operator: MIRRORED[operator], value: left };
   }
   return undefined;
+}
+
+/** More alternatives are not compared with each other. */
+const ALTERNATIVES_MAX = 8;
+
+/**
+ * Bounds that all alternatives of an OR have in common, as rows that are compared do:
+ *
+ *     (a, b) > (1, 2)    =    a > 1 OR (a = 1 AND b > 2)    ⟹    a >= 1
+ */
+function rangesOfAlternatives(
+  condition: BoundExpression,
+): (PlannedRange & { readonly value: BoundExpression })[] {
+  if (condition.kind !== "or" || condition.operands.length > ALTERNATIVES_MAX) return [];
+  const [first = [], ...others] = condition.operands.map((alternative) =>
+    conjunctsOf(alternative).flatMap((each) => boundIn(each) ?? []),
+  );
+  return first.flatMap((bound) => {
+    const { columnId, value } = bound;
+    if (!isSure(value) || !(isTextType(value) || isRangeType(value))) return [];
+    const isShared = (side: "min" | "max"): boolean =>
+      [[bound], ...others].every((bounds) =>
+        bounds.some((other) => {
+          const range = other.columnId === columnId ? rangeOf(other) : undefined;
+          return range?.[side] !== undefined && sameExpression(other.value, value);
+        }),
+      );
+    const min = isShared("min") ? value : undefined;
+    const max = isShared("max") ? value : undefined;
+    return min === undefined && max === undefined ? [] : [{ columnId, min, max, value }];
+  });
+}
+
+/** `column LIKE pattern`, whose beginning bounds the column. */
+function beginningIn(condition: BoundExpression): PlannedRange | undefined {
+  if (condition.kind !== "call" || condition.like === undefined) return undefined;
+  const [text, like, escape] = condition.args;
+  if (condition.like.isNegated || escape !== undefined) return undefined;
+  if (text === undefined || like === undefined || !isTextType(text)) return undefined;
+  const columnId = storedColumnId(text);
+  if (columnId === undefined || !isFixed(like) || !isSure(like)) return undefined;
+  return { columnId, min: undefined, max: undefined, like };
+}
+
+/** Types whose values are in the order of their bytes. */
+function isTextType({ type }: BoundExpression): boolean {
+  return type.kind === "text" || type.kind === "uuid";
 }
 
 /** The column under a comparison; widening an integer keeps its value, so it is seen through. */

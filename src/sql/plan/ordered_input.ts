@@ -4,7 +4,7 @@
  */
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { isVolatile } from "../bind/walk.ts";
-import type { PlanNode } from "./plan.ts";
+import type { PlanNode, ScanNode } from "./plan.ts";
 import { isByKey } from "./plan_walk.ts";
 
 /** The column of the table whose order is that of a key; undefined where there is none. */
@@ -26,7 +26,16 @@ export function orderedColumnOf(input: PlanNode, key: BoundExpression): number |
     node = node.input;
   }
   if (node.kind !== "scan" || isByKey(node) || node.withTombstones) return undefined;
+  if (isNarrow(node)) return undefined;
   const columnId = read.kind === "column" ? read.column.origin?.columnId : undefined;
   // Rows lie in the order of `_seq` anyway.
   return columnId === undefined || columnId < 0 ? undefined : columnId;
+}
+
+/** Whether few rows are expected, which a scan finds by the first column of the key. */
+function isNarrow({ ranges, table, textRanges = [] }: ScanNode): boolean {
+  return [...ranges, ...textRanges].some(({ columnId, like, max, min }) => {
+    const isEqual = min !== undefined && min === max;
+    return columnId === table.primaryKey[0] && (isEqual || like !== undefined);
+  });
 }

@@ -30,6 +30,8 @@ export interface PlannedRange {
   readonly columnId: number;
   readonly min: BoundExpression | undefined;
   readonly max: BoundExpression | undefined;
+  /** A pattern of LIKE, which bounds by how it begins. */
+  readonly like?: BoundExpression | undefined;
 }
 
 /** The values that a column of a key may have. */
@@ -48,6 +50,8 @@ export interface ScanNode {
   readonly columns: readonly BoundColumn[];
   /** Bounds that the filter above implies; they only let the scan skip row groups. */
   readonly ranges: readonly PlannedRange[];
+  /** The same of text, for who finds rows by their order: there are no bounds of its row groups. */
+  readonly textRanges?: readonly PlannedRange[] | undefined;
   /** Values of the whole primary key, when the filter fixes it: a lookup instead of a scan. */
   readonly key: readonly BoundExpression[] | undefined;
   /** Every key that the filter above accepts, where to look them up is less work than to scan. */

@@ -136,10 +136,13 @@ function expressionsOf(node: PlanNode): readonly BoundExpression[] {
   }
 }
 
-function expressionsOfScan({ key = [], ranges, sought }: ScanNode): readonly BoundExpression[] {
-  if (ranges.length === 0 && sought === undefined) return key;
+function expressionsOfScan(node: ScanNode): readonly BoundExpression[] {
+  const { key = [], ranges, sought, textRanges = [] } = node;
+  if (ranges.length === 0 && textRanges.length === 0 && sought === undefined) return key;
   const found = [...key, ...(sought?.flat().flatMap(({ items }) => items) ?? [])];
-  for (const { max, min } of ranges) found.push(...present([min, max]));
+  for (const { like, max, min } of [...ranges, ...textRanges]) {
+    found.push(...present([min, max, like]));
+  }
   return found;
 }
 

@@ -20,6 +20,7 @@ import { ColumnReaders, type Condition, conditionOf, expressionsOf } from "./con
 import { factored } from "./implied.ts";
 import { isPlainJoin, planInnerJoins } from "./inner_joins.ts";
 import { type ColumnIds, columnIdsOf, columnsOf, isConditionOver, keysOf } from "./join_keys.ts";
+import { gathered } from "./memberships.ts";
 import { neededColumns } from "./needed_columns.ts";
 import { planOutputs, type QueryPlan } from "./outputs.ts";
 import type { PlanNode } from "./plan.ts";
@@ -41,7 +42,7 @@ interface PlanningState {
 export function planSelect(select: BoundSelect): QueryPlan {
   const readers = new ColumnReaders(neededColumns(select));
   const on = new Map<BoundFrom, readonly Condition[]>();
-  const where = conjunctsOf(select.where).flatMap(factored).map(conditionOf);
+  const where = conjunctsOf(select.where).map(gathered).flatMap(factored).map(conditionOf);
   for (const condition of where) readers.open(condition);
   addConditionsOfJoins(select.from, on);
   for (const conditions of on.values()) for (const each of conditions) readers.open(each);
@@ -292,7 +293,7 @@ function planTable(
   conditions: readonly Condition[],
   state: PlanningState,
 ): PlanNode {
-  const { lookup, ranges, sought } = accessOf(relation.table, conditions);
+  const { lookup, ranges, sought, textRanges } = accessOf(relation.table, conditions);
   // Tombstones are read only where a condition of the same block names `_deleted`.
   const deleted = relation.columns.find(isDeletedColumn);
   const withTombstones = deleted !== undefined && state.readers.isReadByCondition(deleted.id);
@@ -308,6 +309,7 @@ function planTable(
     table: relation.table,
     columns,
     ranges,
+    textRanges: textRanges.length === 0 ? undefined : textRanges,
     key: undefined,
     sought: isWanted ? sought : undefined,
     withTombstones,

@@ -153,6 +153,18 @@ export interface ColumnRange {
   readonly max: number;
 }
 
+/** Inclusive bounds of the values of a column of numbers or of text. */
+export interface ColumnSpan {
+  readonly min?: Value | undefined;
+  readonly max?: Value | undefined;
+}
+
+/** Values that a column has in every wanted row; lets a scan find such rows by their order. */
+export interface KeySpans {
+  readonly columnId: number;
+  readonly spans: readonly ColumnSpan[];
+}
+
 export interface ScanOptions {
   readonly owner: number;
   /** Inclusive: rows current at this seq. */
@@ -165,6 +177,8 @@ export interface ScanOptions {
   readonly columnIds: readonly number[];
   /** Row groups that cannot hold a row within all of these may be skipped. */
   readonly ranges?: readonly ColumnRange[];
+  /** Rows outside of these may be left out. */
+  readonly keySpans?: KeySpans;
   /** Also yields the newest tombstone of each key without a live row. Default false. */
   readonly withTombstones?: boolean;
   /** Largest number of rows in one batch, 1 to ROW_GROUP_ROWS_MAX; default BATCH_ROWS_MAX. */
@@ -197,14 +211,12 @@ export interface Scan {
   readonly groupsPruned: number;
 }
 
+/** With the bounds of the column in whose order rows are read; rows outside of them are left out. */
 export interface OrderedScanOptions
-  extends Pick<ScanOptions, "owner" | "upTo" | "after" | "columnIds"> {
-  /** In whose order: a column of numbers or of text, which is in the order of its bytes. */
+  extends Pick<ScanOptions, "owner" | "upTo" | "after" | "columnIds">,
+    ColumnSpan {
   readonly columnId: number;
   readonly isDescending: boolean;
-  /** Inclusive bounds of its values; rows outside of them are left out. */
-  readonly min?: Value | undefined;
-  readonly max?: Value | undefined;
 }
 
 /** Live rows in the order of a column, equal ones in any. Ends by `close`, as a {@linkcode Scan}. */
@@ -216,7 +228,7 @@ export interface OrderedScan {
   close(): void;
   /** Versions among which the rows are, about. */
   readonly rowCount: number;
-  /** Versions that were passed so far. */
+  /** Versions that were passed so far; Infinity once it must not be read any further. */
   readonly rowsPassed: number;
 }
 

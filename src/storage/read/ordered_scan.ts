@@ -7,20 +7,16 @@
  * - Segments stay pinned until the scan is closed.
  */
 import { assert, defined } from "../../base/assert.ts";
-import {
-  BIGINT,
-  type Comparator,
-  comparatorFor,
-  type Value,
-  vectorFromValues,
-} from "../../types/mod.ts";
+import { type Comparator, comparatorFor, type Value, vectorFromValues } from "../../types/mod.ts";
 import type { OrderedScan, OrderedScanOptions, ScanBatch } from "../contract/store.ts";
-import type { ColumnOrder } from "../segment/column_order.ts";
+import { type ColumnOrder, placesWithin } from "../segment/column_order.ts";
+import { areOrdersKept } from "../segment/column_orders.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
 import type { StoredTable } from "../table/table.ts";
 import { VersionCursor } from "../table/version_cursor.ts";
 import { DefinitionWatch } from "./definition_watch.ts";
 import { type OrderedPiece, piecesOf } from "./ordered_piece.ts";
+import { columnTypeOf } from "./segment_scan.ts";
 
 /** Fewer rows are as soon scanned. */
 const ORDERED_ROWS_MIN = 4096;
@@ -44,6 +40,8 @@ export class StoreOrderedScan implements OrderedScan {
   rowsPassed = 0;
   readonly #table: StoredTable;
   readonly #options: OrderedScanOptions;
+  readonly #ascending: Comparator;
+  /** The order of the scan. */
   readonly #compare: Comparator;
   readonly #watch: DefinitionWatch;
   readonly #pinned: readonly OpenSegment[];
@@ -51,6 +49,7 @@ export class StoreOrderedScan implements OrderedScan {
   readonly #heads: Head[] = [];
   readonly #step: 1 | -1;
   readonly #cursor = new VersionCursor();
+  #rowsOrdered = 0;
   #isOpen = true;
 
   private constructor(
@@ -61,6 +60,7 @@ export class StoreOrderedScan implements OrderedScan {
     const { columnId, columnIds, isDescending } = options;
     const { type } = defined(table.column(columnId), "a table is read by a column of its own");
     const ascending = comparatorFor(type);
+    this.#ascending = ascending;
     this.#table = table;
     this.#options = options;
     this.#compare = isDescending ? (left, right) => ascending(right, left) : ascending;
@@ -98,7 +98,7 @@ export class StoreOrderedScan implements OrderedScan {
         defined(pieces[i], "each row is of a piece").stand(this.#cursor, row);
         return this.#table.valueAt(this.#cursor, columnId);
       });
-      return vectorFromValues(this.#table.column(columnId)?.type ?? BIGINT, values);
+      return vectorFromValues(columnTypeOf(this.#table, columnId), values);
     });
     return { rowCount: rows.length, columns };
   }
@@ -126,9 +126,11 @@ export class StoreOrderedScan implements OrderedScan {
       const [head] = this.#heads;
       if (head === undefined) return false;
       if (head.order === undefined) {
-        const isReady = head.piece.isReady();
-        this.#open(head);
-        if (isReady) continue;
+        if (head.piece.isReady()) {
+          this.#open(head);
+          continue;
+        }
+        if (this.#mayOrder(head.piece)) this.#open(head);
         // To put rows in order is a step of its own.
         return true;
       }
@@ -143,40 +145,30 @@ export class StoreOrderedScan implements OrderedScan {
     return true;
   }
 
+  /** Whether what is put in order is kept: otherwise each scan would do so again. */
+  #mayOrder({ rowCount }: OrderedPiece): boolean {
+    this.#rowsOrdered += rowCount;
+    if (areOrdersKept(this.#rowsOrdered)) return true;
+    this.#table.refuseOrder(this.#options.columnId);
+    this.rowsPassed = Number.POSITIVE_INFINITY;
+    return false;
+  }
+
   /** Puts the first piece of the heap in order, and goes to its first row within the bounds. */
   #open(head: Head): void {
-    const { isDescending, max, min } = this.#options;
+    const { isDescending } = this.#options;
     const order = head.piece.order();
-    const first = min === undefined ? 0 : this.#placeOf(head.piece, order, { value: min });
-    const end =
-      max === undefined
-        ? order.rowCount
-        : this.#placeOf(head.piece, order, { value: max, isBehind: true });
+    const valueAt = (place: number): Value => valueOf(head.piece, order, place);
+    const { end, start: first } = placesWithin(order, this.#options, {
+      compare: this.#ascending,
+      valueAt,
+    });
     head.order = order;
     // One before the first row, to which it goes on.
     head.place = isDescending ? end : first - 1;
     head.last = isDescending ? first : end - 1;
     if (first >= end) this.#removeFirst();
     else this.#advance(head);
-  }
-
-  /** The first place whose value is not below a value; or, behind it, that is above it. */
-  #placeOf(
-    piece: OrderedPiece,
-    order: ColumnOrder,
-    { isBehind = false, value }: { value: Value; isBehind?: boolean },
-  ): number {
-    const { type } = defined(this.#table.column(this.#options.columnId), "its column is there");
-    const compare = comparatorFor(type);
-    let low = 0;
-    let high = order.rowCount;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      const by = compare(valueOf(piece, order, middle), value);
-      if (by < 0 || (isBehind && by === 0)) low = middle + 1;
-      else high = middle;
-    }
-    return low;
   }
 
   /** Goes on to the next row of the first piece, and puts the piece where it belongs by then. */

@@ -1,7 +1,7 @@
 /**
  * What a scan asks of each place that has rows: a segment, or a memtable.
  */
-import type { ColumnRange, ScanBatch } from "../contract/store.ts";
+import type { ColumnRange, KeySpans, ScanBatch } from "../contract/store.ts";
 
 /** Which rows are read; the options with every default filled in. */
 export interface RowFilter {
@@ -12,6 +12,7 @@ export interface RowFilter {
   readonly seqMax: number;
   readonly columnIds: readonly number[];
   readonly ranges: readonly ColumnRange[];
+  readonly keySpans?: KeySpans | undefined;
   readonly withTombstones: boolean;
   readonly reusesMemory?: boolean;
   readonly mayBeEmpty: boolean;

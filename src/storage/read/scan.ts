@@ -9,7 +9,8 @@
 import { assert } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX, ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { SEQ_ZERO } from "../../base/seq.ts";
-import type { Scan, ScanBatch, ScanOptions } from "../contract/store.ts";
+import type { KeySpans, Scan, ScanBatch, ScanOptions } from "../contract/store.ts";
+import { areOrdersKept } from "../segment/column_orders.ts";
 import type { StoredTable } from "../table/table.ts";
 import { DefinitionWatch } from "./definition_watch.ts";
 import { MemtableScan } from "./memtable_scan.ts";
@@ -35,6 +36,7 @@ export class StoreScan implements Scan {
       seqMax: Math.min(options.seqMax ?? options.upTo, options.upTo),
       columnIds: options.columnIds,
       ranges: options.ranges ?? [],
+      keySpans: wantedSpans(table, options.keySpans),
       withTombstones: options.withTombstones ?? false,
       reusesMemory: options.reusesMemory ?? false,
       mayBeEmpty: options.mayBeEmpty ?? false,
@@ -72,4 +74,11 @@ export class StoreScan implements Scan {
     for (const source of this.#sources) source.close();
     this.#index = this.#sources.length;
   }
+}
+
+/** To find rows by their order is worth it once somebody wanted that before, and if it is kept. */
+function wantedSpans(table: StoredTable, keySpans: KeySpans | undefined): KeySpans | undefined {
+  if (keySpans === undefined || !table.isOrderWanted(keySpans.columnId)) return undefined;
+  const rowCount = table.segments.reduce((sum, { entry }) => sum + entry.rowCount, 0);
+  return areOrdersKept(rowCount) ? keySpans : undefined;
 }

@@ -5,7 +5,10 @@
 import { assert } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import {
+  BIGINT,
+  BOOLEAN,
   constVector,
+  type DataType,
   deferredTexts,
   type Selection,
   slice,
@@ -13,19 +16,25 @@ import {
   type Utf8Vector,
   type Value,
   type Vector,
+  vectorFromValues,
 } from "../../types/mod.ts";
 import { type ScanBatch } from "../contract/store.ts";
-import { SEQ_COLUMN_ID } from "../contract/system_columns.ts";
+import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../contract/system_columns.ts";
 import { convertVector, formOf } from "../memtable/convert.ts";
 import { ColumnBuffer } from "../segment/chunk_decoder.ts";
 import { layoutOf } from "../segment/format.ts";
 import type { RowSpan, SegmentReader } from "../segment/reader.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
 import type { StoredTable } from "../table/table.ts";
+import { VersionCursor } from "../table/version_cursor.ts";
+import { chosenRows } from "./chosen_rows.ts";
 import { HIDDEN_BATCHES_MAX, NO_ROWS, type RowFilter, type RowSource } from "./row_source.ts";
 
 /** Below this share of a group, its rows are decoded by themselves and not the whole chunk. */
 const PARTIAL_SHARE_MAX = 0.25;
+
+/** Rows of a batch of chosen ones: each cell takes up to a microsecond. */
+const CHOSEN_MAX = 1024;
 
 /** What is unpacked at once, about: it takes some 2 ms, and the event loop waits for it. */
 const UNPACKED_BYTES_MAX: number = 2 * 1024 * 1024;
@@ -47,6 +56,10 @@ export class SegmentScan implements RowSource {
   /** Rows of a batch of the current group. */
   #batchRowsMax = Infinity;
   #columns: GroupColumns | undefined;
+  /** Of the current group, if others are not looked at; and how many of them were read. */
+  #chosen: Uint32Array | undefined;
+  #chosenAt = 0;
+  readonly #cursor = new VersionCursor();
   /** By column; undefined when batches must not share memory. */
   readonly #buffers: Map<number, ColumnBuffer> | undefined;
 
@@ -74,6 +87,12 @@ export class SegmentScan implements RowSource {
     if (this.#span === undefined) this.#start();
     let hiddenCount = 0;
     for (;;) {
+      if (this.#chosen !== undefined) {
+        const batch = this.#chosenBatch(this.#chosen, limit);
+        if (batch !== undefined) return batch;
+        this.#row = this.#rowEnd;
+        this.#chosen = undefined;
+      }
       while (this.#row < this.#rowEnd) {
         const start = this.#row;
         const end = Math.min(start + limit, start + this.#batchRowsMax, this.#rowEnd);
@@ -121,6 +140,7 @@ export class SegmentScan implements RowSource {
       const groupEnd = groupStart + reader.groupRows(this.#group);
       this.#row = Math.max(span.start, groupStart);
       this.#rowEnd = Math.min(span.end, groupEnd);
+      if (this.#chooseRows()) return true;
       this.#batchRowsMax = rowsAtOnce(reader, this.#group, this.#filter.columnIds);
       this.#columns = new GroupColumns(this.#table, this.#segment, {
         group: this.#group,
@@ -146,6 +166,44 @@ export class SegmentScan implements RowSource {
       if (zone !== undefined && (zone.max < min || zone.min > max)) return false;
     }
     return true;
+  }
+
+  /** Whether the rows of the group are found by their order. */
+  #chooseRows(): boolean {
+    const { keySpans } = this.#filter;
+    if (keySpans === undefined) return false;
+    const places = { segment: this.#segment, table: this.#table };
+    const span = { group: this.#group, start: this.#row, end: this.#rowEnd };
+    this.#chosen = chosenRows(places, keySpans, span);
+    this.#chosenAt = 0;
+    return this.#chosen !== undefined;
+  }
+
+  /** Rows that are few and far between are read cell by cell. */
+  #chosenBatch(chosen: Uint32Array, limit: number): ScanBatch | undefined {
+    while (this.#chosenAt < chosen.length) {
+      const rows = chosen.subarray(this.#chosenAt, this.#chosenAt + Math.min(limit, CHOSEN_MAX));
+      this.#chosenAt += rows.length;
+      const current = [...rows].filter((row) => this.#isCurrent(row));
+      if (current.length === 0) continue;
+      const columns = this.#filter.columnIds.map((columnId) => {
+        const values = current.map((row) => {
+          this.#cursor.standInSegment(this.#segment, row);
+          return this.#table.valueAt(this.#cursor, columnId);
+        });
+        return vectorFromValues(columnTypeOf(this.#table, columnId), values);
+      });
+      return { rowCount: current.length, columns };
+    }
+    return undefined;
+  }
+
+  #isCurrent(row: number): boolean {
+    const { deletions, reader } = this.#segment;
+    const { upTo, withTombstones } = this.#filter;
+    const replacement = deletions.replacedBy(row);
+    if (replacement !== 0 && replacement <= upTo) return false;
+    return withTombstones || !reader.hasTombstones(this.#group) || !reader.isTombstone(row);
   }
 
   #isStoredAsDefined(columnId: number): boolean {
@@ -205,6 +263,11 @@ export function ownerSpan(
   const start = after < reader.minSeq ? range.start : reader.firstRowAtOrAbove(range, after + 1);
   const end = seqMax >= reader.maxSeq ? range.end : reader.firstRowAtOrAbove(range, seqMax + 1);
   return start < end ? { start, end } : { start: 0, end: 0 };
+}
+
+/** The type of a column, or of a system column. */
+export function columnTypeOf(table: StoredTable, columnId: number): DataType {
+  return table.column(columnId)?.type ?? (columnId === DELETED_COLUMN_ID ? BOOLEAN : BIGINT);
 }
 
 /** How many rows of a group are read at a time, so that not too much of them is unpacked. */

@@ -38,6 +38,10 @@ export class ChunkCache {
     return this.#byteCount;
   }
 
+  get bytesMax(): number {
+    return this.#bytesMax;
+  }
+
   /** Takes another bound, at once. */
   bound(bytesMax: number): void {
     this.#bytesMax = bytesMax;

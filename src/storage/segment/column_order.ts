@@ -11,11 +11,13 @@
 import { assert } from "../../base/assert.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import {
+  type Comparator,
   compareCodePoints,
   type DataType,
   physicalKind,
   textSourceOf,
   type Utf8Vector,
+  type Value,
   type Vector,
 } from "../../types/mod.ts";
 
@@ -61,6 +63,32 @@ export class ColumnOrder {
   numberAt(place: number): number | undefined {
     return this.#numbers?.[place];
   }
+}
+
+export interface PlacedValues {
+  readonly compare: Comparator;
+  readonly valueAt: (place: number) => Value;
+}
+
+/** The places of an order, `start` to `end`, whose values lie within inclusive bounds. */
+export function placesWithin(
+  order: ColumnOrder,
+  { max, min }: { readonly min?: Value | undefined; readonly max?: Value | undefined },
+  { compare, valueAt }: PlacedValues,
+): { start: number; end: number } {
+  const firstWhere = (isReached: (value: Value) => boolean): number => {
+    let low = 0;
+    let high = order.rowCount;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (isReached(valueAt(middle))) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  };
+  const start = min === undefined ? 0 : firstWhere((value) => compare(value, min) >= 0);
+  const end = max === undefined ? order.rowCount : firstWhere((value) => compare(value, max) > 0);
+  return { start, end: Math.max(start, end) };
 }
 
 /** Whether columns of a type can be put in order: numbers, and text by its bytes. */

@@ -9,6 +9,17 @@ import { type ColumnOrder, isOrderedKind, orderOf, TEXT_BYTES_MAX } from "./colu
 import { layoutOf } from "./format.ts";
 import type { RowSpan, SegmentReader } from "./reader.ts";
 
+/** Of one row of an order, with its number. */
+const ROW_BYTES = 10;
+
+/** Which share of the cache the orders of one column may take. */
+const CACHE_SHARE_MAX = 0.5;
+
+/** Whether the orders of so many rows are kept until they are asked for again. */
+export function areOrdersKept(rowCount: number, cache: ChunkCache = sharedCache): boolean {
+  return rowCount * ROW_BYTES <= cache.bytesMax * CACHE_SHARE_MAX;
+}
+
 export class ColumnOrders {
   readonly #reader: SegmentReader;
   readonly #cache: ChunkCache;

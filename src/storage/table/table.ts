@@ -61,8 +61,8 @@ export class StoredTable {
   #definition: TableDefinition;
   #keyPositions: readonly number[] = [];
   readonly #cursor = new VersionCursor();
-  /** Columns in whose order somebody wanted rows. */
-  readonly #orderedColumnIds = new Set<number>();
+  /** Columns in whose order somebody wanted rows; false for those that are too large for it. */
+  readonly #orderedColumns = new Map<number, boolean>();
   /** The key under search, so that a search allocates nothing. */
   readonly #keyValues: Value[] = [];
 
@@ -100,9 +100,14 @@ export class StoredTable {
 
   /** Whether rows were wanted in the order of a column before; they are wanted now. */
   isOrderWanted(columnId: number): boolean {
-    if (this.#orderedColumnIds.has(columnId)) return true;
-    this.#orderedColumnIds.add(columnId);
-    return false;
+    const isWanted = this.#orderedColumns.get(columnId);
+    if (isWanted === undefined) this.#orderedColumns.set(columnId, true);
+    return isWanted ?? false;
+  }
+
+  /** Nobody is given rows in the order of a column any more. */
+  refuseOrder(columnId: number): void {
+    this.#orderedColumns.set(columnId, false);
   }
 
   column(columnId: number): StoredColumn | undefined {

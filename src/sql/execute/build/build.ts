@@ -113,13 +113,14 @@ function buildNode(node: PlanNode, use: Use): OperatorFactory {
       return buildDistinct(node);
     case "sort":
     case "limit":
-      return buildOrder(node, buildPlan);
+      return buildOrder(node, buildPlan, use.firstsOf);
   }
 }
 
 function buildDistinct(node: Extract<PlanNode, { kind: "distinct" }>): OperatorFactory {
   const computed = distinctOverComputed(node);
-  const input = buildPlan(computed.input);
+  const isDirect = computed.input === node.input;
+  const input = buildPlan(computed.input, { firstsOf: isDirect ? computed.on : undefined });
   const layout = layoutOf(computed.input.columns);
   const on = computed.on.map((expression) => compileExpression(expression, layout));
   const types = node.on.map(({ type }) => type);

@@ -3,6 +3,7 @@
  */
 import type { OrderedScan } from "../../../storage/mod.ts";
 import type { BoundExpression, BoundSort } from "../../bind/bound_expressions.ts";
+import { sameExpression } from "../../bind/walk.ts";
 import { orderedColumnOf } from "../../plan/ordered_input.ts";
 import type { PlanNode } from "../../plan/plan.ts";
 import { sortOverComputed } from "../evaluate/computed_below.ts";
@@ -13,6 +14,7 @@ import { Limit, rowCountFrom } from "../operators/filter.ts";
 import type { Operator } from "../run/operator.ts";
 import type { Run } from "../run/run.ts";
 import { FirstInOrder } from "../sort/first_in_order.ts";
+import { GroupFirsts } from "../sort/group_firsts.ts";
 import { LimitWithTies, Sort } from "../sort/sort.ts";
 import type { SortKey } from "../sort/sort_key.ts";
 import type { Use, WantedOrder } from "./build_scan.ts";
@@ -23,36 +25,40 @@ type OperatorFactory = (run: Run) => Operator;
 export function buildOrder(
   node: Extract<PlanNode, { kind: "sort" | "limit" }>,
   buildPlan: (node: PlanNode, use?: Use) => OperatorFactory,
+  firstsOf: readonly BoundExpression[] | undefined,
 ): OperatorFactory {
   const limit = countOf(node.limit, "LIMIT");
   const offset = countOf(node.offset, "OFFSET");
   if (node.kind === "sort") {
     const computed = sortOverComputed(node);
-    const input = buildPlan(computed.input);
+    const rows = buildPlan(computed.input);
+    const input = firstsOf === undefined ? rows : buildFirsts(computed, rows, firstsOf);
     const keys = sortKeys(computed.keys, layoutOf(computed.input.columns));
     const inputTypes = node.input.columns.map(({ type }) => type);
-    const sort = (run: Run, from: Operator): Operator => {
-      const rowsMax = limit(run) + offset(run);
-      return new Sort({ run, node, input: from, inputTypes, keys, rowsMax });
-    };
+    const sort = (run: Run, from: Operator, rowsMax: number): Operator =>
+      new Sort({ run, node, input: from, inputTypes, keys, rowsMax });
     const first = buildFirst(node, computed, buildPlan);
     const [key] = keys;
-    if (first === undefined || key === undefined) return (run) => sort(run, input(run));
+    if (first === undefined || key === undefined) {
+      return (run) => sort(run, input(run), limit(run) + offset(run));
+    }
+    // Rows that nothing drops, and whose order one key decides, are skipped without being read.
+    const canSkip = keys.length === 1 && !hasFilter(computed.input);
+    const columnCount = inputTypes.length;
     return (run) => {
-      const rowsMax = limit(run) + offset(run);
-      const ordered = first(run, rowsMax);
-      if (ordered.scan === undefined) return sort(run, ordered.input);
-      const sortOver = (from: Operator): Operator => sort(run, from);
-      const plain = (): Operator => input(run);
-      return new FirstInOrder({
-        run,
-        ...ordered,
-        scan: ordered.scan,
-        plain,
-        sortOver,
-        key,
-        rowsMax,
-      });
+      const skipped = canSkip ? offset(run) : 0;
+      const allRows = limit(run) + offset(run);
+      const rowsMax = allRows - skipped;
+      const { input: from, scan } = first(run, rowsMax);
+      if (scan === undefined) return sort(run, from, allRows);
+      const sortOver = (ordered: Operator): Operator => sort(run, ordered, rowsMax);
+      const plain = (leftOut: number): Operator =>
+        new Limit(sort(run, input(run), allRows), {
+          limit: Number.POSITIVE_INFINITY,
+          offset: leftOut,
+        });
+      const options = { run, input: from, scan, plain, sortOver, key, rowsMax };
+      return new FirstInOrder({ ...options, skipped, columnCount });
     };
   }
   const input = buildPlan(node.input);
@@ -85,6 +91,29 @@ function buildFirst(
     const made = build(run);
     return { input: made, scan: order.made };
   };
+}
+
+/** The rows of a sort's input, but for those that cannot be the first of their group. */
+function buildFirsts(
+  { input, keys }: Pick<Extract<PlanNode, { kind: "sort" }>, "input" | "keys">,
+  rows: OperatorFactory,
+  firstsOf: readonly BoundExpression[],
+): OperatorFactory {
+  const layout = layoutOf(input.columns);
+  const others = keys.filter(
+    ({ expression }) => !firstsOf.some((each) => sameExpression(each, expression)),
+  );
+  const options = {
+    inputTypes: input.columns.map(({ type }) => type),
+    on: firstsOf.map((each) => compileExpression(each, layout)),
+    onTypes: firstsOf.map(({ type }) => type),
+    keys: sortKeys(others, layout),
+  };
+  return (run) => new GroupFirsts(rows(run), { run, ...options });
+}
+
+function hasFilter(node: PlanNode): boolean {
+  return node.kind === "filter" || (node.kind === "project" && hasFilter(node.input));
 }
 
 function countOf(

@@ -4,10 +4,16 @@
 import { defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import type { TableEntry } from "../../../catalog/mod.ts";
-import { type ColumnRange, type OrderedScan, SEQ_COLUMN_ID } from "../../../storage/mod.ts";
-import { compareValues, type DataType, type Row, type Value } from "../../../types/mod.ts";
+import {
+  type ColumnRange,
+  type KeySpans,
+  type OrderedScan,
+  SEQ_COLUMN_ID,
+} from "../../../storage/mod.ts";
+import type { DataType, Row, Value } from "../../../types/mod.ts";
+import type { BoundExpression } from "../../bind/bound_expressions.ts";
 import { hasSubquery } from "../../bind/walk.ts";
-import type { PlanNode, PlannedRange, ScanNode } from "../../plan/plan.ts";
+import type { PlanNode, ScanNode } from "../../plan/plan.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
 import { keyTextOf } from "../keys/key_text.ts";
 import { PortionSource, RowCounts } from "../operators/filter.ts";
@@ -21,6 +27,7 @@ import {
 import type { Operator } from "../run/operator.ts";
 import type { Run } from "../run/run.ts";
 import { ORDERED_SHARE_MAX, OrderedTableScan } from "../sort/ordered_table_scan.ts";
+import { type CompiledRange, compileRange, spanOfRanges } from "./column_bounds.ts";
 import { runtimeOf } from "./table_runtime.ts";
 
 /** Reads the one row that a query can yield, as its output columns. */
@@ -77,6 +84,8 @@ export interface Use {
   /** Of those keys only the first column is known: rows are read that lie between them. */
   readonly isSpan?: boolean;
   readonly order?: WantedOrder | undefined;
+  /** Of a sort: only the first row is wanted of those that are equal in these. */
+  readonly firstsOf?: readonly BoundExpression[] | undefined;
 }
 
 /** In which order rows are read of a table, where the store has one. */
@@ -99,12 +108,22 @@ export function buildScan(
   });
   const keysOf = isSpan ? undefined : (keys ?? compileKeys(node));
   const bounds = node.ranges.map(compileRange);
+  const spanBounds = [...bounds, ...(node.textRanges ?? []).map(compileRange)];
+  const [firstKeyId] = table.primaryKey;
+  const hasKeySpan = spanBounds.some(({ columnId }) => columnId === firstKeyId);
   const batchRows = isBulk ? BULK_BATCH_ROWS : BATCH_ROWS_MAX;
   // A condition on the key reads no column of the row; the scan still has to say that it is there.
   const readIds = columnIds.length === 0 ? [SEQ_COLUMN_ID] : columnIds;
 
   const shaped = (operator: Operator): Operator =>
     columnIds.length === 0 ? new RowCounts(operator) : operator;
+
+  const keySpans = (run: Run): KeySpans | undefined => {
+    if (firstKeyId === undefined || !hasKeySpan) return undefined;
+    const type = typeOfColumn(table, firstKeyId);
+    const span = spanOfRanges(spanBounds, { columnId: firstKeyId, type, run });
+    return span === undefined ? undefined : { columnId: firstKeyId, spans: [span] };
+  };
 
   return (run) => {
     const options = {
@@ -118,7 +137,7 @@ export function buildScan(
     };
     if (keysOf !== undefined) return shaped(new KeyLookup(options, keysOf(run)));
     if (order !== undefined) {
-      order.made = openOrdered(options, order, bounds);
+      order.made = openOrdered(options, order, spanBounds);
       if (order.made !== undefined) {
         return shaped(new OrderedTableScan(run, order.made, order.rowsWanted));
       }
@@ -131,23 +150,10 @@ export function buildScan(
       }),
     );
     if (isSpan) ranges.push(spanOf(table, keys?.() ?? []));
+    const spans = isSpan ? spansOfKeys(table, keys?.() ?? []) : keySpans(run);
     const onEnd = (read: number, pruned: number): void =>
       run.profile?.scanned(node, { read, pruned });
-    return shaped(new TableScan({ ...options, ranges, onEnd }));
-  };
-}
-
-interface CompiledRange {
-  readonly columnId: number;
-  readonly min: ((run: Run) => Value) | undefined;
-  readonly max: ((run: Run) => Value) | undefined;
-}
-
-function compileRange({ columnId, min, max }: PlannedRange): CompiledRange {
-  return {
-    columnId,
-    min: min === undefined ? undefined : compileScalar(min),
-    max: max === undefined ? undefined : compileScalar(max),
+    return shaped(new TableScan({ ...options, ranges, keySpans: spans, onEnd }));
   };
 }
 
@@ -160,31 +166,25 @@ function openOrdered(
   const hasStaged = run.transaction?.hasStaged(table.tableId) === true;
   // Rows that a transaction has staged are in no order.
   if (hasStaged || withTombstones) return undefined;
-  const type = defined(
-    table.columns.find((column) => column.columnId === columnId),
-    "a table is read by a column of its own",
-  ).type;
-  let least: Value | undefined;
-  let most: Value | undefined;
-  for (const { columnId: boundId, max, min } of bounds) {
-    if (boundId !== columnId) continue;
-    const low = min?.(run);
-    const high = max?.(run);
-    // The condition is true for no row, and the filter above says so.
-    if (low === null || high === null) return undefined;
-    if (low !== undefined && (least === undefined || compareValues(type, low, least) > 0)) {
-      least = low;
-    }
-    if (high !== undefined && (most === undefined || compareValues(type, high, most) < 0)) {
-      most = high;
-    }
-  }
+  const span = spanOfRanges(bounds, { columnId, type: typeOfColumn(table, columnId), run });
+  if (span === undefined) return undefined;
   const owner = ownerOf(run.principal, table);
   const where = { owner, upTo: run.snapshotSeq, columnIds, columnId, isDescending };
-  const scan = run.store.scanOrdered(table.tableId, { ...where, min: least, max: most });
+  const scan = run.store.scanOrdered(table.tableId, { ...where, ...span });
   if (scan === undefined || rowsWanted <= scan.rowCount * ORDERED_SHARE_MAX) return scan;
   scan.close();
   return undefined;
+}
+
+/** The values of the first key column that keys have. */
+function spansOfKeys({ primaryKey }: TableEntry, keys: readonly Row[]): KeySpans {
+  const columnId = defined(primaryKey[0], "a keyed side has a key");
+  return { columnId, spans: keys.map(([value]) => ({ min: value, max: value })) };
+}
+
+function typeOfColumn({ columns }: TableEntry, columnId: number): DataType {
+  const column = columns.find((each) => each.columnId === columnId);
+  return defined(column, "a table is read by a column of its own").type;
 }
 
 /** Between which values of the first key column keys lie. */

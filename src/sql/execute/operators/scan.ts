@@ -11,6 +11,7 @@ import type { TableEntry } from "../../../catalog/mod.ts";
 import {
   type ColumnRange,
   DELETED_COLUMN_ID,
+  type KeySpans,
   type Scan,
   SEQ_COLUMN_ID,
   SHARED_OWNER,
@@ -45,6 +46,7 @@ export interface TableScanOptions {
   readonly table: TableEntry;
   readonly columnIds: readonly number[];
   readonly ranges: readonly ColumnRange[];
+  readonly keySpans?: KeySpans | undefined;
   readonly withTombstones: boolean;
   readonly batchRows: number;
   readonly reusesMemory?: boolean;
@@ -72,6 +74,7 @@ export class TableScan implements Operator {
       upTo: run.snapshotSeq,
       columnIds: hasOverlay ? [...columnIds, ...table.primaryKey] : columnIds,
       ranges: options.ranges,
+      ...(options.keySpans === undefined ? {} : { keySpans: options.keySpans }),
       withTombstones: options.withTombstones,
       batchRows: options.batchRows,
       reusesMemory: options.reusesMemory ?? false,

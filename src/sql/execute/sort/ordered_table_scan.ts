@@ -7,7 +7,7 @@ import type { Batch } from "../../../types/mod.ts";
 import type { Operator } from "../run/operator.ts";
 import type { Run } from "../run/run.ts";
 
-/** A row that is read by its place takes about as long as so many that are scanned. */
+/** Of more rows than this share of a table a sort of all takes less time. */
 export const ORDERED_SHARE_MAX: number = 1 / 32;
 
 /**

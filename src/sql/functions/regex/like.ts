@@ -40,6 +40,32 @@ export function plainPieces(pattern: string, escape: string): readonly string[] 
   return pieces.map((piece) => piece.join(""));
 }
 
+/**
+ * Between which texts all lie, in the order of their code points, that a pattern matches; both bounds
+ * are inclusive, and undefined where there is none.
+ */
+export function spanOfLike(pattern: string): {
+  min?: string | undefined;
+  max?: string | undefined;
+} {
+  if (pattern.includes("\\") || !pattern.isWellFormed()) return {};
+  const [beginning = ""] = pattern.split(/[%_]/, 1);
+  if (beginning === pattern) return { min: pattern, max: pattern };
+  return beginning === "" ? {} : { min: beginning, max: textAfter(beginning) };
+}
+
+/** The least text above all that begin with a text; undefined where there is none. */
+function textAfter(beginning: string): string | undefined {
+  const characters = Array.from(beginning);
+  for (let last = characters.pop(); last !== undefined; last = characters.pop()) {
+    const next = (last.codePointAt(0) ?? 0) + 1;
+    // Surrogates are no characters.
+    const above = next === 0xd800 ? 0xe000 : next;
+    if (above <= 0x10ffff) return characters.join("") + String.fromCodePoint(above);
+  }
+  return undefined;
+}
+
 function piecesOf(pattern: string, escape: string): Piece[] {
   const pieces: Piece[] = [];
   let piece: (string | undefined)[] = [];

@@ -1,0 +1,91 @@
+/**
+ * Equalities of one column between which OR stands, as one membership: a row is looked up among the
+ * values instead of compared with each of them.
+ *
+ *     a = 1 OR a = 2 OR b > 3 OR a = 4    =    a IN (1, 2, 4) OR b > 3
+ */
+import { BOOLEAN, sameType } from "../../types/mod.ts";
+import type { BoundExpression } from "../bind/bound_expressions.ts";
+import { isVolatile, readsColumn } from "../bind/walk.ts";
+import { isSure } from "./access.ts";
+
+/** Fewer equalities are as soon compared. */
+const EQUALITIES_MIN = 4;
+
+interface Equality {
+  readonly column: BoundExpression;
+  readonly value: BoundExpression;
+}
+
+/** Equalities of one column, in one type. */
+interface Group {
+  readonly column: BoundExpression;
+  readonly values: BoundExpression[];
+  /** Where the first of them stands. */
+  readonly place: number;
+}
+
+/** The same condition; what was no OR of many equalities is returned as it is. */
+export function gathered(condition: BoundExpression): BoundExpression {
+  if (condition.kind !== "or" || condition.operands.length < EQUALITIES_MIN) return condition;
+  const groups = new Map<number, Group>();
+  const grouped = condition.operands.map((operand, place) => groupFor(operand, groups, place));
+  const operands = condition.operands.flatMap((operand, place) => {
+    const group = grouped[place];
+    if (group === undefined || group.values.length < EQUALITIES_MIN) return [operand];
+    return group.place === place ? [membershipOf(group)] : [];
+  });
+  const [only] = operands;
+  return operands.length === 1 && only !== undefined ? only : { ...condition, operands };
+}
+
+/** Puts an equality to those of its column; undefined for every other condition. */
+function groupFor(
+  condition: BoundExpression,
+  groups: Map<number, Group>,
+  place: number,
+): Group | undefined {
+  const equality = equalityOf(condition);
+  const columnId = equality === undefined ? undefined : columnIdIn(equality.column);
+  if (equality === undefined || columnId === undefined) return undefined;
+  const { column, value } = equality;
+  const group = groups.get(columnId) ?? { column, values: [], place };
+  // The same column may be compared in several types.
+  if (group.column.kind !== column.kind || !sameType(group.column.type, column.type)) {
+    return undefined;
+  }
+  groups.set(columnId, group);
+  group.values.push(value);
+  return group;
+}
+
+function membershipOf({ column, values }: Group): BoundExpression {
+  return {
+    kind: "in",
+    type: BOOLEAN,
+    operand: column,
+    items: values.filter(({ kind }) => kind !== "constant"),
+    constants: values.flatMap((value) => (value.kind === "constant" ? [value.value] : [])),
+    negated: false,
+  };
+}
+
+/** `column = value`, the value without columns. */
+function equalityOf(condition: BoundExpression): Equality | undefined {
+  if (condition.kind !== "compare" || condition.operator !== "=") return undefined;
+  const { left, right } = condition;
+  if (columnIdIn(left) !== undefined && isFixed(right)) return { column: left, value: right };
+  if (columnIdIn(right) !== undefined && isFixed(left)) return { column: right, value: left };
+  return undefined;
+}
+
+/** The column that an expression is, perhaps as another type. */
+function columnIdIn(expression: BoundExpression): number | undefined {
+  if (expression.kind === "column") return expression.column.id;
+  if (expression.kind !== "cast" || expression.operand.kind !== "column") return undefined;
+  return expression.operand.column.id;
+}
+
+function isFixed(value: BoundExpression): boolean {
+  return !readsColumn(value) && !isVolatile(value) && isSure(value);
+}

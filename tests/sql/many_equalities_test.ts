@@ -1,0 +1,73 @@
+/**
+ * Goal: an OR of many equalities is one membership, and means what it meant. Method: the plan, and
+ * random ORs beside the same ones over expressions that are no columns.
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { SeededRandom } from "../support/seeded_random.ts";
+import { TestEngine } from "../support/sql_engine.ts";
+
+let engine: TestEngine;
+
+beforeAll(async () => {
+  engine = await TestEngine.open({ clock: systemClock });
+  await engine.run(
+    "CREATE TABLE t (id INT PRIMARY KEY, a BIGINT, b TEXT, d DECIMAL(8,2));" +
+      "INSERT INTO t SELECT g, nullif(g % 40, 7), nullif('w' || g % 30, 'w5'), g % 25 / 4.0" +
+      " FROM generate_series(1, 3000) g; STORAGE FLUSH TABLE t",
+  );
+});
+afterAll(() => engine[Symbol.asyncDispose]());
+
+async function planOf(condition: string): Promise<string> {
+  const rows = await engine.rows(`EXPLAIN SELECT id FROM t WHERE ${condition}`);
+  return rows.join("\n");
+}
+
+test("many equalities of a column are one membership, beside what else there is", async () => {
+  const plan = await planOf("a = 1 OR b > 'x' OR a = 2 OR 3 = a OR a = 4 OR b = 'w1'");
+  expect(plan).toContain("(a IN (1, 2, 3, 4)) OR (b > 'x') OR (b = 'w1')");
+});
+
+test("few equalities, and those of several columns, stay as they are", async () => {
+  expect(await planOf("a = 1 OR a = 2 OR b = 'w1' OR b = 'w2'")).not.toContain(" IN ");
+});
+
+test("keys between which OR stands are looked up", async () => {
+  const ids = Array.from({ length: 12 }, (_, i) => `id = ${i * 7}`).join(" OR ");
+  expect(await planOf(ids)).toContain("any of 12");
+});
+
+test("30,000 equalities are one look-up a row", async () => {
+  const terms = Array.from({ length: 30_000 }, (_, i) => `a = ${i + 10}`).join(" OR ");
+  const rows = await engine.rows(`SELECT count(*) FROM t WHERE ${terms}`);
+  expect(rows).toEqual(await engine.rows("SELECT count(*) FROM t WHERE a >= 10"));
+});
+
+test("an OR of equalities answers as one over expressions", async () => {
+  const random = new SeededRandom(11);
+  for (let round = 0; round < 60; round += 1) {
+    const terms = Array.from({ length: 4 + random.below(12) }, () =>
+      random.pick([
+        () => `a = ${random.below(45)}`,
+        () => `${random.below(45)} = a`,
+        () => "a = NULL",
+        () => `a = ${random.below(9)}.0`,
+        () => `b = 'w${random.below(35)}'`,
+        () => `d = ${random.below(7)}.${random.pick(["25", "5", "0"])}`,
+        () => `id < ${random.below(30)}`,
+      ])(),
+    );
+    const condition = terms.join(random.chance(0.8) ? " OR " : " AND ");
+    const hidden = condition
+      .replaceAll(/\ba\b/g, "(a + 0)")
+      .replaceAll(/\bb\b/g, "(b || '')")
+      .replaceAll(/\bd\b/g, "(d + 0)");
+    for (const form of ["$", "NOT ($)", "($) IS NULL"]) {
+      const [ours, plain] = [condition, hidden].map((each) => form.replace("$", () => each));
+      expect(await engine.rows(`SELECT id FROM t WHERE ${ours} ORDER BY 1`), condition).toEqual(
+        await engine.rows(`SELECT id FROM t WHERE ${plain} ORDER BY 1`),
+      );
+    }
+  }
+});
