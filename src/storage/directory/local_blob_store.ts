@@ -16,8 +16,8 @@ import type { Disk } from "../../base/disk.ts";
 import { DiskError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { Random } from "../../base/random.ts";
+import { WorkLine } from "../../base/work_line.ts";
 import type { BlobPath, BlobStore, StagedBlob } from "../contract/blob_store.ts";
-import { WorkLine } from "../table/work_line.ts";
 import { blobPath, FILES_DIRECTORY } from "./file_names.ts";
 import { Holds } from "./holds.ts";
 

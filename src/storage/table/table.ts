@@ -9,6 +9,7 @@
 import { assert } from "../../base/assert.ts";
 import { isDamage } from "../../base/errors.ts";
 import { type Seq, type SeqGenerator, seqFromUnixMs } from "../../base/seq.ts";
+import { WorkLine } from "../../base/work_line.ts";
 import { type Row, type Value, type Vector, valueAt } from "../../types/mod.ts";
 import { type Key, keyOfRow, keyOfValues } from "../contract/key.ts";
 import type { TableState } from "../contract/manifest.ts";
@@ -19,7 +20,6 @@ import { type MemPartition, Memtable } from "../memtable/memtable.ts";
 import type { LowWater } from "./history.ts";
 import type { MissedReplacement, OpenSegment } from "./open_segment.ts";
 import { VersionCursor } from "./version_cursor.ts";
-import { WorkLine } from "./work_line.ts";
 
 /** What the manifest knows of a table. */
 export interface TableProgress {
