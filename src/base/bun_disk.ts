@@ -40,6 +40,9 @@ import { DiskError } from "./errors.ts";
 /** Longest array of the runtime: it fails with "Out of memory" one byte above. */
 const MAP_BYTES_MAX: number = 2 ** 32;
 
+/** More than a thread takes at its start: three, by trial. */
+const THREAD_DESCRIPTORS = 16;
+
 const FILE_MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
 
@@ -185,6 +188,22 @@ export const bunDisk: Disk = {
   lock: (path) => attempt("lock", path, () => lockFile(path)),
   lockShared: (path) => attempt("lock", path, () => lockFileShared(path)),
 };
+
+/**
+ * Whether a thread can be started: the runtime ends the process where a new one finds no descriptor.
+ */
+export function hasRoomForThread(): boolean {
+  const opened: number[] = [];
+  try {
+    while (opened.length < THREAD_DESCRIPTORS) opened.push(openSync(process.execPath, "r"));
+    return true;
+  } catch {
+    // Safe: whatever keeps it from being opened, a thread would meet it, too.
+    return false;
+  } finally {
+    for (const descriptor of opened) closeSync(descriptor);
+  }
+}
 
 function mapFile(path: string): MappedFile {
   const { size } = statSync(path);

@@ -2,6 +2,7 @@
  * Brings a copy of a backup to a later moment in a thread of its own, so that a server goes on
  * answering: the log is read, replayed and cut there, and every file is read for its checksum.
  */
+import { hasRoomForThread } from "../base/bun_disk.ts";
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { BackupList } from "../storage/mod.ts";
@@ -18,6 +19,13 @@ export async function advanceInThread(
   { listener, ...work }: PointWork,
   entry: URL = new URL("./restore_worker.ts", import.meta.url),
 ): Promise<BackupList> {
+  if (!hasRoomForThread()) {
+    throw new DatabaseError(
+      "STORAGE_UNAVAILABLE",
+      `Cannot restore from ${work.request.source}: its thread needs files, and the server may open no more`,
+      { hint: "raise the limit of open files for the server, and try again" },
+    );
+  }
   const ended = Promise.withResolvers<BackupList>();
   const thread = new Worker(entry.href);
   thread.addEventListener("message", ({ data }: MessageEvent<AdvanceAnswer>) => {

@@ -7,6 +7,7 @@
  * Of each kind one job is under way at a time; others wait in line. A thread that ends by itself
  * fails its job only, and the next job gets a new one.
  */
+import { hasRoomForThread } from "../base/bun_disk.ts";
 import type { CancelTimer, Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type {
@@ -105,6 +106,13 @@ class Line {
   }
 
   #start(): Worker {
+    if (!hasRoomForThread()) {
+      throw new DatabaseError(
+        "STORAGE_UNAVAILABLE",
+        "Cannot write a segment: its thread needs files, and the server may open no more",
+        { hint: "it is tried again by itself; raise the limit of open files for the server" },
+      );
+    }
     const thread = new Worker(this.#entry.href);
     const fail = (reason: string): void => {
       if (this.#thread !== thread) return;

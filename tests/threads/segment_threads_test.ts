@@ -194,3 +194,28 @@ test("a thread that cannot start fails its job", async () => {
   expect(await failure.catch((error: unknown) => error)).toBeInstanceOf(DatabaseError);
   segmentWork.close();
 });
+
+const noLimits = Bun.which("prlimit") === null;
+if (noLimits)
+  process.stderr.write("threads without descriptors are not tried: there is no prlimit\n");
+
+test.skipIf(noLimits)(
+  "a thread that would find no descriptor is not started, and the process goes on",
+  () => {
+    const source = new URL("../../src", import.meta.url).pathname;
+    const text = `
+      import { openSync } from "node:fs";
+      import { systemClock } from "${source}/base/clock.ts";
+      import { SegmentThreads } from "${source}/threads/segment_threads.ts";
+      const threads = new SegmentThreads(systemClock);
+      try {
+        for (;;) openSync("/dev/null", "r");
+      } catch {}
+      await threads.flush({}, () => false).catch((error) => console.log(error.condition));
+      process.exit(7);`;
+    const command = ["prlimit", "--nofile=100:100", process.execPath, "-e", text];
+    const { exitCode, stdout } = Bun.spawnSync(command);
+    expect([exitCode, stdout.toString()]).toEqual([7, "STORAGE_UNAVAILABLE\n"]);
+  },
+  20_000,
+);
