@@ -27,5 +27,7 @@ try {
   writeFileSync(join(folder, "directory.json.gz"), packed(directory));
   writeFileSync(join(folder, "contents.json"), `${JSON.stringify(contents)}\n`);
 } finally {
-  rmSync(directory, { recursive: true });
+  for (const path of [directory, `${directory}-elsewhere`]) {
+    rmSync(path, { recursive: true, force: true });
+  }
 }

@@ -41,6 +41,7 @@ import {
   AuditLog,
   type ConnectionAccess,
   type FileAccess,
+  homeOf,
   type LiveAccess,
   LocalFileAccess,
   LocalSqlEngine,
@@ -64,6 +65,7 @@ import {
   openDataDirectory,
   refuseForeignDirectory,
   type SegmentWork,
+  Storages,
   type Store,
   type StoreCondition,
   type TableDefinition,
@@ -133,8 +135,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   const directory = openDataDirectory(disk, dataPath);
   const restored = finishStagedRestore(parts, directory);
   const { catalog, jwtSecret } = openCatalog(config, parts, directory);
-  const definitionOf = (table: TableEntry): TableDefinition =>
-    tableDefinition(table, config.storage);
+  const definitionOf = definitionsOf(config, catalog);
   const jobs = new JobList(clock);
   const archiver = archiverOf(config.storage, parts, { catalog, directory });
   const opened = { catalog, definitionOf, directory, jobs, archiver };
@@ -165,6 +166,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     writeGates: new WriteGates(clock),
     definitionOf,
     backups,
+    storages: store.storages,
     live: () => liveAccess(live),
     ...serverAccess(() => database),
   };
@@ -356,6 +358,30 @@ function wasRelaxed(catalog: CatalogDatabase, { storage: { durability } }: Confi
   return before === "relaxed";
 }
 
+/** How the store sees a table of the catalog. */
+function definitionsOf(
+  { storage }: Config,
+  catalog: Catalog,
+): (table: TableEntry) => TableDefinition {
+  return (table) => ({ ...tableDefinition(table, storage), home: homeOf(table, catalog) });
+}
+
+/** Those that a restore brought here are taken over first, where that can be. */
+function openStorages(
+  { storage }: Config,
+  parts: Pick<DatabaseParts, "disk" | "log" | "random">,
+  catalog: CatalogDatabase,
+): Storages {
+  const { allowed_roots: allowedRoots, data_path: dataPath } = storage;
+  const storages = new Storages({ ...parts, allowedRoots, dataPath });
+  for (const entry of catalog.storages()) {
+    const adopted = entry.key === "" ? storages.adopt(entry) : undefined;
+    if (adopted !== undefined) catalog.changeStorage({ ...entry, ...adopted });
+  }
+  storages.open(catalog.storages());
+  return storages;
+}
+
 async function openStore(
   config: Config,
   { clock, disk, log, onFatal, random, segmentWork }: DatabaseParts,
@@ -389,6 +415,7 @@ async function openStore(
       ],
       jobs,
       segmentWork,
+      storages: openStorages(config, { disk, log, random }, catalog),
       keepsLogFrom: archiver === undefined ? undefined : () => archiver.neededFrom,
       options: storeOptions(config),
     });

@@ -1,6 +1,6 @@
 /**
  * Stories of a store on a disk that loses power and is full at times: commits, also of rows that
- * expire, flushes, merges and definitions, and at operations of the disk that chance picks, what it may hold after a crash there.
+ * expire, flushes, merges and definitions, in tables of two storages, and at operations of the disk that chance picks, what it may hold after a crash there.
  * Each such state is opened by the engine and compared with what it was told.
  *
  *     life 1 ──step, step, …──► crash or close ──► life 2 ──► …
@@ -14,10 +14,15 @@ import { MemoryManifest } from "../../tests/support/memory_manifest.ts";
 import { SeededRandom } from "../../tests/support/seeded_random.ts";
 import {
   type CrashOptions,
-  SimulatedDisk,
+  type SimulatedDisk,
   UNLIMITED_BYTES,
 } from "../../tests/support/simulated_disk.ts";
-import { defineTable } from "../../tests/support/store_fixture.ts";
+import {
+  defineTable,
+  diskWithStorages,
+  inStorage,
+  makeStorage,
+} from "../../tests/support/store_fixture.ts";
 import { Ledger } from "./ledger.ts";
 import { type Plant, PlantedDisk } from "./plants.ts";
 import {
@@ -106,17 +111,14 @@ class Story {
   readonly #plant: Plant | undefined;
   readonly #report: CrashReport;
   readonly #ledger = new Ledger();
-  #disk = new SimulatedDisk();
+  #disk = diskWithStorages();
+  /** On another file system of the same disk. */
+  readonly #storage = makeStorage(this.#disk, "second");
   #manifest = new MemoryManifest();
   /** As a planted fault leaves it after a crash. */
   #oldManifest = new MemoryManifest();
   #clock = new ManualClock();
-  #definitions: TableDefinition[] = [
-    { ...defineTable(1, [{ kind: "int" }, { kind: "text" }]), compression: "zstd" },
-    defineTable(2, [{ kind: "text" }, { kind: "bigint" }]),
-    defineTable(KEYLESS_ID, [{ kind: "double" }, { kind: "text" }], []),
-    { ...defineTable(STREAM_ID, [{ kind: "int" }, { kind: "text" }]), ttlMs: TTL_MS },
-  ];
+  #definitions: TableDefinition[];
   #nextTableId = STREAM_ID + 1;
   #latestMs = 0;
   #ackedSeq = 0;
@@ -129,6 +131,20 @@ class Story {
     this.#random = new SeededRandom(seed);
     this.#plant = plant;
     this.#report = report;
+    this.#definitions = [
+      this.#somewhere({
+        ...defineTable(1, [{ kind: "int" }, { kind: "text" }]),
+        compression: "zstd",
+      }),
+      this.#somewhere(defineTable(2, [{ kind: "text" }, { kind: "bigint" }])),
+      this.#somewhere(defineTable(KEYLESS_ID, [{ kind: "double" }, { kind: "text" }], [])),
+      { ...defineTable(STREAM_ID, [{ kind: "int" }, { kind: "text" }]), ttlMs: TTL_MS },
+    ];
+  }
+
+  /** A table with its segments in the data directory, or in the other storage. */
+  #somewhere(table: TableDefinition): TableDefinition {
+    return this.#random.chance(0.5) ? inStorage(table, this.#storage) : table;
   }
 
   /** Returns what was wrong first. */
@@ -154,6 +170,7 @@ class Story {
       definitions: this.#definitions,
       nowMs: this.#clock.nowMs(),
       clock: this.#clock,
+      storages: [this.#storage],
     });
     if (typeof store === "string") return store;
     const claims = {
@@ -339,7 +356,9 @@ class Story {
     const others = this.#definitions.filter(({ tableId }) => tableId > STREAM_ID);
     const choice = random.below(3);
     if (choice === 0 || others.length === 0) {
-      const made = defineTable(this.#nextTableId, [{ kind: "int" }, { kind: "text" }]);
+      const made = this.#somewhere(
+        defineTable(this.#nextTableId, [{ kind: "int" }, { kind: "text" }]),
+      );
       this.#nextTableId += 1;
       this.#definitions.push(made);
       this.#noteDefinition(store);
@@ -414,7 +433,8 @@ class Story {
     }
     const planted = this.#planted(disk);
     const claims = { ...state, nowMs: nowMs - this.#random.pick(SET_BACK_MS) };
-    const parts = { disk: planted, manifest, definitions, nowMs: claims.nowMs };
+    const storages = [this.#storage];
+    const parts = { disk: planted, manifest, definitions, nowMs: claims.nowMs, storages };
     const store = await opened(parts);
     if (typeof store === "string") return store;
     try {

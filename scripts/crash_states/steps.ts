@@ -2,7 +2,13 @@
  * Single steps of the campaign on a store: opening it, writing to it, and what may fail in that.
  */
 import { DatabaseError, DiskError } from "../../src/base/errors.ts";
-import type { Commit, LocalStore, TableDefinition, TableWrite } from "../../src/storage/mod.ts";
+import type {
+  Commit,
+  ListedStorage,
+  LocalStore,
+  TableDefinition,
+  TableWrite,
+} from "../../src/storage/mod.ts";
 import type { Row } from "../../src/types/mod.ts";
 import { ManualClock } from "../../tests/support/manual_clock.ts";
 import type { MemoryManifest } from "../../tests/support/memory_manifest.ts";
@@ -61,10 +67,11 @@ export async function opened(parts: {
   readonly definitions: readonly TableDefinition[];
   readonly nowMs: number;
   readonly clock?: ManualClock;
+  readonly storages: readonly ListedStorage[];
 }): Promise<LocalStore | string> {
-  const { disk, manifest, definitions, nowMs, clock = new ManualClock(nowMs) } = parts;
+  const { nowMs, clock = new ManualClock(nowMs), ...rest } = parts;
   try {
-    return await openStore({ disk, manifest, definitions, clock, options: SMALL });
+    return await openStore({ ...rest, clock, options: SMALL });
   } catch (error) {
     return `refused: ${textOf(error)}`;
   }

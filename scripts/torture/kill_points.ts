@@ -7,17 +7,17 @@ const FILE_KINDS: readonly (readonly [pattern: RegExp, kind: string])[] = [
   [/\/wal\/(\d{10}\.wal)?$/, "log"],
   [/\/wal\/HWM$/, "high-water file"],
   [/\/wal\/IDS$/, "id file"],
-  [/\/data\/tmp\/[^/]+\.seg$/, "segment draft"],
-  [/\/data\/tmp\/[^/]+\.dv$/, "vector draft"],
+  [/\/(?:data|storage)\/tmp\/[^/]+\.seg$/, "segment draft"],
+  [/\/(?:data|storage)\/tmp\/[^/]+\.dv$/, "vector draft"],
   [/\/data\/tmp\/[^/]+\.blob$/, "upload draft"],
   [/\/data\/tmp\/[^/]+$/, "spare log"],
-  [/\/segments\/(\d+\/)?$/, "segment"],
+  [/\/segments\/(?:.*\/)?$/, "segment"],
   [/\/segments\/.+\.seg$/, "segment"],
   [/\/segments\/.+\.dv$/, "vector"],
   [/\/files\//, "upload"],
 ];
 
-/** What a path of a data directory holds; "other" for what no protocol is about. */
+/** What a path of a data directory, or of a storage, holds; "other" for what no protocol is about. */
 export function fileKind(path: string): string {
   return FILE_KINDS.find(([pattern]) => pattern.test(path))?.[1] ?? "other";
 }

@@ -1,6 +1,8 @@
 /**
  * One run of the torture: load, kill, start, compare, and again.
  */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ServerProcess, startServer } from "../../tests/support/server_process.ts";
 import { type Chance, chanceFromSeed } from "../support/chance.ts";
@@ -77,6 +79,7 @@ const OUTPUT_SHOWN = 4000;
 export async function torture(options: TortureOptions): Promise<TortureReport> {
   const chance = chanceFromSeed(options.seed);
   const env: Record<string, string> = {};
+  const elsewhere = mkdtempSync(join(tmpdir(), "tidemark-storage-"));
   const preload = ["--preload", join(import.meta.dir, "killing_disk.ts")];
   const server = await startServer({
     env,
@@ -85,14 +88,19 @@ export async function torture(options: TortureOptions): Promise<TortureReport> {
     }),
     config: {
       // Small files, so that the log is recycled and flushed many times in one run.
-      storage: { wal_segment_bytes: 1_048_576, wal_max_bytes: 8_388_608 },
+      storage: {
+        wal_segment_bytes: 1_048_576,
+        wal_max_bytes: 8_388_608,
+        allowed_roots: [elsewhere],
+      },
       // A log file holds the largest row there may be.
       limits: { max_row_bytes: 65_536 },
       performance: { request_timeout: 60 },
     },
   });
   await server.setup();
-  const run = new Run(server, await makeScopes(server), { ...options, chance, env });
+  const scopes = await makeScopes(server, `${elsewhere}/storage`);
+  const run = new Run(server, scopes, { ...options, chance, env });
   const report = await run.toTheEnd().catch((error: unknown) => {
     server.keepDirectory();
     const said = `${server.output.slice(-OUTPUT_SHOWN)}\nthe data is kept in ${server.directory}`;
@@ -101,18 +109,25 @@ export async function torture(options: TortureOptions): Promise<TortureReport> {
   const isClean = report.findings.length === 0;
   server.kill("SIGKILL");
   await server.exited();
-  if (isClean || options.plant !== undefined) await server.stop();
-  else server.keepDirectory();
+  if (isClean || options.plant !== undefined) {
+    await server.stop();
+    rmSync(elsewhere, { recursive: true });
+  } else {
+    server.keepDirectory();
+  }
   return report;
 }
 
-/** Two writers share a SHARED table, two have rows of their own, under the same keys. */
-async function makeScopes(server: ServerProcess): Promise<Scope[]> {
+/**
+ * Two writers share a SHARED table, two have rows of their own, under the same keys, in a table of
+ * which the segments lie elsewhere.
+ */
+async function makeScopes(server: ServerProcess, path: string): Promise<Scope[]> {
   const policy = "FLUSH_POLICY = 'rows:400,interval:2'";
   await server.rows(
-    "CREATE NAMESPACE torture; " +
+    `CREATE NAMESPACE torture; CREATE STORAGE elsewhere TYPE filesystem PATH '${path}'; ` +
       `CREATE TABLE torture.pool (id BIGINT PRIMARY KEY, v TEXT) WITH (${policy}); ` +
-      `CREATE USER TABLE torture.own (id BIGINT PRIMARY KEY, v TEXT) WITH (${policy}, COMPRESSION='zstd'); ` +
+      `CREATE USER TABLE torture.own (id BIGINT PRIMARY KEY, v TEXT) WITH (${policy}, COMPRESSION='zstd', STORAGE_ID='elsewhere'); ` +
       `CREATE TABLE ${UPLOADS_TABLE} (id BIGINT PRIMARY KEY, file FILE)`,
   );
   const tokens = { ann: await server.createUser("ann"), ben: await server.createUser("ben") };

@@ -11,6 +11,7 @@ import type {
   FilesOf,
   NamespaceEntry,
   Role,
+  StorageEntry,
   TableEntry,
   UserEntry,
   ViewEntry,
@@ -82,6 +83,17 @@ export interface Catalog {
   changeView(entry: ViewEntry): void;
   /** All of them, or none. */
   dropViews(entries: readonly ViewEntry[]): void;
+
+  /** Undefined also for `local`, which is the data directory. */
+  storage(storageId: string): StorageEntry | undefined;
+  /** Ordered by id, without `local`. */
+  storages(): readonly StorageEntry[];
+  /** @throws {DatabaseError} ALREADY_EXISTS */
+  createStorage(entry: StorageEntry): void;
+  /** Replaces the entry with the same id. */
+  changeStorage(entry: StorageEntry): void;
+  /** No table is in it any more. */
+  dropStorage(storageId: string): void;
 
   /**
    * Grows with every change of an account, of the numbers that own rows, and of what is revoked:

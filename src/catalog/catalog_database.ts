@@ -17,6 +17,7 @@ import type {
   FileEntry,
   FilesOf,
   NamespaceEntry,
+  StorageEntry,
   TableEntry,
   UserEntry,
   ViewEntry,
@@ -28,6 +29,7 @@ import { DEFAULT_NAMESPACE } from "./names.ts";
 import { allSealed, putSealed } from "./records.ts";
 import { Revocations } from "./revocations.ts";
 import { refuseForeign, SqliteFile } from "./sqlite_file.ts";
+import { Storages } from "./storages.ts";
 
 export interface CatalogDatabaseOptions {
   /** The SQLite file; its directory must exist. */
@@ -38,8 +40,12 @@ export interface CatalogDatabaseOptions {
   keepsJournal?: boolean;
 }
 
-/** Numbers that were given out, for who must not give them out again. */
-export type UsedNumbers = readonly (readonly [CounterName, number])[];
+/** What a state of the catalog has used, for one that takes its place. */
+export interface UsedBefore {
+  /** Given out up to now: of tables, users, owners, segments, definitions. */
+  readonly numbers: readonly (readonly [CounterName, number])[];
+  readonly storages: readonly StorageEntry[];
+}
 
 const USED: readonly CounterName[] = [
   "catalog_version",
@@ -62,6 +68,7 @@ export class CatalogDatabase implements Catalog {
   readonly #files: FileList;
   readonly #accounts: Accounts;
   readonly #revocations: Revocations;
+  readonly #storages: Storages;
   readonly #settings = new Map<string, string>();
   readonly #counters: Counters;
 
@@ -78,6 +85,7 @@ export class CatalogDatabase implements Catalog {
     const newSeq = (): number => this.journal.newSeq();
     this.#accounts = new Accounts({ file, counters, clock, newSeq });
     this.#revocations = new Revocations(file, clock);
+    this.#storages = new Storages(file);
     for (const { name, value } of allSealed<{ name: string; value: string }>(file, "settings")) {
       this.#settings.set(name, value);
     }
@@ -218,6 +226,26 @@ export class CatalogDatabase implements Catalog {
     return this.#definitions.tableDroppedSeq(namespace, name);
   }
 
+  storage(storageId: string): StorageEntry | undefined {
+    return this.#storages.named(storageId);
+  }
+
+  storages(): readonly StorageEntry[] {
+    return this.#storages.all();
+  }
+
+  createStorage(entry: StorageEntry): void {
+    this.#storages.create(entry);
+  }
+
+  changeStorage(entry: StorageEntry): void {
+    this.#storages.change(entry);
+  }
+
+  dropStorage(storageId: string): void {
+    this.#storages.drop(storageId);
+  }
+
   get accessVersion(): number {
     return this.#accounts.version + this.#revocations.version;
   }
@@ -338,19 +366,22 @@ export class CatalogDatabase implements Catalog {
     return this.#file.hold();
   }
 
-  /** Numbers that were given out up to now: of tables, users, owners, segments, definitions. */
-  usedNumbers(): UsedNumbers {
-    return USED.map((name) => [name, this.#counters.get(name)] as const);
+  /** What a state that replaces this one must not use again. */
+  used(): UsedBefore {
+    return {
+      numbers: USED.map((name) => [name, this.#counters.get(name)] as const),
+      storages: this.storages(),
+    };
   }
 
   /**
    * Makes an earlier state go on as a new one: no number is given out again that `used` has, and
-   * every token ends. Open the catalog again after it.
+   * every token ends. Open the catalog again after it. Every segment lies in the data directory by then.
    *
-   * @param used Of the state that this one replaces; undefined when that cannot be read.
+   * @param before What the state that this one replaces used; undefined when that cannot be read.
    */
-  succeed(used: UsedNumbers | undefined): void {
-    const known = new Map<CounterName, number>(used);
+  succeed(before: UsedBefore | undefined): void {
+    const known = new Map<CounterName, number>(before?.numbers);
     const tokenVersion = this.#counters.get("first_token_version") + UNKNOWN_SPAN;
     this.#file.transaction(() => {
       for (const name of USED) {
@@ -359,6 +390,8 @@ export class CatalogDatabase implements Catalog {
       }
       this.#accounts.storeTokenVersions(Math.max(tokenVersion, this.#highestTokenVersion()));
     });
+    this.#storages.succeed(before?.storages ?? []);
+    this.manifest.leaveStorages();
   }
 
   /** A catalog may come from a version in which DROP USER left namespaces to the name. */

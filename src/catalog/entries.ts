@@ -48,6 +48,24 @@ export interface TableOptions {
   readonly compression?: "auto" | "none" | "zstd";
 }
 
+/**
+ * A directory beside the data directory: documented as `ListedStorage` in `storage/`, with what
+ * people call it and where in it tables go.
+ */
+export interface StorageEntry {
+  readonly storageId: string;
+  readonly name: string;
+  readonly description?: string;
+  /** An absolute path; it never changes. */
+  readonly root: string;
+  /** What the mark in the directory says, so that no other is taken for it; "" until it has one. */
+  readonly key: string;
+  readonly sharedTemplate: string;
+  readonly userTemplate: string;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}
+
 export interface TableEntry {
   readonly tableId: number;
   readonly namespace: string;
@@ -61,6 +79,8 @@ export interface TableEntry {
   readonly keyName?: string;
   readonly checks: readonly CheckEntry[];
   readonly options: TableOptions;
+  /** Where in its storage its segments lie; absent in the data directory. Fixed when it is created. */
+  readonly storageDirectory?: string;
   /** Of a STREAM table whose TTL was changed: rows up to here had expired by then, and stay gone. */
   readonly expiredSeq?: number;
   readonly schemaVersion: number;

@@ -24,6 +24,14 @@ export interface ManifestSegment {
   readonly createdAtMs: number;
   readonly quarantined: boolean;
   readonly isGivenUp?: true;
+  readonly home?: SegmentHome;
+}
+
+/** Documented in `storage/manifest.ts`. */
+export interface SegmentHome {
+  readonly storageId: string;
+  readonly root: string;
+  readonly directory: string;
 }
 
 /** How far a table is flushed: documented as `TableState` in `storage/contract/manifest.ts`. */
@@ -146,6 +154,13 @@ export class ManifestDatabase {
     this.#counters.raise("first_log_file", firstLogFile);
   }
 
+  /** Every segment lies in the data directory now, as in a backup. */
+  leaveStorages(): void {
+    const away = [...this.#segments.values()].filter(({ home }) => home !== undefined);
+    if (away.length === 0) return;
+    this.publish({ changeSegments: away.map(withoutHome) });
+  }
+
   get isBroken(): boolean {
     return this.#file.failure !== undefined;
   }
@@ -169,6 +184,11 @@ export class ManifestDatabase {
     assert(seq !== undefined, "the highest seq is a seq");
     return seq;
   }
+}
+
+function withoutHome(entry: ManifestSegment): ManifestSegment {
+  const { home: _, ...rest } = entry;
+  return rest;
 }
 
 function segmentFrom({ putAside, ...rest }: StoredSegment): ManifestSegment {

@@ -55,6 +55,11 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX files_of_tables ON files (table_id);
   CREATE INDEX files_of_owners ON files (owner);
   `,
+  // An older server would look for the segments of such tables in its data directory.
+  `
+  CREATE TABLE storages (storage_id TEXT PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
+    STRICT, WITHOUT ROWID;
+  `,
 ];
 
 /** The version that this server writes. */

@@ -6,7 +6,7 @@ export type { Catalog, NewUser, SetupUsers, UserChange } from "./catalog.ts";
 export {
   CatalogDatabase,
   type CatalogDatabaseOptions,
-  type UsedNumbers,
+  type UsedBefore,
 } from "./catalog_database.ts";
 export { CATALOG_FILE, CATALOG_SIDE_FILES, catalogPathOf } from "./catalog_path.ts";
 export { type CatalogCheck, checkCatalog } from "./check_catalog.ts";
@@ -19,6 +19,7 @@ export type {
   FilesOf,
   NamespaceEntry,
   Role,
+  StorageEntry,
   TableEntry,
   TableKind,
   TableOptions,

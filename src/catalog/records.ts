@@ -23,6 +23,7 @@ const KEY_COLUMNS = {
   segments: "segment_id",
   table_states: "table_id",
   views: "view_id",
+  storages: "storage_id",
   journal: "id",
 } as const;
 

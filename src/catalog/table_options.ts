@@ -26,7 +26,7 @@ export interface FlushPolicyOption {
  * What kind of table a statement makes, and with which options.
  *
  * @param prefix The word before TABLE, if any.
- * @throws {DatabaseError} INVALID_OPTION, OBJECT_NOT_FOUND (storage)
+ * @throws {DatabaseError} INVALID_OPTION
  */
 export function tableOptionsFrom(
   prefix: TableKind | undefined,
@@ -124,9 +124,6 @@ const FLUSH_INTERVAL_SECONDS_MAX = 86_399;
 const TTL_SECONDS_MAX = 31_536_000;
 const RETENTION_HOURS_MAX = 8760;
 
-/** The storage that every server has. */
-const LOCAL_STORAGE = "local";
-
 interface OptionRule {
   readonly key: keyof TableOptions;
   readonly kinds: readonly TableKind[];
@@ -138,7 +135,15 @@ const NOT_STREAM: readonly TableKind[] = ["user", "shared"];
 
 const RULES: ReadonlyMap<string, OptionRule> = new Map<string, OptionRule>([
   ["FLUSH_POLICY", { key: "flushPolicy", kinds: NOT_STREAM, read: readFlushPolicy }],
-  ["STORAGE_ID", { key: "storageId", kinds: NOT_STREAM, read: readStorage }],
+  [
+    "STORAGE_ID",
+    {
+      key: "storageId",
+      kinds: NOT_STREAM,
+      // Whether there is such a storage is for who knows the catalog.
+      read: (setting) => ({ storageId: String(setting.value) }),
+    },
+  ],
   [
     "TTL_SECONDS",
     {
@@ -228,15 +233,6 @@ function readFlushPolicy(setting: OptionSetting): TableOptions {
   const text = String(setting.value);
   flushPolicyFrom(text, at(setting));
   return { flushPolicy: text };
-}
-
-function readStorage(setting: OptionSetting): TableOptions {
-  if (setting.value === LOCAL_STORAGE) return { storageId: LOCAL_STORAGE };
-  throw new DatabaseError(
-    "OBJECT_NOT_FOUND",
-    `Cannot use storage ${JSON.stringify(setting.value)}: it does not exist`,
-    { ...at(setting), hint: `the storage of this server is '${LOCAL_STORAGE}'` },
-  );
 }
 
 /** One of a few words, in any case. */

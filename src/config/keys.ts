@@ -76,7 +76,7 @@ const RULES: Rules = {
     min_free_bytes: whole(64 * MIB, [0], "Free disk space below which the server only reads"),
     ballast_bytes: whole(32 * MIB, [0], "Reserve that lets DROP run on a full disk; 0 is none"),
     archive_path: maybe("Where full log files are kept for restores to a point in time"),
-    allowed_roots: list("Directories below which BACKUP and RESTORE may name one", {
+    allowed_roots: list("Directories below which BACKUP, RESTORE and CREATE STORAGE may name one", {
       form: ABSOLUTE_PATH,
     }),
   },

@@ -10,7 +10,8 @@
  * Commits go on all the while, and are not in the backup. What fails, or is cancelled, before step 3
  * leaves nothing; a crash leaves a directory without backup.json, which is no backup.
  *
- * A segment is copied once every checksum in it held: a backup that keeps damage would take the
+ * Segments of other storages are copied to where they would lie without those, so that a backup is
+ * whole by itself. A segment is copied once every checksum in it held: a backup that keeps damage would take the
  * place of one from before it. Only what a repair has named as lost is left out.
  */
 import type { Clock } from "../base/clock.ts";
@@ -27,6 +28,7 @@ import {
   backupAround,
   backupListPath,
   blobPath,
+  copyPathsOf,
   type DataPaths,
   dataPathsOf,
   deletionVectorPath,
@@ -62,8 +64,10 @@ const UNREADABLE_HINT =
 
 /** A file of the database, and how many of its bytes the backup has. */
 interface Source {
-  /** Below both directories. */
+  /** Below the backup, and below the data directory but for segments of other storages. */
   readonly path: string;
+  /** Where it is, if that is elsewhere. */
+  readonly from?: string;
   readonly bytes: number;
   /** A listed upload that no row names: a crash cut it off. */
   readonly mayBeMissing?: boolean;
@@ -218,18 +222,22 @@ class Backup {
       { path: CATALOG_FILE, bytes: this.#catalogBytes },
       { path: below(paths.format), bytes: lengthOf(paths.format) },
     ];
+    const copyPaths = copyPathsOf(paths.root);
     for (const entry of segments) {
       await this.#pause();
+      this.#requireStorage(entry);
       if (isLost(disk, paths, entry)) {
         this.#incompleteTables.add(this.#nameOf(entry));
         continue;
       }
       this.#requireUsable(entry);
-      const path = below(segmentPath(paths, entry));
-      sources.push({ path, bytes: entry.bytes, segment: entry });
+      const path = below(segmentPath(copyPaths, entry));
+      const from = segmentPath(paths, entry);
+      sources.push({ path, from, bytes: entry.bytes, segment: entry });
       if (entry.deletionGeneration === 0) continue;
-      const vectorPath = deletionVectorPath(paths, entry);
-      sources.push({ path: below(vectorPath), bytes: lengthOf(vectorPath) });
+      const vectorPath = below(deletionVectorPath(copyPaths, entry));
+      const vectorFrom = deletionVectorPath(paths, entry);
+      sources.push({ path: vectorPath, from: vectorFrom, bytes: lengthOf(vectorFrom) });
     }
     sources.push(...this.#uploads);
     for (const number of logFiles) {
@@ -251,10 +259,11 @@ class Backup {
     );
   }
 
-  async #copy({ bytes, mayBeMissing = false, path, segment }: Source): Promise<void> {
+  async #copy(source: Source): Promise<void> {
     const { disk, paths } = this.#source;
+    const { bytes, mayBeMissing = false, path, segment } = source;
     this.#requireWanted();
-    const from = `${paths.root}/${path}`;
+    const from = source.from ?? `${paths.root}/${path}`;
     if (mayBeMissing && !disk.exists(from)) return;
     if (segment !== undefined) await this.#check(segment);
     this.#directories.push(...makeDirectoryOf(disk, this.#target, path));
@@ -288,6 +297,18 @@ class Backup {
       }
       throw this.#damaged(entry, `${path} is damaged at byte ${offset}: ${what}`);
     }
+  }
+
+  /** @throws {DatabaseError} STORAGE_UNAVAILABLE if the storage of a segment is not there. */
+  #requireStorage(entry: SegmentEntry): void {
+    const { home } = entry;
+    const what = home && this.#source.store.storages.faultOf(home.storageId);
+    if (home === undefined || what === undefined) return;
+    throw new DatabaseError(
+      "STORAGE_UNAVAILABLE",
+      `Cannot back up to ${this.#target}: rows of ${this.#nameOf(entry)} lie in storage ${home.storageId}, which is not available: ${what}`,
+      { hint: `put ${home.root} back and restart the server, or drop the table` },
+    );
   }
 
   /** What is quarantined is damaged, or lacks rows that were written since. */

@@ -2,8 +2,7 @@
  * BACKUP DATABASE and RESTORE DATABASE as jobs: which paths they may name, what they do, and how
  * they end. One of each kind at a time.
  */
-import { resolve } from "node:path";
-import type { Disk, DiskFile } from "../base/disk.ts";
+import type { DiskFile } from "../base/disk.ts";
 import { DatabaseError, DiskError, isExpected } from "../base/errors.ts";
 import type { Log, LogFields } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
@@ -19,6 +18,7 @@ import {
   type JobKind,
   type JobList,
   type NewJob,
+  requireAllowedPath,
   runJob,
   walFilePath,
 } from "../storage/mod.ts";
@@ -54,9 +54,6 @@ interface Outcome {
   readonly list: BackupList;
   readonly message: string;
 }
-
-/** Absolute, without `.`, `..` and empty parts, which could lead out of a root. */
-const PLAIN_PATH = /^(?:\/(?!\.{1,2}(?:\/|$))[^/\0]+)+$/;
 
 export class BackupJobs implements BackupAccess {
   readonly #options: BackupJobsOptions;
@@ -239,9 +236,7 @@ export class BackupJobs implements BackupAccess {
    * @throws {DatabaseError} INVALID_OPTION, UNSUPPORTED_FEATURE
    */
   #requireAllowed(action: string, path: string): void {
-    const { allowedRoots, disk, paths } = this.#options;
-    const refuse = (what: string, hint: string): DatabaseError =>
-      new DatabaseError("INVALID_OPTION", `Cannot ${action} "${path}": ${what}`, { hint });
+    const { allowedRoots, disk, paths, store } = this.#options;
     if (path.startsWith("s3://")) {
       throw new DatabaseError(
         "UNSUPPORTED_FEATURE",
@@ -249,35 +244,9 @@ export class BackupJobs implements BackupAccess {
         { hint: "name a directory of the server" },
       );
     }
-    if (!PLAIN_PATH.test(path)) {
-      throw refuse("it is no absolute path without . and ..", "for instance /var/backups/monday");
-    }
-    const known = allowedRoots.length === 0 ? "and it is empty" : allowedRoots.join(", ");
-    const where = `storage.allowed_roots lists them: ${known}`;
-    if (!allowedRoots.some((root) => isBelow(path, root))) {
-      throw refuse("it is below no directory that the configuration allows", where);
-    }
-    const real = realPathOf(disk, path);
-    if (!allowedRoots.some((root) => isBelow(real, realPathOf(disk, root)))) {
-      throw refuse(`it leads to ${real}, below no directory that the configuration allows`, where);
-    }
-    const roots = [resolve(paths.root), disk.realPath(paths.root)];
-    if (roots.some((root) => [path, real].some((name) => name === root || isBelow(name, root)))) {
-      throw refuse("it is in the data directory", "name a directory elsewhere");
-    }
+    requireAllowedPath({ allowedRoots, disk, dataPath: paths.root }, { action, path });
+    store.storages.requireApart({ action, path });
   }
-}
-
-function isBelow(path: string, root: string): boolean {
-  return path.startsWith(`${root.replace(/\/$/, "")}/`);
-}
-
-/** Where a path leads that need not be there yet: what is there of it is resolved. */
-function realPathOf(disk: Disk, path: string): string {
-  if (disk.exists(path)) return disk.realPath(path);
-  const end = path.lastIndexOf("/");
-  if (end <= 0) return path;
-  return `${realPathOf(disk, path.slice(0, end)).replace(/\/$/, "")}${path.slice(end)}`;
 }
 
 /** Who copies a database may know which file of which disk failed. */

@@ -30,7 +30,7 @@ import {
   CatalogDatabase,
   catalogPathOf,
   checkCatalog,
-  type UsedNumbers,
+  type UsedBefore,
 } from "../catalog/mod.ts";
 import {
   type BackupList,
@@ -357,12 +357,12 @@ function lookAt(
   paths: DataPaths,
   scratch: string,
   { clock, disk }: RestoreParts,
-): { seq: number; reservedIds: number; used: UsedNumbers | undefined } {
+): { seq: number; reservedIds: number; used: UsedBefore | undefined } {
   const check = checkLog({ disk, paths, firstLogFile: undefined, catalogSeq: undefined }, DEAF);
   const path = catalogPathOf(paths.root);
   const { catalog } = checkCatalog({ disk, path, scratch, clock, log: silentLog });
   const catalogSeq = catalog?.manifest.highestSeq() ?? 0;
-  const used = catalog?.usedNumbers();
+  const used = catalog?.used();
   catalog?.close();
   return { seq: Math.max(catalogSeq, ...seqsOf(check)), reservedIds: check.reservedIds, used };
 }

@@ -225,6 +225,8 @@ class Advance {
     const upToHere = journal.filter(({ stamp }) => stamp <= endSeq);
     await this.#replayJournal(upToHere, endSeq);
     await this.#withCatalog(async (catalog) => {
+      // The copy has all segments, and tables go on in their storages once it is in its place.
+      catalog.manifest.leaveStorages();
       const defaults = { flush_rows: 999_999, flush_interval_secs: 86_399, history_hours: 8760 };
       const tables = catalog.tables().map((table) => tableDefinition(table, defaults));
       const definitions = [...tables, ...ownTables({ answersTtlMs: HOUR_MS })];

@@ -32,6 +32,7 @@ import {
   noteFinding,
   refuseNewerFiles,
   requireFormat,
+  storageFault,
 } from "../storage/mod.ts";
 
 export interface CheckParts {
@@ -48,6 +49,12 @@ export interface DirectoryListener {
   onChecked: CheckListener["onChecked"];
 }
 
+interface MissingStorage {
+  readonly storageId: string;
+  readonly root: string;
+  readonly what: string;
+}
+
 /** What a check found, for who repairs it. */
 export interface DirectoryCheck {
   readonly damageCount: number;
@@ -62,6 +69,8 @@ export interface DirectoryCheck {
   /** Highest id of an uploaded file, which is a SNOWFLAKE_ID. */
   readonly highestFileId: number;
   readonly damagedSegments: ManifestState["segments"];
+  /** Storages whose directories are not there, or another's: nothing in them was looked at. */
+  readonly missingStorages: readonly MissingStorage[];
   readonly damagedFiles: readonly FileEntry[];
   readonly log: LogCheck;
   /** Names of the tables that the catalog knows, and of the store's own, by id. */
@@ -144,11 +153,18 @@ function checkFiles(
     const what = "not checked: only the catalog says which segments and uploaded files there are";
     files.onFinding(noteFinding(paths.segments, what));
   }
+  const missingStorages = missingOf(paths, { catalog, disk }, files);
   const damagedSegments =
     manifest === undefined
       ? []
       : checkSegments(
-          { disk, paths, entries: manifest.segments, tableIds: new Set(tableNames.keys()) },
+          {
+            disk,
+            paths,
+            entries: manifest.segments,
+            tableIds: new Set(tableNames.keys()),
+            storageRoots: storageRootsOf(paths, catalog, missingStorages),
+          },
           files,
         );
   const catalogSeq = catalog?.manifest.highestSeq();
@@ -168,8 +184,40 @@ function checkFiles(
     catalogSeq: catalogSeq ?? 0,
     highestFileId: listedFiles.reduce((highest, { fileId }) => Math.max(highest, +fileId), 0),
     damagedSegments,
+    missingStorages,
     damagedFiles,
     log,
     tableNames,
   };
+}
+
+/** One that a restore brought here is taken over by the next start, and holds nothing before. */
+function missingOf(
+  { holdsAll }: DataPaths,
+  { catalog, disk }: { catalog: CatalogDatabase | undefined; disk: Disk },
+  files: CheckListener,
+): MissingStorage[] {
+  if (holdsAll === true) return [];
+  const missing: MissingStorage[] = [];
+  for (const storage of catalog?.storages() ?? []) {
+    const { key, root, storageId } = storage;
+    const what = key === "" ? undefined : storageFault(disk, storage);
+    if (what === undefined) continue;
+    missing.push({ storageId, root, what });
+    const fault = new CorruptionError(root, 0, `storage ${storageId} is not available: ${what}`);
+    files.onFinding(damageFinding(fault));
+  }
+  return missing;
+}
+
+/** Roots of storages that are there; none of a backup, which has everything itself. */
+function storageRootsOf(
+  { holdsAll }: DataPaths,
+  catalog: CatalogDatabase | undefined,
+  missing: readonly MissingStorage[],
+): string[] {
+  if (holdsAll === true) return [];
+  const isThere = ({ key, root }: { key: string; root: string }): boolean =>
+    key !== "" && missing.every((other) => other.root !== root);
+  return (catalog?.storages() ?? []).filter(isThere).map(({ root }) => root);
 }

@@ -22,6 +22,7 @@ import { CATALOG_FILE } from "../catalog/mod.ts";
 import {
   backupListPath,
   checkBackup,
+  copyPathsOf,
   type DataPaths,
   dataPathsOf,
   directoryFormat,
@@ -182,7 +183,7 @@ function repairAsPlanned(
 
 /** @throws {DatabaseError} If there is no data directory. */
 function requireDirectory(disk: Disk, root: string): DataPaths {
-  const paths = dataPathsOf(root);
+  const paths = disk.exists(backupListPath(root)) ? copyPathsOf(root) : dataPathsOf(root);
   const names = new Set(listed(disk, root).map(({ name }) => name));
   const isData = ["format.json", "wal", CATALOG_FILE].some((name) => names.has(name));
   if (isData) return paths;

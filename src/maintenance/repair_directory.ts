@@ -76,6 +76,11 @@ export function planRepair(
       `${walPath} from byte ${offset}: the newest changes of tables, users and the list of segments`,
     );
   }
+  for (const { root, storageId, what } of check.missingStorages) {
+    sacrifices.push(
+      `storage ${storageId}: whatever is in ${root}, which is not looked at, since ${what}; its tables answer STORAGE_UNAVAILABLE until it is back`,
+    );
+  }
   const states = new Map(manifest?.tables.map((state) => [state.tableId, state.flushedSeq]));
   const flushedSeqOf = (tableId: number): number | undefined =>
     check.tableNames.has(tableId) ? (states.get(tableId) ?? 0) : undefined;

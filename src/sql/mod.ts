@@ -35,7 +35,7 @@ export type {
 } from "./common/environment.ts";
 export { OWN_TABLES, ownTables } from "./common/own_tables.ts";
 export { WriteGates } from "./common/write_gates.ts";
-export { tableDefinition, tableNamesOf } from "./define/table_definition.ts";
+export { homeOf, tableDefinition, tableNamesOf } from "./define/table_definition.ts";
 export type { RowPace } from "./execute/evaluate/attempts.ts";
 export {
   type FileAccess,

@@ -42,25 +42,32 @@ import type {
   TableStats,
   WriteBatch,
 } from "./contract/store.ts";
-import type { StoreSnapshot } from "./contract/store_snapshot.ts";
+import { type StoreSnapshot, snapshotOf } from "./contract/store_snapshot.ts";
 import { type DataDirectory, openDataDirectory } from "./data_directory.ts";
 import { Ballast } from "./directory/ballast.ts";
 import { SpaceGuard } from "./directory/space.ts";
-import { type LocalStoreParts, requireRoomForRows } from "./local_store_options.ts";
+import {
+  type LocalStoreParts,
+  requireRoomForRows,
+  type StoreWithStorages,
+  storagesOf,
+} from "./local_store_options.ts";
 import { openHighWater } from "./local_wal/high_water.ts";
 import { LocalWal } from "./local_wal/writer.ts";
 import { StoreChangeScan } from "./read/change_scan.ts";
 import { StoreOrderedScan } from "./read/ordered_scan.ts";
 import { StoreScan } from "./read/scan.ts";
-import { recover } from "./recovery.ts";
+import { noteFaults, recover } from "./recovery.ts";
 import { boundSharedCache } from "./segment/chunk_cache.ts";
 import { SnowflakeIds } from "./snowflake_ids.ts";
+import type { Storages } from "./storages.ts";
 import { LowWater } from "./table/history.ts";
 import { LocalSegmentFiles } from "./table/segment_files.ts";
 import { StoredTable, unlessDamaged } from "./table/table.ts";
 import {
   countLiveRows,
   flushedStats,
+  listedSegments,
   ownersOf,
   spanOfColumn,
   tableStats,
@@ -73,6 +80,7 @@ export class LocalStore implements Store {
   onLogRolled: () => void = () => {};
   /** What restores and crashes took away. */
   lostSeqs: readonly SeqGap[] = [];
+  readonly storages: Storages;
   readonly #directory: DataDirectory;
   readonly #manifest: Manifest;
   readonly #files: LocalSegmentFiles;
@@ -103,20 +111,24 @@ export class LocalStore implements Store {
     try {
       requireRoomForRows(parts.options);
       if (parts.options.cacheBytes !== undefined) boundSharedCache(parts.options.cacheBytes);
-      return new LocalStore(parts, directory);
+      const store = new LocalStore({ ...parts, storages: storagesOf(parts) }, directory);
+      store.storages.filesGone = () => store.#files.settled();
+      return store;
     } catch (error) {
+      parts.storages?.close();
       directory.release();
       throw error;
     }
   }
 
-  private constructor(parts: LocalStoreParts, directory: DataDirectory) {
-    const { disk, clock, log, manifest, definitions, options, jobs } = parts;
+  private constructor(parts: StoreWithStorages, directory: DataDirectory) {
+    const { disk, clock, log, manifest, options, jobs, storages } = parts;
     const { paths } = directory;
     this.#directory = directory;
     this.#manifest = manifest;
-    this.#files = new LocalSegmentFiles({ disk, paths, clock, log, manifest });
-    const found = recover({ disk, paths, log, manifest, definitions, files: this.#files });
+    this.storages = storages;
+    this.#files = new LocalSegmentFiles({ disk, paths, clock, log, manifest, storages });
+    const found = recover({ ...parts, paths, files: this.#files });
     const { tables, end, highWater, visibleSeq, lastSeq } = found;
     this.#tables = tables;
     // Before the log makes its first file, and with it every name in the directory durable.
@@ -220,6 +232,7 @@ export class LocalStore implements Store {
     }
     const progress = { flushedSeq: 0, lowWater: new LowWater(), lastFlushedAtMs: undefined };
     const created = new StoredTable(definition, { segments: [], progress });
+    noteFaults(created, this.storages);
     this.#tables.set(definition.tableId, created);
   }
 
@@ -247,24 +260,24 @@ export class LocalStore implements Store {
   }
 
   scan(tableId: number, options: ScanOptions): Scan {
-    const table = this.#table(tableId);
+    const table = this.#available(tableId);
     return new StoreScan(table, this.#unexpired(table, options));
   }
 
   scanOrdered(tableId: number, options: OrderedScanOptions): OrderedScan | undefined {
-    const table = this.#table(tableId);
+    const table = this.#available(tableId);
     if (!table.isOrderWanted(options.columnId)) return undefined;
     return StoreOrderedScan.open(table, this.#unexpired(table, options));
   }
 
   changes(tableId: number, options: ChangesOptions): ChangeScan {
     assert(options.upTo <= this.visibleSeq, "changes are visible");
-    const table = this.#table(tableId);
+    const table = this.#available(tableId);
     return new StoreChangeScan(table, this.#unexpired(table, options));
   }
 
   lookup(tableId: number, options: LookupOptions): Row | undefined {
-    const table = this.#table(tableId);
+    const table = this.#available(tableId);
     return table.lookup(options, table.expiredSeq(this.#seqs));
   }
 
@@ -281,29 +294,29 @@ export class LocalStore implements Store {
   }
 
   owners(tableId: number): readonly number[] {
-    return ownersOf(this.#table(tableId));
+    return ownersOf(this.#available(tableId));
   }
 
   liveRowCount(tableId: number, owner: number | undefined): number {
-    const table = this.#table(tableId);
+    const table = this.#available(tableId);
     const after = table.expiredSeq(this.#seqs);
     return countLiveRows(table, { owner, upTo: this.visibleSeq, after });
   }
 
   valueSpan(tableId: number, columnId: number): number | undefined {
-    return spanOfColumn(this.#table(tableId), columnId);
+    return spanOfColumn(this.#available(tableId), columnId);
   }
 
   flush(tableId: number, job?: Job): Promise<FlushResult> {
-    return this.#flusher.flush(this.#table(tableId), job);
+    return this.#flusher.flush(this.#available(tableId), job);
   }
 
   compact(tableId: number, job?: Job): Promise<CompactResult> {
-    return this.#merger.compact(this.#table(tableId), job);
+    return this.#merger.compact(this.#available(tableId), job);
   }
 
   async erase(tableId: number, owner: number, job?: Job): Promise<number> {
-    const table = this.#table(tableId);
+    const table = this.#available(tableId);
     // What was begun before the owner was dropped must not bring rows back.
     this.#committer.retireOwner(owner);
     // A row that was refused leaves a partition without rows.
@@ -375,12 +388,7 @@ export class LocalStore implements Store {
   }
 
   segments(): readonly ListedSegment[] {
-    return [...this.#tables.values()].flatMap(({ segments }) =>
-      segments.map(({ entry }): ListedSegment => {
-        const { quarantined, deletionGeneration: _, isGivenUp: _lost, ...known } = entry;
-        return { ...known, status: quarantined ? "quarantined" : "live" };
-      }),
-    );
+    return [...this.#tables.values()].flatMap(listedSegments);
   }
 
   /** Who copied a segment met damage: if it is live, that is as if a read had met it. */
@@ -399,23 +407,9 @@ export class LocalStore implements Store {
    * released. A copy of the catalog that is made in the same turn belongs to it.
    */
   snapshot(): StoreSnapshot {
-    const { firstLogFile = this.#log.oldestFile, segments } = this.#manifest.load();
-    const { fileNumber, offset, seq } = this.#log.written;
-    const logFiles = Array.from(
-      { length: fileNumber - firstLogFile + 1 },
-      (_, index) => firstLogFile + index,
-    );
     const releases = [this.#files.hold(), this.#flusher.holdLog()];
-    return {
-      seq: seq as Seq,
-      segments,
-      logFiles,
-      logEnd: offset,
-      reservedIds: this.#ids.reservedUpTo,
-      release() {
-        for (const release of releases) release();
-      },
-    };
+    const { reservedUpTo: reservedIds } = this.#ids;
+    return snapshotOf(this.#manifest, { log: this.#log, releases, reservedIds });
   }
 
   /** Files of the log, ascending by number; the last one is written on. */
@@ -448,6 +442,7 @@ export class LocalStore implements Store {
     for (const { segments } of this.#tables.values()) {
       for (const segment of segments) segment.close();
     }
+    this.storages.close();
     this.#directory.release();
   }
 
@@ -475,6 +470,11 @@ export class LocalStore implements Store {
     const expiredSeq = table.expiredSeq(this.#seqs);
     if (expiredSeq === 0) return options;
     return { ...options, after: Math.max(options.after ?? SEQ_ZERO, expiredSeq) };
+  }
+
+  /** @throws {DatabaseError} STORAGE_UNAVAILABLE */
+  #available(tableId: number): StoredTable {
+    return this.#table(tableId).requireAvailable();
   }
 
   #table(tableId: number): StoredTable {

@@ -12,6 +12,7 @@ import type { JobList } from "./contract/job_list.ts";
 import type { Manifest } from "./contract/manifest.ts";
 import type { TableDefinition } from "./contract/store.ts";
 import type { DataDirectory } from "./data_directory.ts";
+import { Storages } from "./storages.ts";
 
 /** Smallest log file: room for a few frames. */
 const WAL_FILE_BYTES_MIN = 4096;
@@ -51,6 +52,8 @@ export interface LocalStoreParts {
   readonly manifest: Manifest;
   /** Every table there is, also those that no catalog knows. Data of others is removed. */
   readonly definitions: readonly TableDefinition[];
+  /** Where tables may have their segments beside the data directory, opened; taken over. */
+  readonly storages?: Storages | undefined;
   readonly options: LocalStoreOptions;
   /** Who writes segments; without it the store does, between other work of this thread. */
   readonly segmentWork?: SegmentWork | undefined;
@@ -58,6 +61,16 @@ export interface LocalStoreParts {
   readonly jobs?: JobList | undefined;
   /** Files of the log from this number on stay, as long as somebody copies them. */
   readonly keepsLogFrom?: (() => number) | undefined;
+}
+
+/** The parts of a store, with storages if there are none. */
+export interface StoreWithStorages extends LocalStoreParts {
+  readonly storages: Storages;
+}
+
+/** Those that are given, or none. */
+export function storagesOf({ storages, ...parts }: LocalStoreParts): Storages {
+  return storages ?? new Storages({ ...parts, allowedRoots: [] });
 }
 
 /** @throws {DatabaseError} INVALID_OPTION if a log file cannot hold the largest row. */

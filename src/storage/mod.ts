@@ -32,6 +32,7 @@ export type {
   ManifestChange,
   ManifestState,
   SegmentEntry,
+  SegmentHome,
   TableState,
 } from "./contract/manifest.ts";
 export {
@@ -76,6 +77,7 @@ export {
   refuseForeignDirectory,
   requireFormat,
 } from "./data_directory.ts";
+export { requireAllowedPath } from "./directory/allowed_paths.ts";
 export {
   type BackupFile,
   type BackupList,
@@ -86,6 +88,7 @@ export {
 } from "./directory/backup_list.ts";
 export {
   blobPath,
+  copyPathsOf,
   type DataPaths,
   dataPathsOf,
   deletionVectorPath,
@@ -103,4 +106,11 @@ export { rewriteNumberFile } from "./local_wal/high_water.ts";
 export { findLogPoint, type LogPoint, shortenLog } from "./log_point.ts";
 export { refuseNewerFiles } from "./newer_files.ts";
 export { reservationAt } from "./snowflake_ids.ts";
+export {
+  type ListedStorage,
+  type StorageProbe,
+  Storages,
+  storageFault,
+  unavailable,
+} from "./storages.ts";
 export { refusalFor } from "./table/open_segment.ts";

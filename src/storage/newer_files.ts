@@ -6,6 +6,7 @@
  * stays likewise. A number whose checksum does not hold is damage, and left to who reads the file.
  */
 import { numberInMagic } from "../base/bytes.ts";
+import { filesBelow } from "../base/copy_file.ts";
 import type { Disk } from "../base/disk.ts";
 import { CorruptionError, DatabaseError, DiskError } from "../base/errors.ts";
 import {
@@ -25,15 +26,16 @@ export function refuseNewerFiles(disk: Disk, paths: DataPaths): void {
       walFormatOf(headOf(disk, path, WAL_HEADER_BYTES)),
     );
   }
-  for (const table of listed(disk, paths.segments)) {
-    if (!table.isDirectory) continue;
-    for (const { name } of listed(disk, `${paths.segments}/${table.name}`)) {
-      const path = `${paths.segments}/${table.name}/${name}`;
-      if (name.endsWith(".seg")) {
-        refuseNewer(path, SEGMENT_FORMAT, () => segmentFormatOf(headOf(disk, path, HEADER_BYTES)));
-      } else if (name.endsWith(".dv")) {
-        refuseNewer(path, DELETIONS_FORMAT, () => deletionsFormat(disk, path));
-      }
+  refuseNewerSegments(disk, paths.segments);
+}
+
+/** The same of segments and deletion vectors below a directory. @throws {DatabaseError} likewise */
+export function refuseNewerSegments(disk: Disk, segments: string): void {
+  for (const path of filesBelow(disk, segments)) {
+    if (path.endsWith(".seg")) {
+      refuseNewer(path, SEGMENT_FORMAT, () => segmentFormatOf(headOf(disk, path, HEADER_BYTES)));
+    } else if (path.endsWith(".dv")) {
+      refuseNewer(path, DELETIONS_FORMAT, () => deletionsFormat(disk, path));
     }
   }
 }

@@ -21,6 +21,7 @@ import { onlyTableOf } from "./local_wal/format.ts";
 import { type HighWaterFile, openHighWater } from "./local_wal/high_water.ts";
 import { WriteReader } from "./local_wal/logged_writes.ts";
 import { type LoggedCommit, missingBeginning, readWal, type WalEnd } from "./local_wal/reader.ts";
+import { type Storages, unavailable } from "./storages.ts";
 import { LowWater } from "./table/history.ts";
 import { OpenSegment, type SegmentFiles } from "./table/open_segment.ts";
 import { StoredTable } from "./table/table.ts";
@@ -33,6 +34,7 @@ export interface RecoveryOptions {
   readonly manifest: Manifest;
   readonly definitions: readonly TableDefinition[];
   readonly files: SegmentFiles;
+  readonly storages: Storages;
 }
 
 export interface Recovered {
@@ -47,9 +49,14 @@ export interface Recovered {
 
 /** @throws {CorruptionError} If the log has lost commits that were acknowledged. */
 export function recover(options: RecoveryOptions): Recovered {
-  const { disk, paths, log, manifest, definitions, files } = options;
+  const { disk, paths, log, manifest, definitions, files, storages } = options;
   const state = withoutDropped(manifest, definitions, log);
   const tables = tablesOf(definitions, state, files);
+  const noteAllFaults = (): void => {
+    for (const table of tables.values()) noteFaults(table, storages);
+  };
+  noteAllFaults();
+  storages.onFault = noteAllFaults;
   const { file: highWater, value: highWaterSeq } = openHighWater(disk, paths.highWater);
   const catalogSeq = manifest.highestSeq();
   let commitCount = 0;
@@ -67,6 +74,7 @@ export function recover(options: RecoveryOptions): Recovered {
   // What is refused above is left as it was found.
   for (const path of end.outdated) disk.remove(path);
   sweepSegments(disk, paths, { entries: state.segments, log });
+  storages.sweep(paths, state.segments);
   let flushedSeq = 0;
   for (const { progress } of tables.values())
     flushedSeq = Math.max(flushedSeq, progress.flushedSeq);
@@ -126,6 +134,20 @@ function tablesOf(
     tables.set(tableId, new StoredTable(definition, { segments, progress }));
   }
   return tables;
+}
+
+/** Refuses what would need a table whose storage is not available, and leaves its segments alone. */
+export function noteFaults(table: StoredTable, storages: Storages): void {
+  const { definition, segments } = table;
+  for (const home of [definition.home, ...segments.map(({ entry }) => entry.home)]) {
+    const what = home === undefined ? undefined : storages.faultOf(home.storageId);
+    if (home === undefined || what === undefined) continue;
+    table.fault ??= unavailable(`use table ${definition.name} in`, home, what);
+  }
+  if (table.fault === undefined) return;
+  for (const segment of segments) {
+    if (!segment.entry.quarantined) segment.quarantine({ isForGood: false });
+  }
 }
 
 /** The catalog is never behind the log, but when somebody put an older one in its place. */

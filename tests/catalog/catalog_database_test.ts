@@ -9,6 +9,7 @@ import {
   type CatalogDatabase,
   DEFAULT_NAMESPACE,
   type ManifestSegment,
+  type StorageEntry,
   type TableEntry,
   type ViewEntry,
 } from "../../src/catalog/mod.ts";
@@ -53,6 +54,43 @@ function viewEntry(change: Partial<ViewEntry>): ViewEntry {
   };
 }
 
+const STORAGE: StorageEntry = {
+  storageId: "fast",
+  name: "fast",
+  root: "/mnt/fast",
+  key: "k",
+  sharedTemplate: "{namespace}/{tableName}",
+  userTemplate: "{namespace}/{tableName}/{userId}",
+  createdAtMs: 1,
+  updatedAtMs: 1,
+};
+
+test("CatalogDatabase.storages are ordered by id, and an id is taken once", () => {
+  const catalog = openCatalog(freshPath());
+  for (const storageId of ["b", "a"]) catalog.createStorage({ ...STORAGE, storageId });
+  expect(catalog.storages().map(({ storageId }) => storageId)).toEqual(["a", "b"]);
+  expect(conditionOf(() => catalog.createStorage({ ...STORAGE, storageId: "a" }))).toBe(
+    "ALREADY_EXISTS",
+  );
+  expect(catalog.storage("c")).toBeUndefined();
+  catalog.close();
+});
+
+test("CatalogDatabase.succeed leaves a storage its key only if the state before had the same", () => {
+  const catalog = openCatalog(freshPath());
+  const home = { storageId: "b", root: "/b", directory: "app/t/1" };
+  for (const storageId of ["a", "b", "c"]) catalog.createStorage({ ...STORAGE, storageId });
+  const segmentId = catalog.manifest.nextSegmentId();
+  catalog.manifest.publish({ addSegments: [{ ...segmentOf(1, segmentId), home }] });
+  const { numbers } = catalog.used();
+  const same = { ...STORAGE, storageId: "b" };
+  const other = { ...STORAGE, storageId: "c", key: "another" };
+  catalog.succeed({ numbers, storages: [same, other] });
+  expect(catalog.storages().map(({ key }) => key)).toEqual(["", "k", ""]);
+  expect(catalog.manifest.load().segments).toEqual([segmentOf(1, segmentId)]);
+  catalog.close();
+});
+
 test("CatalogDatabase begins with root, the default namespace and no tables", () => {
   const catalog = openCatalog(freshPath());
 
@@ -85,6 +123,10 @@ test("CatalogDatabase holds after every single change what it held in memory: ki
     () => catalog.changeView({ ...viewOf(catalog), sql: "SELECT 2" }),
     () => catalog.dropViews([viewOf(catalog)]),
     () => catalog.dropNamespace("app"),
+    () => catalog.createStorage(STORAGE),
+    () => catalog.createStorage({ ...STORAGE, storageId: "a" }),
+    () => catalog.changeStorage({ ...STORAGE, name: "changed" }),
+    () => catalog.dropStorage("a"),
     () => catalog.dropUser("ada"),
     () =>
       catalog.setUp({
@@ -100,6 +142,7 @@ test("CatalogDatabase holds after every single change what it held in memory: ki
     for (const view of [again, catalog]) expect(view.user("root")).toBeDefined();
     expect(again.namespaces(), `step ${index}`).toEqual(catalog.namespaces());
     expect(again.views(), `step ${index}`).toEqual(catalog.views());
+    expect(again.storages(), `step ${index}`).toEqual(catalog.storages());
     expect(again.tables(), `step ${index}`).toEqual(catalog.tables());
     expect(again.tableVersions(1), `step ${index}`).toEqual(catalog.tableVersions(1));
     expect(again.users(), `step ${index}`).toEqual(catalog.users());

@@ -97,7 +97,6 @@ test("tableOptionsFrom refuses unknown, repeated and missing options, and says w
     "INVALID_OPTION",
   );
   expect(conditionOfOptions("stream", {})).toBe("INVALID_OPTION");
-  expect(conditionOfOptions("user", { STORAGE_ID: "s3" })).toBe("OBJECT_NOT_FOUND");
   expect(conditionOfOptions("shared", { ACCESS_LEVEL: "SECRET" })).toBe("INVALID_OPTION");
   try {
     tableOptionsFrom("shared", settings({ COMPRESSION: "none", NOPE: 1 }));

@@ -1,7 +1,8 @@
 /**
  * Goal: whatever is committed, flushed, crashed and reopened in whatever order, every read answers
  * as a plain list of row versions does, and no acknowledged commit is ever lost.
- * Method: a random schedule over three tables (shared, per user with a compound key, without a key)
+ * Method: a random schedule over three tables (shared, per user with a compound key and in a storage of
+ * its own, without a key)
  * on a simulated disk that loses what was not synced. After each crash the commits that survive
  * must be a prefix of those applied, and contain every one that was acknowledged.
  * To repeat a failure: SEED=<n> bun test tests/storage/local_store_simulation_test.ts
@@ -19,13 +20,16 @@ import type { Row, Value } from "../../src/types/mod.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
 import { SeededRandom, seedOf } from "../support/seeded_random.ts";
-import { SimulatedDisk } from "../support/simulated_disk.ts";
 import {
   defineTable,
+  diskWithStorages,
+  inStorage,
+  makeStorage,
   openStore,
   readChanges,
   readRows,
   SMALL_MERGES,
+  STORAGES_PATH,
   StoreModel,
 } from "../support/store_fixture.ts";
 
@@ -33,7 +37,11 @@ const SHARED: TableDefinition = {
   ...defineTable(1, [{ kind: "int" }, { kind: "text" }, { kind: "bigint" }]),
   compression: "zstd",
 };
-const USER = defineTable(2, [{ kind: "text" }, { kind: "bigint" }, { kind: "boolean" }], [1, 2]);
+/** With its segments in a storage, on another file system. */
+const USER = inStorage(
+  defineTable(2, [{ kind: "text" }, { kind: "bigint" }, { kind: "boolean" }], [1, 2]),
+  { storageId: "second", root: `${STORAGES_PATH}/second` },
+);
 const KEYLESS: TableDefinition = {
   ...defineTable(3, [{ kind: "double" }, { kind: "bytes" }], []),
   compression: "zstd",
@@ -50,7 +58,8 @@ class Simulation {
   /** Of a hundred steps. */
   readonly flushSteps: number;
   mergeCount = 0;
-  disk = new SimulatedDisk();
+  disk = diskWithStorages();
+  readonly storages = [makeStorage(this.disk, "second")];
   manifest = new MemoryManifest();
   clock = new ManualClock();
   model = new StoreModel(TABLES);
@@ -66,11 +75,18 @@ class Simulation {
   }
 
   async open(): Promise<LocalStore> {
-    const { disk, manifest, clock, options } = this;
+    const { disk, manifest, clock, options, storages } = this;
     manifest.onPublish = ({ removeSegmentIds = [] }) => {
       if (removeSegmentIds.length > 0) this.mergeCount += 1;
     };
-    this.store = await openStore({ disk, manifest, clock, definitions: TABLES, options });
+    this.store = await openStore({
+      disk,
+      manifest,
+      clock,
+      definitions: TABLES,
+      options,
+      storages,
+    });
     return this.store;
   }
 

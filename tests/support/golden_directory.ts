@@ -33,7 +33,9 @@ limits.max_row_bytes = 65536
 
 /** Opens a golden directory, or makes one. */
 export function openGolden(directory: string, clock: ManualClock): Promise<Database> {
-  return openAt(directory, { clock, config: CONFIG, random: new SeededRandom(1) });
+  const roots = JSON.stringify([dirname(directory)]);
+  const config = `${CONFIG}storage.allowed_roots = ${roots}`;
+  return openAt(directory, { clock, config, random: new SeededRandom(1) });
 }
 
 const EVERY_TYPE = `
@@ -78,6 +80,8 @@ export async function writeGolden(directory: string): Promise<unknown> {
     `CREATE USER TABLE app.docs (id INT PRIMARY KEY, scan FILE);
      CREATE TABLE app.dropped (id INT PRIMARY KEY) WITH (TYPE='SHARED'); INSERT INTO app.dropped VALUES (1)`,
   );
+  // No table is in it, as nobody has the directory later.
+  await run(`CREATE STORAGE elsewhere TYPE filesystem PATH '${directory}-elsewhere' NAME 'Gone'`);
   await fill(database, { clock, run });
   await fillPacked(database, run);
   const contents = await contentsOf(database);

@@ -65,6 +65,8 @@ export class SimulatedDisk implements Disk {
   faultPlan: FaultPlan | undefined;
   /** Bytes of all files together; above it, writes fail with ENOSPC. */
   capacityBytes: number = UNLIMITED_BYTES;
+  /** Directories with file systems of their own: nothing is moved into or out of them. */
+  readonly mounts: readonly string[];
   /** While true, syncs of files wait for {@linkcode releaseSyncs}. */
   holdsSyncs = false;
   /** Syncs of files that have been asked for. */
@@ -75,8 +77,9 @@ export class SimulatedDisk implements Disk {
   readonly #locks = new Set<string>();
   #heldSyncs: (() => void)[] = [];
 
-  constructor(root: SimulatedDirectory = new SimulatedDirectory()) {
+  constructor(root: SimulatedDirectory = new SimulatedDirectory(), mounts: readonly string[] = []) {
     this.#root = root;
+    this.mounts = mounts;
   }
 
   open(path: string, options: OpenOptions): DiskFile {
@@ -144,6 +147,7 @@ export class SimulatedDisk implements Disk {
 
   rename(from: string, to: string): void {
     this.#begin("rename", from);
+    if (this.#mountOf(from) !== this.#mountOf(to)) throw new DiskError("EXDEV", from, "rename");
     const source = this.#parentOf(from, "rename");
     const target = this.#parentOf(to, "rename");
     if (source.parent.get(source.name) === undefined) {
@@ -213,7 +217,7 @@ export class SimulatedDisk implements Disk {
 
   /** The disk as it may be found after power loss now. This one is not changed. */
   crash(options: CrashOptions): SimulatedDisk {
-    const disk = new SimulatedDisk(copyDirectory(this.#root, options));
+    const disk = new SimulatedDisk(copyDirectory(this.#root, options), this.mounts);
     disk.capacityBytes = this.capacityBytes;
     return disk;
   }
@@ -223,7 +227,7 @@ export class SimulatedDisk implements Disk {
    * not synced can still be lost to a crash.
    */
   restart(): SimulatedDisk {
-    const disk = new SimulatedDisk(cloneDirectory(this.#root));
+    const disk = new SimulatedDisk(cloneDirectory(this.#root), this.mounts);
     disk.capacityBytes = this.capacityBytes;
     return disk;
   }
@@ -256,6 +260,10 @@ export class SimulatedDisk implements Disk {
   #begin(operation: DiskOperation, path: string): void {
     const fault = this.begin(operation, path);
     if (fault !== undefined) throw new DiskError(fault.code, path, operation);
+  }
+
+  #mountOf(path: string): string | undefined {
+    return this.mounts.find((mount) => path.startsWith(`${mount}/`));
   }
 
   #nodeAt(path: string): SimulatedInode | SimulatedDirectory | undefined {

@@ -8,11 +8,13 @@ import type { Seq } from "../../src/base/seq.ts";
 import {
   type Commit,
   type JobList,
+  type ListedStorage,
   LocalStore,
   type LocalStoreOptions,
   type MergeBounds,
   SEQ_COLUMN_ID,
   type SegmentWork,
+  Storages,
   type Store,
   type StoredColumn,
   type TableDefinition,
@@ -75,6 +77,46 @@ export interface FixtureParts {
   segmentWork?: SegmentWork;
   jobs?: JobList;
   dataPath?: string;
+  /** Storages that were made by {@linkcode makeStorage}. */
+  storages?: readonly ListedStorage[];
+}
+
+/** Where storages of tests may lie: a file system of its own. */
+export const STORAGES_PATH = "/storages";
+
+export function diskWithStorages(): SimulatedDisk {
+  const disk = new SimulatedDisk(undefined, [STORAGES_PATH]);
+  for (const path of [DATA_PATH, STORAGES_PATH]) disk.makeDirectory(path);
+  disk.syncDirectory("/");
+  return disk;
+}
+
+/** Makes a storage on a disk, as CREATE STORAGE does. */
+export function makeStorage(disk: Disk, storageId: string): ListedStorage {
+  const storages = storagesOn(disk);
+  const listed = storages.create({ storageId, root: `${STORAGES_PATH}/${storageId}` });
+  storages.close();
+  return listed;
+}
+
+/** A table of which new segments lie in a storage. */
+export function inStorage(
+  table: TableDefinition,
+  { root, storageId }: Pick<ListedStorage, "root" | "storageId">,
+): TableDefinition {
+  return { ...table, home: { storageId, root, directory: `app/t/${table.tableId}` } };
+}
+
+function storagesOn(disk: Disk, log: Log = silentLog): Storages {
+  const random = new SeededRandom(1);
+  return new Storages({ disk, log, random, allowedRoots: [STORAGES_PATH], dataPath: DATA_PATH });
+}
+
+function openedStorages({ disk, log, storages }: FixtureParts): Storages | undefined {
+  if (disk === undefined || storages === undefined) return undefined;
+  const opened = storagesOn(disk, log);
+  opened.open(storages);
+  return opened;
 }
 
 /** Opens a store; what is not given is new. */
@@ -90,6 +132,7 @@ export function openStore(parts: FixtureParts): Promise<LocalStore> {
     options: { ...STORE_OPTIONS, ...parts.options },
     segmentWork: parts.segmentWork,
     jobs: parts.jobs,
+    storages: openedStorages(parts),
   });
 }
 

@@ -42,7 +42,7 @@ import {
   SHOW_STORAGES_COLUMNS,
   SHOW_TABLES_COLUMNS,
   statsRow,
-  storageRow,
+  storageRows,
   systemTableRows,
   tableRows,
 } from "../system/show.ts";
@@ -63,6 +63,7 @@ import {
   purgeUser,
 } from "./job_statements.ts";
 import { rightOf } from "./statement_rights.ts";
+import { checkedStorage, checkStorage, STORAGE_CHECK_COLUMNS } from "./storage_check.ts";
 import { explainSubscribe, subscribe } from "./subscribe_statement.ts";
 
 export interface AdministrationCall {
@@ -136,6 +137,9 @@ export class Administration {
       case "drop user":
         this.#checkUser(node, call.principal);
         return;
+      case "storage check":
+        checkedStorage(this.#environment, node);
+        return;
       case "storage flush":
       case "storage compact":
         maintainedTables(this.#environment, node, call);
@@ -163,6 +167,8 @@ export class Administration {
         return messageResult(await this.#alterUser(node, principal), asUser);
       case "drop user":
         return this.#dropUser(node, principal);
+      case "storage check":
+        return rowsResult(STORAGE_CHECK_COLUMNS, [checkStorage(this.#environment, node)], asUser);
       case "storage flush":
       case "storage compact":
         return rowsResult(JOB_COLUMNS, await maintainTables(this.#environment, node, call), asUser);
@@ -318,8 +324,8 @@ export class Administration {
       case "show manifest":
         return rowsResult(SHOW_MANIFEST_COLUMNS, manifestRows(environment, principal), asUser);
       case "show storages": {
-        const row = storageRow(environment, { isAdmin: mayRun(principal, "inspect") });
-        return rowsResult(SHOW_STORAGES_COLUMNS, [row], asUser);
+        const rows = storageRows(environment, { isAdmin: mayRun(principal, "inspect") });
+        return rowsResult(SHOW_STORAGES_COLUMNS, rows, asUser);
       }
       case "show all":
       case "show":

@@ -7,7 +7,14 @@ import type { Log } from "../../base/log.ts";
 import type { Random } from "../../base/random.ts";
 import type { LogLine } from "../../base/recent_log.ts";
 import type { Catalog, TableEntry } from "../../catalog/mod.ts";
-import type { BlobStore, Job, JobList, Store, TableDefinition } from "../../storage/mod.ts";
+import type {
+  BlobStore,
+  Job,
+  JobList,
+  Storages,
+  Store,
+  TableDefinition,
+} from "../../storage/mod.ts";
 import type { RestoreStatement } from "../parse/ast/ast.ts";
 import type { SpillSpace } from "../spill/mod.ts";
 import type { Activity } from "./activity.ts";
@@ -148,6 +155,7 @@ export interface SqlEnvironment {
   readonly blobs: BlobStore;
   readonly jobs: JobList;
   readonly backups: BackupAccess;
+  readonly storages: Storages;
   readonly auth: Auth;
   readonly audit: AuditLog;
   readonly clock: Clock;

@@ -42,6 +42,7 @@ import { parseExpression } from "../parse/parser.ts";
 import { NO_PRINCIPAL, newRun } from "../prepare/new_run.ts";
 import { alterColumn, columnNamed, modifyColumn } from "./alter_column.ts";
 import { columnsNamedIn, holdsRows, type RowDemand } from "./row_inspection.ts";
+import { requireSameStorage } from "./storage_definitions.ts";
 import {
   checkConstraintNames,
   checksOf,
@@ -103,14 +104,20 @@ function apply(table: TableEntry, change: TableAlteration, altering: Altering): 
       return renameColumn(table, change);
     case "set options": {
       const settings = optionSettings(change.options);
-      return { ...table, options: changedTableOptions(table.kind, table.options, settings) };
+      const options = changedTableOptions(table.kind, table.options, settings);
+      const position = change._location.start;
+      requireSameStorage(altering.environment, table, { options, position });
+      return { ...table, options };
     }
     case "reset options": {
       const names = change.names.map(({ _location, name }) => ({
         name,
         position: _location.start,
       }));
-      return { ...table, options: resetTableOptions(table.kind, table.options, names) };
+      const options = resetTableOptions(table.kind, table.options, names);
+      const position = change._location.start;
+      requireSameStorage(altering.environment, table, { options, position });
+      return { ...table, options };
     }
     case "alter column":
       return alterColumn(table, change, altering.demands);

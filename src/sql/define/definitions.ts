@@ -1,5 +1,5 @@
 /**
- * CREATE, ALTER and DROP of namespaces, tables and views.
+ * CREATE, ALTER and DROP of namespaces, storages, tables and views.
  *
  * A definition takes a seq, commits in the catalog, and only then reaches storage: the catalog is
  * never behind the data.
@@ -44,6 +44,12 @@ import {
   dropNamespace,
 } from "./namespace_definitions.ts";
 import { RowInspection } from "./row_inspection.ts";
+import {
+  alterStorage,
+  createStorage,
+  dropStorage,
+  storageDirectoryOf,
+} from "./storage_definitions.ts";
 import { newTable, optionSettings } from "./table_elements.ts";
 import { authorizeView, createView, droppedMessage, dropViews } from "./view_definitions.ts";
 
@@ -92,6 +98,14 @@ export class Definitions {
         });
         return;
       }
+      case "create storage":
+      case "alter storage":
+      case "drop storage":
+        requireRun(principal, "operate", {
+          action: `run ${node.type.toUpperCase()}`,
+          position: node._location.start,
+        });
+        return;
       case "create view":
       case "drop view":
         authorizeView(node, { principal, namespace }, this.#environment);
@@ -140,6 +154,12 @@ export class Definitions {
         return alterNamespace(node, this.#environment);
       case "drop namespace":
         return dropNamespace(node, this.#environment, (table, views) => this.#drop(table, views));
+      case "create storage":
+        return createStorage(node, this.#environment);
+      case "alter storage":
+        return alterStorage(node, this.#environment);
+      case "drop storage":
+        return dropStorage(node, this.#environment);
       case "create table":
         return this.#createTable(node, principal, namespace);
       case "alter table":
@@ -178,18 +198,17 @@ export class Definitions {
       );
     }
     const { kind, options } = tableOptionsFrom(node.kind, optionSettings(node.options));
-    if (options.storageId !== undefined && options.storageId !== "local") {
-      throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find storage "${options.storageId}"`);
-    }
+    const environment = this.#environment;
+    const directoryOf = storageDirectoryOf(environment, { entries: node.options, kind, options });
     const elements = newTable(node, { kind, tableName: name });
     return () => {
       store.requireRoom();
       const nowMs = clock.nowMs();
+      const place = { tableId: catalog.nextTableId(), namespace: inNamespace, name };
       const entry: TableEntry = {
         ...elements,
-        tableId: catalog.nextTableId(),
-        namespace: inNamespace,
-        name,
+        ...place,
+        ...(directoryOf === undefined ? {} : { storageDirectory: directoryOf(place) }),
         kind,
         options,
         schemaVersion: 1,

@@ -3,7 +3,7 @@
  */
 import { HOUR_MS } from "../../base/clock.ts";
 import { type Catalog, flushPolicyFrom, type TableEntry } from "../../catalog/mod.ts";
-import type { TableDefinition } from "../../storage/mod.ts";
+import type { SegmentHome, TableDefinition } from "../../storage/mod.ts";
 import { OWN_TABLES } from "../common/own_tables.ts";
 
 /** What holds for tables that set no option of their own. */
@@ -23,7 +23,18 @@ export function tableNamesOf(catalog: Pick<Catalog, "tables"> | undefined): Map<
   ]);
 }
 
-/** How storage sees a table; options it does not set come from the configuration. */
+/** Where new segments of a table go; undefined in the data directory. */
+export function homeOf(
+  { options, storageDirectory }: Pick<TableEntry, "options" | "storageDirectory">,
+  catalog: Pick<Catalog, "storage">,
+): SegmentHome | undefined {
+  const { storageId } = options;
+  const storage = storageId === undefined ? undefined : catalog.storage(storageId);
+  if (storage === undefined || storageDirectory === undefined) return undefined;
+  return { storageId: storage.storageId, root: storage.root, directory: storageDirectory };
+}
+
+/** How storage sees a table, but for its home; options it does not set come from the configuration. */
 export function tableDefinition(table: TableEntry, storage: StorageDefaults): TableDefinition {
   const { compression = "auto", deletedRetentionHours, flushPolicy, ttlSeconds } = table.options;
   const policy = flushPolicy === undefined ? undefined : flushPolicyFrom(flushPolicy);

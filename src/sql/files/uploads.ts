@@ -236,13 +236,18 @@ export async function sweepDroppedTables({
   return dropped.length;
 }
 
+/** Whether a table's storage is not there. */
+function isUnavailable(error: unknown): boolean {
+  return error instanceof DatabaseError && error.condition === "STORAGE_UNAVAILABLE";
+}
+
 /** Whether a row names a file, now or at the start of the history, as far as rows can be read. */
 function mayBeNamed(entry: FileEntry, historyStart: Seq, world: FileWorld): boolean {
   try {
     return isFileLive(entry, world) || isNamedAt(entry, historyStart, world);
   } catch (error) {
     // Safe: a file that nobody can judge is kept.
-    if (isDamage(error)) return true;
+    if (isDamage(error) || isUnavailable(error)) return true;
     throw error;
   }
 }

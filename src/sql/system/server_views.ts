@@ -62,7 +62,7 @@ function countsOf({ catalog, connections, jobs, live }: SqlEnvironment): Row[] {
     row("total_users", accounts.length, undefined, "dropped ones left out"),
     row("total_namespaces", catalog.namespaces().length),
     row("total_tables", catalog.tables().length),
-    row("total_storages", 1),
+    row("total_storages", catalog.storages().length + 1),
     row("total_jobs", all.length, undefined, "under way, and the newest that have ended"),
     row("jobs_running", withStatus("running")),
     row("jobs_queued", withStatus("queued")),

@@ -21,6 +21,7 @@ import {
 } from "../../types/mod.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import type { PlainColumn } from "../common/result.ts";
+import { LOCAL_STORAGE, SHARED_TEMPLATE, USER_TEMPLATE } from "../common/storage_templates.ts";
 import type { ShownView } from "../common/views.ts";
 import { ownerOf } from "../execute/operators/scan.ts";
 
@@ -265,26 +266,36 @@ export function statsRow(
 }
 
 /**
- * The one storage there is; it came with the database, as root did, and is never altered.
+ * `local`, which came with the database, as root did, and is never altered; then the others.
  *
- * @param isAdmin Whether the caller may see where it lies.
+ * @param isAdmin Whether the caller may see where they lie.
  */
-export function storageRow(
+export function storageRows(
   { catalog, settings }: SqlEnvironment,
   { isAdmin }: { isAdmin: boolean },
-): Row {
+): Row[] {
   const path = settings.find(({ name }) => name === "storage.data_path")?.value;
-  const madeAt = (catalog.user(ROOT_USER_ID)?.createdAtMs ?? 0) * 1000;
-  return [
-    "local",
-    "local",
-    "The data directory of this server",
+  const madeAtMs = catalog.user(ROOT_USER_ID)?.createdAtMs ?? 0;
+  const local = {
+    storageId: LOCAL_STORAGE,
+    name: LOCAL_STORAGE,
+    description: "The data directory of this server",
+    root: path,
+    sharedTemplate: SHARED_TEMPLATE,
+    userTemplate: USER_TEMPLATE,
+    createdAtMs: madeAtMs,
+    updatedAtMs: madeAtMs,
+  };
+  return [local, ...catalog.storages()].map((storage) => [
+    storage.storageId,
+    storage.name,
+    storage.description ?? null,
     "filesystem",
-    isAdmin && path !== undefined ? path : null,
+    isAdmin && storage.root !== undefined ? storage.root : null,
     null,
-    "{namespace}/{tableName}",
-    "{namespace}/{tableName}/{userId}",
-    madeAt,
-    madeAt,
-  ];
+    storage.sharedTemplate,
+    storage.userTemplate,
+    storage.createdAtMs * 1000,
+    storage.updatedAtMs * 1000,
+  ]);
 }

@@ -21,7 +21,7 @@ import {
 import type { SystemView } from "../bind/query/select_world.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import { MANIFEST_COLUMNS, manifestViewRows } from "./manifest_rows.ts";
-import { SHOW_STORAGES_COLUMNS, storageRow } from "./show.ts";
+import { SHOW_STORAGES_COLUMNS, storageRows } from "./show.ts";
 import { ADMIN_ONLY, type ColumnList, OPEN, portionedView, view } from "./system_view.ts";
 
 /** The views by "namespace.name". */
@@ -168,7 +168,7 @@ function manifestView(environment: SqlEnvironment): SystemView {
 function storagesView(environment: SqlEnvironment): SystemView {
   return view(
     SHOW_STORAGES_COLUMNS.map(({ name, type }) => [name, type] as const),
-    () => [storageRow(environment, { isAdmin: true })],
+    () => storageRows(environment, { isAdmin: true }),
     ADMIN_ONLY,
   );
 }

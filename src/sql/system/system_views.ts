@@ -357,7 +357,7 @@ function segmentsView({ catalog, store }: SqlEnvironment): SystemView {
             table.namespace,
             table.name,
             null,
-            table.options.storageId ?? "local",
+            segment.storageId ?? "local",
             segment.minSeq,
             segment.maxSeq,
             segment.rowCount,

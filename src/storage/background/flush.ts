@@ -233,6 +233,8 @@ export class Flusher {
   /** Flushes a table for nobody in particular. */
   #request(table: StoredTable): void {
     if (this.#flushing.has(table) || this.#isClosing || table.isDropped) return;
+    // The log keeps its rows until its storage is back.
+    if (table.fault !== undefined) return;
     if (this.#options.manifest.isBroken) return;
     this.flush(table).catch((error: unknown) => {
       // Safe: the rows stay readable and in the log, and the flush is tried again.
@@ -286,6 +288,7 @@ export class Flusher {
     try {
       const result = await flushTable(table, memtable, { ...this.#options, isCancelled });
       this.#failed.delete(table);
+      table.isStorageFull = false;
       this.#releaseLog();
       return result;
     } catch (error) {
@@ -311,11 +314,17 @@ export class Flusher {
   }
 
   #noteFailed(table: StoredTable, error: DiskError | DatabaseError): void {
-    if (isFull(error)) this.#options.space.noteFull();
+    if (isFull(error)) this.#noteFull(table);
     this.#failed.add(table);
     if (this.#isClosing) return;
     this.#cancelTimer(table);
     this.#requestAfter(table, RETRY_MS);
+  }
+
+  /** A full storage is no reason to refuse rows of tables that are elsewhere. */
+  #noteFull(table: StoredTable): void {
+    if (table.definition.home === undefined) this.#options.space.noteFull();
+    else table.isStorageFull = true;
   }
 
   #cancelTimer(table: StoredTable): void {

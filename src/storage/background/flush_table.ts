@@ -1,7 +1,7 @@
 /**
  * Turns a frozen memtable, all of it durable in the log, into a segment.
  *
- *     1 write tmp/<n>.seg, sync; likewise new deletion vectors of the segments whose rows it replaces
+ *     1 write tmp/<n>.seg, there or in the table's storage, sync; likewise new deletion vectors of the segments whose rows it replaces
  *     2 rename them into place, sync the directory
  *     3 one manifest transaction: the segment, the deletion vectors, the table's flushed seq
  *     4 readers go over from the memtable to the segment, in the turn of 3
@@ -35,7 +35,10 @@ interface ChangedSegment {
   readonly deletionGeneration: number;
 }
 
-/** @throws {DiskError} The memtable is then still frozen. */
+/**
+ * @throws {DiskError} The memtable is then still frozen, and also if its storage is not there.
+ * @throws {DatabaseError}
+ */
 export async function flushTable(
   table: StoredTable,
   memtable: Memtable,
@@ -45,7 +48,9 @@ export async function flushTable(
     if (table.frozen === memtable) table.frozen = undefined;
     return NOTHING;
   }
-  const drafts = new SegmentDrafts(tools, table.tableId);
+  const { home } = table.definition;
+  tools.files.requireThere(home, table.segments);
+  const drafts = new SegmentDrafts(tools, { tableId: table.tableId, home });
   try {
     return await new TableFlush(table, memtable, { tools, drafts }).run();
   } finally {
@@ -106,7 +111,7 @@ class TableFlush {
     const entry = await this.#drafts.writeEntry(segmentId, { summary, deletions, upTo });
     const changed = await this.#writeChangedDeletions();
     if (this.#tools.isCancelled()) return NOTHING;
-    this.#drafts.moveIntoPlace({ isFirst: this.#table.segments.length === 0 });
+    this.#drafts.moveIntoPlace(this.#table.segments);
     copy.refresh();
     const outdated = this.#publish(entry, copy.deletions, changed);
     const { files } = this.#tools;

@@ -258,7 +258,8 @@ export class Merger {
     } catch (error) {
       // Safe: the segments stay as they are, and a damaged one is quarantined.
       if (!isExpected(error)) throw error;
-      if (isFull(error)) this.#options.space.noteFull();
+      const isElsewhere = table.definition.home !== undefined;
+      if (isFull(error) && !isElsewhere) this.#options.space.noteFull();
       this.#options.log.error("cannot merge segments", {
         table: table.definition.name,
         error: error.message,

@@ -67,7 +67,9 @@ export async function mergeSegments(
     ofCaller.isCancelled() || segments.some(({ entry }) => entry.quarantined);
   if (isCancelled()) return undefined;
   const tools = { ...ofCaller, isCancelled };
-  const drafts = new SegmentDrafts(tools, table.tableId);
+  const { home } = table.definition;
+  tools.files.requireThere(home, segments);
+  const drafts = new SegmentDrafts(tools, { tableId: table.tableId, home });
   for (const segment of segments) {
     segment.pin();
     segment.beginReplacementLog();
@@ -156,7 +158,7 @@ async function publish(
   // A large commit may have come meanwhile, which this turn should not have to bring over.
   await drafts.finished(bringOver(segments, newRows, deletions));
   if (tools.isCancelled()) return undefined;
-  if (entry !== undefined) drafts.moveIntoPlace({ isFirst: false });
+  if (entry !== undefined) drafts.moveIntoPlace(table.segments);
   assert(table.progress.flushedSeq === flushedSeq, "no flush publishes while a merge does");
   const progress = { ...table.progress, lowWater: table.progress.lowWater.raisedBy(lowWaters) };
   drafts.publish({

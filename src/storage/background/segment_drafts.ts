@@ -1,20 +1,22 @@
 /**
- * New files of one table's segments: written and synced under tmp/, then moved into place, and only
- * then published. What is not published is removed again.
+ * New files of one table's segments: written and synced under the tmp/ beside their place, then moved
+ * there, and only then published. What is not published is removed again.
  */
 import type { Clock } from "../../base/clock.ts";
 import type { Disk } from "../../base/disk.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { pauser } from "../../base/pauser.ts";
 import type { Seq } from "../../base/seq.ts";
-import type { Manifest, ManifestChange, SegmentEntry } from "../contract/manifest.ts";
+import type { Manifest, ManifestChange, SegmentEntry, SegmentHome } from "../contract/manifest.ts";
 import type { DeletionVector } from "../deletions/deletion_vector.ts";
 import {
   type DataPaths,
   deletionVectorFileName,
   segmentDirectory,
+  segmentRoot,
 } from "../directory/file_names.ts";
 import type { SegmentSummary } from "../segment/writer.ts";
+import type { OpenSegment } from "../table/open_segment.ts";
 import type { LocalSegmentFiles } from "../table/segment_files.ts";
 import { isFull } from "./background.ts";
 import type { SegmentWork } from "./segment_work.ts";
@@ -34,6 +36,13 @@ export interface SegmentTools {
 interface DraftFile {
   readonly draft: string;
   readonly path: string;
+  readonly home: SegmentHome | undefined;
+}
+
+/** The table, and in which storage new segments of it lie. */
+interface DraftedTable {
+  readonly tableId: number;
+  readonly home?: SegmentHome | undefined;
 }
 
 /** Bytes that are written in one step. */
@@ -43,13 +52,13 @@ export class SegmentDrafts {
   /** Resolves at once, or in a later turn when it is time to let others work. */
   readonly pause: () => Promise<void>;
   readonly #tools: SegmentTools;
-  readonly #tableId: number;
+  readonly #table: DraftedTable;
   readonly #drafts: DraftFile[] = [];
   #mayBeListed = false;
 
-  constructor(tools: SegmentTools, tableId: number) {
+  constructor(tools: SegmentTools, table: DraftedTable) {
     this.#tools = tools;
-    this.#tableId = tableId;
+    this.#table = table;
     this.pause = pauser(tools.clock);
   }
 
@@ -70,7 +79,7 @@ export class SegmentDrafts {
     const { bytes, compression, rowCount, minSeq, maxSeq } = summary;
     const entry: SegmentEntry = {
       segmentId,
-      tableId: this.#tableId,
+      tableId: this.#table.tableId,
       minSeq: minSeq as Seq,
       maxSeq: maxSeq as Seq,
       rowCount,
@@ -79,6 +88,7 @@ export class SegmentDrafts {
       deletionGeneration: deletedCount === 0 ? 0 : 1,
       createdAtMs: this.#tools.clock.nowMs(),
       quarantined: false,
+      ...(this.#table.home === undefined ? {} : { home: this.#table.home }),
     };
     if (deletedCount > 0) await this.writeDeletions(entry, { deletions, upTo });
     return entry;
@@ -90,7 +100,8 @@ export class SegmentDrafts {
     { deletions, upTo }: { deletions: DeletionVector; upTo: number },
   ): Promise<void> {
     const bytes = await this.finished(deletions.encodeUpTo(upTo));
-    const file = this.#open(deletionVectorFileName(entry.segmentId, entry.deletionGeneration));
+    const name = deletionVectorFileName(entry.segmentId, entry.deletionGeneration);
+    const file = this.#open(name, entry.home);
     try {
       for (let at = 0; at < bytes.length; at += WRITTEN_BYTES_MAX) {
         file.write(bytes.subarray(at, at + WRITTEN_BYTES_MAX), at);
@@ -102,15 +113,31 @@ export class SegmentDrafts {
     }
   }
 
-  /** Gives every file its name, durably. @throws {DiskError} */
-  moveIntoPlace({ isFirst }: { isFirst: boolean }): void {
+  /**
+   * Gives every file its name, durably.
+   *
+   * @param segments Those of the table: a directory without any of them is new. @throws {DiskError}
+   */
+  moveIntoPlace(segments: readonly OpenSegment[]): void {
     const { disk, paths } = this.#tools;
-    const directory = segmentDirectory(paths, this.#tableId);
-    disk.makeDirectory(directory);
-    // Also when it was there: an attempt before this one may not have made its name durable.
-    if (isFirst) disk.syncDirectory(paths.segments);
+    const directoryOf = (home: SegmentHome | undefined): string =>
+      segmentDirectory(paths, { tableId: this.#table.tableId, home });
+    const known = new Set(segments.map(({ entry }) => directoryOf(entry.home)));
+    const homes = new Map(this.#drafts.map(({ home }) => [directoryOf(home), home]));
+    for (const [directory, home] of homes) {
+      disk.makeDirectory(directory);
+      if (!known.has(directory)) this.#syncAbove(directory, segmentRoot(paths, home).segments);
+    }
     for (const { draft, path } of this.#drafts) disk.rename(draft, path);
-    disk.syncDirectory(directory);
+    for (const directory of homes.keys()) disk.syncDirectory(directory);
+  }
+
+  /** Also what was there: an attempt before this one may not have made its names durable. */
+  #syncAbove(directory: string, top: string): void {
+    for (let path = directory; path !== top; ) {
+      path = path.slice(0, path.lastIndexOf("/"));
+      this.#tools.disk.syncDirectory(path);
+    }
   }
 
   /**
@@ -137,11 +164,17 @@ export class SegmentDrafts {
     }
   }
 
-  /** Takes over what somebody writes at the path that is returned. */
+  /** Takes over what somebody writes at the path that is returned: a new segment. */
   adopt(name: string): string {
+    return this.#adopt(name, this.#table.home);
+  }
+
+  #adopt(name: string, home: SegmentHome | undefined): string {
     const { paths } = this.#tools;
-    const draft = `${paths.tmp}/${name}`;
-    this.#drafts.push({ draft, path: `${segmentDirectory(paths, this.#tableId)}/${name}` });
+    // Beside its place, so that moving it stays within one file system.
+    const draft = `${segmentRoot(paths, home).tmp}/${name}`;
+    const directory = segmentDirectory(paths, { tableId: this.#table.tableId, home });
+    this.#drafts.push({ draft, path: `${directory}/${name}`, home });
     return draft;
   }
 
@@ -164,8 +197,8 @@ export class SegmentDrafts {
     }
   }
 
-  #open(name: string): ReturnType<Disk["open"]> {
-    const file = this.#tools.disk.open(this.adopt(name), { create: true });
+  #open(name: string, home: SegmentHome | undefined): ReturnType<Disk["open"]> {
+    const file = this.#tools.disk.open(this.#adopt(name, home), { create: true });
     file.truncate(0);
     return file;
   }

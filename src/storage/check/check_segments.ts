@@ -5,8 +5,13 @@
 import type { Disk } from "../../base/disk.ts";
 import { CorruptionError } from "../../base/errors.ts";
 import type { SegmentEntry } from "../contract/manifest.ts";
-import { type DataPaths, deletionVectorPath, segmentPath } from "../directory/file_names.ts";
-import { unlistedFiles } from "../directory/lost_and_found.ts";
+import {
+  type DataPaths,
+  deletionVectorPath,
+  segmentPath,
+  storagePathsOf,
+} from "../directory/file_names.ts";
+import { listedFiles, unlistedFiles } from "../directory/lost_and_found.ts";
 import { ChunkCache } from "../segment/chunk_cache.ts";
 import { openListedSegment, readListedDeletions } from "../table/listed_files.ts";
 import { type CheckListener, damageFinding, noteFinding } from "./findings.ts";
@@ -21,6 +26,8 @@ export interface SegmentCheckOptions {
   readonly entries: readonly SegmentEntry[];
   /** Tables that there are; the segments of others go at the next start. */
   readonly tableIds: ReadonlySet<number>;
+  /** Roots of storages, as far as they are there: what lies in others is nobody's guess. */
+  readonly storageRoots: readonly string[];
 }
 
 /** Whether nothing of a segment is left where it was, and a repair has said so. */
@@ -52,19 +59,24 @@ export async function requireSoundSegment(
 
 /** Returns the entries of segments with a damaged or missing file; changes nothing. */
 export function checkSegments(
-  { disk, paths, entries, tableIds }: SegmentCheckOptions,
+  { disk, paths, entries, storageRoots, tableIds }: SegmentCheckOptions,
   listener: CheckListener,
 ): SegmentEntry[] {
+  const isThere = ({ home }: SegmentEntry): boolean =>
+    home === undefined || paths.holdsAll === true || storageRoots.includes(home.root);
   const damaged = entries.filter((entry) => {
+    if (!isThere(entry)) return false;
     if (tableIds.has(entry.tableId)) return !isSound(disk, paths, { entry, listener });
     const what = "it belongs to a table that was dropped; a start removes it from the manifest";
     listener.onFinding(noteFinding(segmentPath(paths, entry), what));
     return false;
   });
-  const isThere = disk.exists(paths.segments);
-  for (const path of isThere ? unlistedFiles(disk, paths, entries) : []) {
-    const what = "the manifest does not list it; a start moves it to lost+found";
-    listener.onFinding(noteFinding(path, what));
+  const directories = [paths, ...storageRoots.map(storagePathsOf)].map(({ segments }) => segments);
+  for (const directory of directories) {
+    for (const path of unlistedFiles(disk, directory, listedFiles(paths, entries))) {
+      const what = "the manifest does not list it; a start moves it to lost+found";
+      listener.onFinding(noteFinding(path, what));
+    }
   }
   return damaged;
 }

@@ -10,7 +10,13 @@
  */
 import type { Disk } from "../../base/disk.ts";
 import type { Manifest, SegmentEntry } from "../contract/manifest.ts";
-import { type DataPaths, deletionVectorPath, segmentPath } from "../directory/file_names.ts";
+import {
+  type DataPaths,
+  deletionVectorPath,
+  segmentDirectory,
+  segmentPath,
+  segmentRoot,
+} from "../directory/file_names.ts";
 import { moveToLostAndFound } from "../directory/lost_and_found.ts";
 
 interface Damaged {
@@ -47,15 +53,14 @@ function moveFiles(disk: Disk, paths: DataPaths, entries: readonly SegmentEntry[
   for (const entry of entries) {
     const files = [segmentPath(paths, entry)];
     if (entry.deletionGeneration > 0) files.push(deletionVectorPath(paths, entry));
+    const place = segmentRoot(paths, entry.home);
     for (const from of files.filter((path) => disk.exists(path))) {
-      const name = from.slice(paths.segments.length + 1).replace("/", "-");
-      moved.push(moveToLostAndFound(disk, paths, { from, name }));
-      disk.syncDirectory(`${paths.segments}/${entry.tableId}`);
+      const name = from.slice(place.segments.length + 1).replaceAll("/", "-");
+      moved.push(moveToLostAndFound(disk, place, { from, name }));
+      disk.syncDirectory(segmentDirectory(paths, entry));
+      disk.syncDirectory(place.lostAndFound);
+      disk.syncDirectory(place.root);
     }
-  }
-  if (moved.length > 0) {
-    disk.syncDirectory(paths.lostAndFound);
-    disk.syncDirectory(paths.root);
   }
   return moved;
 }

@@ -85,7 +85,9 @@ export class Committer {
   apply(batch: WriteBatch): Commit {
     this.groups.requireLog();
     for (const { owner } of batch.writes) this.#requireOwner(owner);
-    this.#space.admit(areDeletes(batch.writes));
+    const onlyDeletes = areDeletes(batch.writes);
+    this.#space.admit(onlyDeletes);
+    if (!onlyDeletes) for (const { tableId } of batch.writes) this.#table(tableId).requireRoom();
     const log = this.#log;
     const touches: Touch[] = [];
     let firstSeq = SEQ_ZERO;
@@ -170,6 +172,10 @@ export class Committer {
       for (const owner of memtable.partitions.keys()) this.#requireOwner(owner);
     }
     this.#space.admit(onlyDeletes);
+    for (const { table } of tables) {
+      table.requireAvailable();
+      if (!onlyDeletes) table.requireRoom();
+    }
     const firstSeq = this.#seqs.block(rowCount);
     const lastSeq = this.#seqs.last;
     const { catalogVersion } = this;
@@ -283,7 +289,7 @@ export class Committer {
 
   #table(tableId: number): StoredTable {
     const table = this.#tables.get(tableId);
-    if (table !== undefined) return table;
+    if (table !== undefined) return table.requireAvailable();
     throw new DatabaseError("TABLE_NOT_FOUND", `Cannot write to table ${tableId}: there is none`);
   }
 

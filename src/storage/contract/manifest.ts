@@ -22,6 +22,17 @@ export interface SegmentEntry {
   readonly quarantined: boolean;
   /** A repair named its rows as lost and moved its files to lost+found/; absent: none did. */
   readonly isGivenUp?: true;
+  /** In which storage its files lie; absent: in the data directory. */
+  readonly home?: SegmentHome;
+}
+
+/** Where in a storage segments of a table lie. */
+export interface SegmentHome {
+  readonly storageId: string;
+  /** Of the storage: an absolute path. */
+  readonly root: string;
+  /** Below the `segments` of the storage; its last part is the id of the table. */
+  readonly directory: string;
 }
 
 /** What storage remembers about a table beside its segments. */

@@ -16,6 +16,7 @@
 import type { Seq } from "../../base/seq.ts";
 import type { Batch, DataType, Row, Value, Vector } from "../../types/mod.ts";
 import type { Job } from "./job_list.ts";
+import type { SegmentHome } from "./manifest.ts";
 
 /** The owner of every row of a SHARED table. */
 export const SHARED_OWNER = 0;
@@ -55,6 +56,8 @@ export interface TableDefinition {
   readonly ttlMs?: number | undefined;
   /** Those up to here have vanished already, whatever the time to live is now. */
   readonly expiredSeq?: number | undefined;
+  /** In which storage segments that are written from now on lie; absent: in the data directory. */
+  readonly home?: SegmentHome | undefined;
 }
 
 export interface FlushPolicy {
@@ -330,6 +333,8 @@ export interface ListedSegment {
   /** How parts of it are packed; absent: none is. */
   readonly compression?: "zstd" | undefined;
   readonly createdAtMs: number;
+  /** Absent in the data directory. */
+  readonly storageId?: string | undefined;
   readonly status: "live" | "quarantined";
 }
 

@@ -3,7 +3,8 @@
  * removed, renamed or written again below where it ends.
  */
 import type { Seq } from "../../base/seq.ts";
-import type { SegmentEntry } from "./manifest.ts";
+import type { CommitLog } from "./commit_log.ts";
+import type { Manifest, SegmentEntry } from "./manifest.ts";
 
 export interface StoreSnapshot {
   /** Highest seq in the log at that moment. */
@@ -17,4 +18,35 @@ export interface StoreSnapshot {
   readonly reservedIds: number;
   /** Lets the files go. */
   release(): void;
+}
+
+/** What is there in this turn, by the manifest and the log. @param releases End what holds the files. */
+export function snapshotOf(
+  manifest: Manifest,
+  {
+    log,
+    releases,
+    reservedIds,
+  }: {
+    readonly log: CommitLog;
+    readonly releases: readonly (() => void)[];
+    readonly reservedIds: number;
+  },
+): StoreSnapshot {
+  const { firstLogFile = log.oldestFile, segments } = manifest.load();
+  const { fileNumber, offset, seq } = log.written;
+  const logFiles = Array.from(
+    { length: fileNumber - firstLogFile + 1 },
+    (_, index) => firstLogFile + index,
+  );
+  return {
+    seq: seq as Seq,
+    segments,
+    logFiles,
+    logEnd: offset,
+    reservedIds,
+    release() {
+      for (const release of releases) release();
+    },
+  };
 }

@@ -2,33 +2,30 @@
  * Files that nobody lists, and where they go: to lost+found/, since what a start cannot place may be
  * what somebody misses. Nothing there is read or removed by itself.
  */
+import { filesBelow } from "../../base/copy_file.ts";
 import type { Disk } from "../../base/disk.ts";
 import type { SegmentEntry } from "../contract/manifest.ts";
 import { type DataPaths, deletionVectorPath, segmentPath } from "./file_names.ts";
 
-/** Paths of files in the directories of segments that no entry names. */
-export function unlistedFiles(
-  disk: Disk,
-  paths: DataPaths,
-  entries: readonly SegmentEntry[],
-): string[] {
+/** Paths of files below a directory of segments that nobody lists; none if it is not there. */
+export function unlistedFiles(disk: Disk, segments: string, listed: ReadonlySet<string>): string[] {
+  return [...filesBelow(disk, segments)].filter((path) => !listed.has(path));
+}
+
+/** Paths of files that the manifest lists. */
+export function listedFiles(paths: DataPaths, entries: readonly SegmentEntry[]): Set<string> {
   const listed = new Set<string>();
   for (const entry of entries) {
     listed.add(segmentPath(paths, entry));
     if (entry.deletionGeneration > 0) listed.add(deletionVectorPath(paths, entry));
   }
-  return disk.list(paths.segments).flatMap((directory) => {
-    if (!directory.isDirectory) return [];
-    const path = `${paths.segments}/${directory.name}`;
-    const files = disk.list(path).map(({ name }) => `${path}/${name}`);
-    return files.filter((file) => !listed.has(file));
-  });
+  return listed;
 }
 
 /** Moves a file to lost+found, under a name that is free there. Returns its new path. */
 export function moveToLostAndFound(
   disk: Disk,
-  { lostAndFound }: DataPaths,
+  { lostAndFound }: Pick<DataPaths, "lostAndFound">,
   { from, name }: { from: string; name: string },
 ): string {
   const to = freeNameInLostAndFound(disk, { lostAndFound }, name);

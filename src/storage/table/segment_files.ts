@@ -11,7 +11,7 @@ import {
 } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { SeldomLog } from "../../base/seldom_log.ts";
-import type { Manifest, SegmentEntry } from "../contract/manifest.ts";
+import type { Manifest, SegmentEntry, SegmentHome } from "../contract/manifest.ts";
 import { DeletionVector } from "../deletions/deletion_vector.ts";
 import { type DataPaths, deletionVectorPath, segmentPath } from "../directory/file_names.ts";
 import { Holds } from "../directory/holds.ts";
@@ -20,12 +20,20 @@ import type { SegmentReader } from "../segment/reader.ts";
 import { openListedSegment, readListedDeletions } from "./listed_files.ts";
 import type { OpenSegment, SegmentFiles } from "./open_segment.ts";
 
+/** What is asked of the storages in which segments lie: see `storages.ts`. */
+export interface StorageState {
+  faultOf(storageId: string): string | undefined;
+  requireThere(home: SegmentHome | undefined): void;
+  look(home: SegmentHome): void;
+}
+
 export interface SegmentFilesOptions {
   readonly disk: Disk;
   readonly paths: DataPaths;
   readonly clock: Clock;
   readonly log: Log;
   readonly manifest: Manifest;
+  readonly storages: StorageState;
 }
 
 export class LocalSegmentFiles implements SegmentFiles {
@@ -53,6 +61,9 @@ export class LocalSegmentFiles implements SegmentFiles {
   }
 
   remove(entry: SegmentEntry): void {
+    const { home } = entry;
+    // What has that name now may be another's; its own files go once its storage is back.
+    if (home !== undefined && this.#options.storages.faultOf(home.storageId) !== undefined) return;
     this.removeFile(this.segmentPath(entry));
     if (entry.deletionGeneration > 0) this.removeFile(this.deletionVectorPath(entry));
   }
@@ -64,6 +75,8 @@ export class LocalSegmentFiles implements SegmentFiles {
     if (segment.entry.quarantined) return;
     const { segmentId, tableId } = segment.entry;
     const isForGood = !(damage instanceof UnreadableError);
+    const { home } = segment.entry;
+    if (!isForGood && home !== undefined) this.#options.storages.look(home);
     const did = isForGood
       ? "damaged segment, quarantined"
       : "segment cannot be read, quarantined until the next start";
@@ -81,9 +94,10 @@ export class LocalSegmentFiles implements SegmentFiles {
   /**
    * Quarantines what was unreadable so far: the log is about to forget what was to be noted in it.
    *
-   * @throws {DatabaseError} As the manifest does.
+   * @throws {DatabaseError} As the manifest does; STORAGE_UNAVAILABLE if its storage is not there.
    */
   quarantineForGood(segment: OpenSegment, damage: CorruptionError): void {
+    this.#options.storages.requireThere(segment.entry.home);
     const { manifest, log } = this.#options;
     const { segmentId, tableId } = segment.entry;
     log.error("segment still cannot be read when its table is flushed, quarantined for good", {
@@ -95,6 +109,16 @@ export class LocalSegmentFiles implements SegmentFiles {
     });
     segment.quarantine({ isForGood: true });
     manifest.publish({ changeSegments: [segment.entry] });
+  }
+
+  /**
+   * For who is about to change the segments of a table.
+   *
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE if where they go, or where one of them is, is not there.
+   */
+  requireThere(home: SegmentHome | undefined, segments: readonly OpenSegment[]): void {
+    const homes = new Map([home, ...segments.map(({ entry }) => entry.home)].map(byStorage));
+    for (const each of homes.values()) this.#options.storages.requireThere(each);
   }
 
   segmentPath(entry: SegmentEntry): string {
@@ -163,4 +187,8 @@ export class LocalSegmentFiles implements SegmentFiles {
     // Safe: the next start moves what is not listed to lost+found.
     this.#options.log.warn("cannot remove a file", { path, code: error.code });
   }
+}
+
+function byStorage(home: SegmentHome | undefined): [string | undefined, SegmentHome | undefined] {
+  return [home?.storageId, home];
 }

@@ -7,7 +7,7 @@
  * Readers see them as one ascending stream per owner.
  */
 import { assert } from "../../base/assert.ts";
-import { isDamage } from "../../base/errors.ts";
+import { DatabaseError, isDamage, withDetails } from "../../base/errors.ts";
 import { type Seq, type SeqGenerator, seqFromUnixMs } from "../../base/seq.ts";
 import { WorkLine } from "../../base/work_line.ts";
 import { type Row, type Value, type Vector, valueAt } from "../../types/mod.ts";
@@ -52,6 +52,10 @@ export class StoredTable {
   segments: OpenSegment[];
   progress: TableProgress;
   isDropped = false;
+  /** Why nobody reads or writes it: a storage of its segments is not available. */
+  fault: DatabaseError | undefined;
+  /** The last flush found no room in its storage. */
+  isStorageFull = false;
   /** What was replaced up to here goes before its time, since history takes too much room. */
   sizeHorizonSeq = 0;
   /** A flush and a merge may run at a time, but not the parts in which they change the segments. */
@@ -91,6 +95,24 @@ export class StoredTable {
     this.#keyPositions = keyPositionsOf(definition);
     this.active.redefine(definition.columns, convertMemColumn);
     for (const memtable of this.#older()) memtable.redefine(definition.columns, convertMemColumn);
+  }
+
+  /** The table itself. @throws {DatabaseError} STORAGE_UNAVAILABLE */
+  requireAvailable(): StoredTable {
+    const { fault } = this;
+    if (fault !== undefined) throw withDetails(fault, {});
+    return this;
+  }
+
+  /** For who is about to add rows. @throws {DatabaseError} DISK_FULL */
+  requireRoom(): void {
+    const { home, name } = this.#definition;
+    if (!this.isStorageFull || home === undefined) return;
+    throw new DatabaseError(
+      "DISK_FULL",
+      `Cannot write to ${name}: the disk of storage ${home.storageId} is full`,
+      { hint: `make room in ${home.root}; rows can be deleted meanwhile` },
+    );
   }
 
   /** Places of the key columns in a row; none when the table has no key. */

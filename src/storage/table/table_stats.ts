@@ -2,7 +2,7 @@
  * Counts and sizes of a table.
  */
 
-import type { FlushedStats, TableStats } from "../contract/store.ts";
+import type { FlushedStats, ListedSegment, TableStats } from "../contract/store.ts";
 import type { Memtable } from "../memtable/memtable.ts";
 import type { OpenSegment } from "./open_segment.ts";
 import { type StoredTable, unlessDamaged } from "./table.ts";
@@ -40,6 +40,17 @@ export function ownersOf(table: StoredTable): readonly number[] {
 
 /** Row groups that are looked at: enough to see how far the values of a column lie apart. */
 const SPAN_GROUPS_MAX = 64;
+
+/** The segments of a table, for those who look at a store. */
+export function listedSegments({ segments }: StoredTable): ListedSegment[] {
+  return segments.map(({ entry }): ListedSegment => {
+    const { quarantined, deletionGeneration: _, isGivenUp: _lost, home, ...known } = entry;
+    const status = quarantined ? "quarantined" : "live";
+    return home === undefined
+      ? { ...known, status }
+      : { ...known, storageId: home.storageId, status };
+  });
+}
 
 /** From the smallest to the largest value that zone maps know of; undefined where one is missing. */
 export function spanOfColumn(table: StoredTable, columnId: number): number | undefined {

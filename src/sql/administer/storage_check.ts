@@ -1,0 +1,58 @@
+/**
+ * STORAGE CHECK: whether the server can write, read, list and delete in a storage, asked by doing it.
+ */
+import { BIGINT, BOOLEAN, DATETIME, DOUBLE, type Row, TEXT } from "../../types/mod.ts";
+import type { SqlEnvironment } from "../common/environment.ts";
+import type { PlainColumn } from "../common/result.ts";
+import { LOCAL_STORAGE } from "../common/storage_templates.ts";
+import { findStorage } from "../define/storage_definitions.ts";
+import type { StorageCheckStatement } from "../parse/ast/ast.ts";
+
+export const STORAGE_CHECK_COLUMNS: readonly PlainColumn[] = [
+  { name: "storage_id", type: TEXT },
+  { name: "status", type: TEXT },
+  { name: "readable", type: BOOLEAN },
+  { name: "writable", type: BOOLEAN },
+  { name: "listable", type: BOOLEAN },
+  { name: "deletable", type: BOOLEAN },
+  { name: "latency_ms", type: DOUBLE },
+  { name: "total_bytes", type: BIGINT },
+  { name: "used_bytes", type: BIGINT },
+  { name: "error", type: TEXT },
+  { name: "tested_at", type: DATETIME },
+];
+
+/** The storage that a check names; undefined for the data directory. @throws {DatabaseError} */
+export function checkedStorage(
+  environment: SqlEnvironment,
+  { name }: StorageCheckStatement,
+): string | undefined {
+  return name.name === LOCAL_STORAGE ? undefined : findStorage(environment, name).storageId;
+}
+
+/** One row; EXTENDED has the sizes of its file system too. @throws {DatabaseError} OBJECT_NOT_FOUND */
+export function checkStorage(environment: SqlEnvironment, node: StorageCheckStatement): Row {
+  const { clock, storages } = environment;
+  const storageId = checkedStorage(environment, node);
+  const startMs = clock.monotonicMs();
+  const probe = storages.examine(storageId);
+  const latencyMs = clock.monotonicMs() - startMs;
+  const { fault, isDeletable, isListable, isReadable, isWritable } = probe;
+  const abilities = [isReadable, isWritable, isListable, isDeletable];
+  const sizes = node.extended === true ? storages.sizesOf(storageId) : undefined;
+  return [
+    node.name.name,
+    statusOf(abilities),
+    ...abilities,
+    latencyMs,
+    sizes?.totalBytes ?? null,
+    sizes?.usedBytes ?? null,
+    fault ?? null,
+    clock.nowMs() * 1000,
+  ];
+}
+
+function statusOf(abilities: readonly boolean[]): string {
+  if (abilities.every((isAble) => isAble)) return "healthy";
+  return abilities.some((isAble) => isAble) ? "degraded" : "unreachable";
+}

@@ -1,0 +1,335 @@
+/**
+ * CREATE, ALTER and DROP STORAGE, and where in a storage a table has its segments.
+ *
+ * A template has a part for each directory. What it becomes is fixed when a table is created, and the
+ * id of the table comes behind it, so no two tables ever share a directory, whatever they are called.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import {
+  checkObjectName,
+  type StorageEntry,
+  type TableEntry,
+  type TableKind,
+  type TableOptions,
+} from "../../catalog/mod.ts";
+import { unavailable } from "../../storage/mod.ts";
+import type { SqlEnvironment } from "../common/environment.ts";
+import { LOCAL_STORAGE, SHARED_TEMPLATE, USER_TEMPLATE } from "../common/storage_templates.ts";
+import type {
+  AlterStorageStatement,
+  CreateStorageStatement,
+  DropStorageStatement,
+  OptionEntry,
+  StorageSetting,
+} from "../parse/ast/ast.ts";
+import type { BoundDefinition } from "./namespace_definitions.ts";
+
+/** Of s3, which is not there yet. */
+const OBJECT_SETTINGS: ReadonlySet<string> = new Set([
+  "bucket",
+  "config",
+  "credentials",
+  "endpoint",
+  "region",
+]);
+
+const CREATE_SETTINGS: readonly string[] = [
+  "base_directory",
+  "description",
+  "name",
+  "path",
+  "shared_tables_template",
+  "user_tables_template",
+];
+
+const ALTER_SETTINGS: readonly string[] = CREATE_SETTINGS.filter(
+  (name) => name !== "path" && name !== "base_directory",
+);
+
+/** A part of a template: a plain name that placeholders may be in. */
+const TEMPLATE_PART = /^(?:[A-Za-z0-9._-]|\{(?:namespace|tableName|userId)\})+$/;
+
+const TEMPLATE_LENGTH_MAX = 200;
+
+/** @throws {DatabaseError} */
+export function createStorage(
+  node: CreateStorageStatement,
+  environment: SqlEnvironment,
+): BoundDefinition {
+  const { catalog, clock, storages, store } = environment;
+  const storageId = node.name.name;
+  const position = node.name._location.start;
+  const type = node.storageType;
+  checkObjectName("storage", storageId, { position });
+  if (type.name !== "filesystem") {
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      `Cannot create storage ${storageId} of TYPE ${type.name}: it is not available yet`,
+      { position: type._location.start, hint: "TYPE filesystem is a directory of the server" },
+    );
+  }
+  const given = settingsOf(node.settings, CREATE_SETTINGS);
+  if (storageId === LOCAL_STORAGE || catalog.storage(storageId) !== undefined) {
+    throw new DatabaseError(
+      "ALREADY_EXISTS",
+      `Cannot create storage ${storageId}: it already exists`,
+      { position },
+    );
+  }
+  const root = pathOf(node);
+  storages.requireFree({ storageId, root });
+  return async () => {
+    store.requireRoom();
+    const nowMs = clock.nowMs();
+    const description = given.get("description")?.value;
+    const listed = storages.create({ storageId, root });
+    try {
+      catalog.createStorage({
+        ...listed,
+        name: given.get("name")?.value ?? storageId,
+        ...(description === undefined ? {} : { description }),
+        sharedTemplate: templateOf(given.get("shared_tables_template")) ?? SHARED_TEMPLATE,
+        userTemplate: templateOf(given.get("user_tables_template")) ?? USER_TEMPLATE,
+        createdAtMs: nowMs,
+        updatedAtMs: nowMs,
+      });
+    } catch (error) {
+      await storages.drop(storageId);
+      throw error;
+    }
+    return `Storage ${storageId} created`;
+  };
+}
+
+/** @throws {DatabaseError} */
+export function alterStorage(
+  node: AlterStorageStatement,
+  environment: SqlEnvironment,
+): BoundDefinition {
+  const { catalog, clock, store } = environment;
+  refuseLocal(node, "alter");
+  const given = settingsOf(node.settings, ALTER_SETTINGS);
+  const storage = findStorage(environment, node.name);
+  const sharedTemplate = templateOf(given.get("shared_tables_template"));
+  const userTemplate = templateOf(given.get("user_tables_template"));
+  if (sharedTemplate !== undefined || userTemplate !== undefined) {
+    refuseUsed(environment, storage, {
+      action: "change the templates of storage",
+      position: node.name._location.start,
+      hint: "create another storage",
+    });
+  }
+  return () => {
+    store.requireRoom();
+    const description = given.get("description")?.value;
+    catalog.changeStorage({
+      ...storage,
+      name: given.get("name")?.value ?? storage.name,
+      ...(description === undefined ? {} : { description }),
+      sharedTemplate: sharedTemplate ?? storage.sharedTemplate,
+      userTemplate: userTemplate ?? storage.userTemplate,
+      updatedAtMs: clock.nowMs(),
+    });
+    return `Storage ${storage.storageId} altered`;
+  };
+}
+
+/** @throws {DatabaseError} */
+export function dropStorage(
+  node: DropStorageStatement,
+  environment: SqlEnvironment,
+): BoundDefinition {
+  const { catalog, storages } = environment;
+  refuseLocal(node, "drop");
+  const storageId = node.name.name;
+  if (node.ifExists === true && catalog.storage(storageId) === undefined) {
+    return () => `Storage ${storageId} does not exist`;
+  }
+  refuseUsed(environment, findStorage(environment, node.name), {
+    action: "drop storage",
+    position: node.name._location.start,
+    hint: "drop those tables first",
+  });
+  return async () => {
+    catalog.dropStorage(storageId);
+    await storages.drop(storageId);
+    return `Storage ${storageId} dropped`;
+  };
+}
+
+/** A storage beside the data directory. @throws {DatabaseError} OBJECT_NOT_FOUND */
+export function findStorage(
+  { catalog }: Pick<SqlEnvironment, "catalog">,
+  name: { readonly name: string; readonly _location: { readonly start: number } },
+): StorageEntry {
+  const storage = catalog.storage(name.name);
+  if (storage !== undefined) return storage;
+  throw notFound(name.name, name._location.start);
+}
+
+/**
+ * Where in its storage a new table has its segments; undefined in the data directory.
+ *
+ * @throws {DatabaseError} OBJECT_NOT_FOUND, STORAGE_UNAVAILABLE
+ */
+export function storageDirectoryOf(
+  { catalog, storages }: SqlEnvironment,
+  {
+    entries,
+    kind,
+    options,
+  }: {
+    readonly entries: readonly OptionEntry[] | undefined;
+    readonly kind: TableKind;
+    readonly options: TableOptions;
+  },
+): ((table: Pick<TableEntry, "namespace" | "name" | "tableId">) => string) | undefined {
+  const { storageId = LOCAL_STORAGE } = options;
+  if (storageId === LOCAL_STORAGE) return undefined;
+  const storage = catalog.storage(storageId);
+  if (storage === undefined) throw notFound(storageId, positionOf(entries));
+  const fault = storages.faultOf(storageId);
+  if (fault !== undefined) throw unavailable("create a table in", storage, fault);
+  const template = kind === "user" ? storage.userTemplate : storage.sharedTemplate;
+  return (table) => expanded(template, table);
+}
+
+/**
+ * A table stays in its storage.
+ *
+ * @throws {DatabaseError} OBJECT_NOT_FOUND, UNSUPPORTED_FEATURE
+ */
+export function requireSameStorage(
+  { catalog }: Pick<SqlEnvironment, "catalog">,
+  table: TableEntry,
+  { options, position }: { readonly options: TableOptions; readonly position: number },
+): void {
+  const { storageId = LOCAL_STORAGE } = options;
+  const { storageId: own = LOCAL_STORAGE } = table.options;
+  if (storageId === own) return;
+  if (storageId !== LOCAL_STORAGE && catalog.storage(storageId) === undefined) {
+    throw notFound(storageId, position);
+  }
+  throw new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    `Cannot move table ${table.namespace}.${table.name} from storage ${own} to ${storageId}: it is not available yet`,
+    { position, hint: `create a table WITH (STORAGE_ID = '${storageId}') and INSERT … SELECT` },
+  );
+}
+
+/** What names a table of users holds rows of them all. */
+function expanded(
+  template: string,
+  { name, namespace, tableId }: Pick<TableEntry, "namespace" | "name" | "tableId">,
+): string {
+  const path = template
+    .replaceAll("{namespace}", namespace)
+    .replaceAll("{tableName}", name)
+    .replaceAll("{userId}", "users");
+  return `${path}/${tableId}`;
+}
+
+function pathOf(node: CreateStorageStatement): string {
+  const paths = node.settings.filter(({ name }) => name === "path" || name === "base_directory");
+  const [path, another] = paths;
+  const storageId = node.name.name;
+  if (another !== undefined) {
+    throw new DatabaseError(
+      "INVALID_OPTION",
+      `Cannot create storage ${storageId}: PATH and BASE_DIRECTORY are one setting`,
+      { position: another._location.start },
+    );
+  }
+  if (path !== undefined) return path.value;
+  throw new DatabaseError(
+    "INVALID_OPTION",
+    `Cannot create storage ${storageId}: it should have a PATH`,
+    { position: node._location.start, hint: `add PATH '/mnt/${storageId}/tidemark'` },
+  );
+}
+
+/** Settings by name. @throws {DatabaseError} INVALID_OPTION */
+function settingsOf(
+  settings: readonly StorageSetting[],
+  known: readonly string[],
+): ReadonlyMap<string, StorageSetting> {
+  for (const { name, _location } of settings) {
+    if (known.includes(name)) continue;
+    const what = OBJECT_SETTINGS.has(name)
+      ? "it belongs to storages of TYPE s3"
+      : `it should be one of ${known.map((word) => word.toUpperCase()).join(", ")}`;
+    throw new DatabaseError("INVALID_OPTION", `Cannot set ${name.toUpperCase()}: ${what}`, {
+      position: _location.start,
+    });
+  }
+  for (const setting of settings) templateOf(setting);
+  return new Map(settings.map((setting) => [setting.name, setting]));
+}
+
+/** The value of a template; of any other setting undefined. @throws {DatabaseError} INVALID_OPTION */
+function templateOf(setting: StorageSetting | undefined): string | undefined {
+  if (setting === undefined || !setting.name.endsWith("_template")) return undefined;
+  const { name, value, _location } = setting;
+  const isOfUsers = name === "user_tables_template";
+  const refuse = (what: string): DatabaseError =>
+    new DatabaseError(
+      "INVALID_OPTION",
+      `Cannot set ${name.toUpperCase()} to ${JSON.stringify(value)}: ${what}`,
+      {
+        position: _location.start,
+        hint: `for instance '${isOfUsers ? USER_TEMPLATE : SHARED_TEMPLATE}'`,
+      },
+    );
+  const wanted = ["{namespace}", "{tableName}", ...(isOfUsers ? ["{userId}"] : [])];
+  const missing = wanted.filter((placeholder) => !value.includes(placeholder));
+  if (missing.length > 0) throw refuse(`it should have ${missing.join(" and ")}`);
+  if (!isOfUsers && value.includes("{userId}")) throw refuse("SHARED tables have no {userId}");
+  const isPlain = value
+    .split("/")
+    .every((part) => TEMPLATE_PART.test(part) && part !== "." && part !== "..");
+  if (!isPlain || value.length > TEMPLATE_LENGTH_MAX) {
+    throw refuse(
+      `it should be a relative path of letters, digits, ".", "_", "-" and placeholders, up to ${TEMPLATE_LENGTH_MAX} characters`,
+    );
+  }
+  return value;
+}
+
+/** @throws {DatabaseError} INVALID_OPERATION */
+function refuseLocal(
+  { name }: AlterStorageStatement | DropStorageStatement,
+  action: "alter" | "drop",
+): void {
+  if (name.name !== LOCAL_STORAGE) return;
+  throw new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot ${action} storage ${LOCAL_STORAGE}: it is the data directory of this server`,
+    { position: name._location.start },
+  );
+}
+
+/** @throws {DatabaseError} DEPENDENT_OBJECTS */
+function refuseUsed(
+  { catalog }: SqlEnvironment,
+  { storageId }: StorageEntry,
+  { action, hint, position }: { action: string; hint: string; position: number },
+): void {
+  const count = catalog.tables().filter(({ options }) => options.storageId === storageId).length;
+  if (count === 0) return;
+  throw new DatabaseError(
+    "DEPENDENT_OBJECTS",
+    `Cannot ${action} ${storageId}: ${count} table(s) are in it`,
+    { position, hint },
+  );
+}
+
+function notFound(storageId: string, position: number | undefined): DatabaseError {
+  return new DatabaseError("OBJECT_NOT_FOUND", `Cannot find storage "${storageId}"`, {
+    position,
+    hint: "SHOW STORAGES lists them",
+  });
+}
+
+function positionOf(entries: readonly OptionEntry[] | undefined): number | undefined {
+  return entries?.find(({ name }) => name.toUpperCase() === "STORAGE_ID")?._location.start;
+}

@@ -1,0 +1,470 @@
+/**
+ * Storages: directories beside the data directory in which tables may have their segments. The log,
+ * the catalog and uploaded files stay in the data directory.
+ *
+ *     <root>/STORAGE    {"storage":"…","key":"…"}, sealed: which storage of which database this is
+ *     <root>/LOCK       one process per storage
+ *     <root>/segments/<template>/<table id>/<n>.seg  <n>.<generation>.dv
+ *     <root>/tmp/  lost+found/    staging; what a start found unlisted, or repair gave up
+ *
+ * - Nothing is written, and nobody's word about a segment is believed, in a directory without the
+ *   mark that the catalog names: it is not mounted, or another server's.
+ * - One that has a fault has it until the next start. Its tables are refused meanwhile and their
+ *   segments left alone; the log keeps what they cannot flush.
+ */
+import { assert } from "../base/assert.ts";
+import { removeTree } from "../base/copy_file.ts";
+import type { Disk } from "../base/disk.ts";
+import { CorruptionError, DatabaseError, DiskError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { Random } from "../base/random.ts";
+import type { SegmentEntry, SegmentHome } from "./contract/manifest.ts";
+import { type AllowedPaths, isBelow, requireAllowedPath } from "./directory/allowed_paths.ts";
+import { backupAround } from "./directory/backup_list.ts";
+import { type DataPaths, dataPathsOf, storagePathsOf } from "./directory/file_names.ts";
+import { listedFiles, moveToLostAndFound, unlistedFiles } from "./directory/lost_and_found.ts";
+import { readSealedText, writeSealedText } from "./directory/sealed_text.ts";
+import { refuseNewerSegments } from "./newer_files.ts";
+
+/** A storage as the catalog lists it. */
+export interface ListedStorage {
+  readonly storageId: string;
+  /** An absolute path. */
+  readonly root: string;
+  /** What its mark says; "" until it has one. */
+  readonly key: string;
+}
+
+export interface StoragesOptions extends AllowedPaths {
+  readonly log: Log;
+  readonly random: Pick<Random, "bytes">;
+}
+
+interface OpenStorage {
+  readonly listed: ListedStorage;
+  readonly release: (() => void) | undefined;
+  readonly fault: string | undefined;
+}
+
+/** Enough that no two storages are ever taken for one. */
+const KEY_BYTES = 16;
+
+/** Files of {@linkcode Storages.probe}, which a crash may leave. */
+const PROBE = "probe.";
+
+/** What a storage without tables has beside its mark. */
+const OWN_NAMES: ReadonlySet<string> = new Set(["LOCK", "STORAGE.new", "segments", "tmp"]);
+
+export class Storages {
+  /** Called when a storage is found to be gone while the server runs. */
+  onFault: () => void = () => {};
+  /** Resolves once every file is gone that the store was to remove so far. */
+  filesGone: () => Promise<void> = () => Promise.resolve();
+  readonly #options: StoragesOptions;
+  readonly #open = new Map<string, OpenStorage>();
+
+  constructor(options: StoragesOptions) {
+    this.#options = options;
+  }
+
+  /** Begins to use what the catalog lists. One with a fault is reported, and no reason not to start. */
+  open(all: readonly ListedStorage[]): void {
+    const { log } = this.#options;
+    for (const listed of all) {
+      const opened = this.#opened(listed);
+      this.#open.set(listed.storageId, { listed, ...opened });
+      if (opened.fault === undefined) continue;
+      const { root, storageId } = listed;
+      log.error("storage is not available", { storage: storageId, root, what: opened.fault });
+    }
+  }
+
+  /** Why a storage is not used; undefined when it is. */
+  faultOf(storageId: string): string | undefined {
+    const known = this.#open.get(storageId);
+    return known === undefined ? "the catalog does not list it" : known.fault;
+  }
+
+  /**
+   * Looks at the mark, for who is about to write, or to give up what cannot be read.
+   *
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE
+   */
+  requireThere(home: SegmentHome | undefined): void {
+    if (home === undefined) return;
+    const known = this.#open.get(home.storageId);
+    const what =
+      known === undefined || known.fault !== undefined
+        ? this.faultOf(home.storageId)
+        : storageFault(this.#options.disk, known.listed);
+    if (what !== undefined) throw unavailable("use", home, what);
+  }
+
+  /** The disk would not read a file: whether all of its storage is gone. */
+  look({ storageId }: SegmentHome): void {
+    const known = this.#open.get(storageId);
+    if (known === undefined || known.fault !== undefined) return;
+    const fault = storageFault(this.#options.disk, known.listed);
+    if (fault === undefined) return;
+    this.#options.log.error("storage is gone", { storage: storageId, what: fault });
+    this.#open.set(storageId, { ...known, fault });
+    this.onFault();
+  }
+
+  /**
+   * Refuses a directory that cannot become a storage; changes nothing.
+   *
+   * @throws {DatabaseError} INVALID_OPTION, STORAGE_UNAVAILABLE
+   */
+  requireFree({ root, storageId }: Omit<ListedStorage, "key">): void {
+    const { disk } = this.#options;
+    const action = `create storage ${storageId} in`;
+    requireAllowedPath(this.#options, { action, path: root });
+    const refuse = (what: string, hint?: string): DatabaseError =>
+      new DatabaseError("INVALID_OPTION", `Cannot ${action} "${root}": ${what}`, { hint });
+    this.requireApart({ action, path: root });
+    const parent = parentOf(root);
+    try {
+      if (!disk.exists(parent)) throw refuse(`there is no directory ${parent}`);
+      const backup = backupAround(disk, parent);
+      if (backup !== undefined) throw refuse(`it lies inside the backup ${backup}`);
+      if (isFree(disk, root)) return;
+      throw disk.exists(storagePathsOf(root).mark)
+        ? refuse("it is a storage already, of this database or another", "name another directory")
+        : refuse("it is not empty", "name a directory that is empty or not there yet");
+    } catch (error) {
+      if (error instanceof DiskError) throw failed(action, root, error);
+      throw error;
+    }
+  }
+
+  /**
+   * Refuses a path in a storage, or around one: what is no segment there would be swept away.
+   *
+   * @throws {DatabaseError} INVALID_OPTION
+   */
+  requireApart({ action, path }: { action: string; path: string }): void {
+    for (const { listed } of this.#open.values()) {
+      const { root, storageId } = listed;
+      if (root !== path && !isBelow(path, root) && !isBelow(root, path)) continue;
+      throw new DatabaseError(
+        "INVALID_OPTION",
+        `Cannot ${action} "${path}": storage ${storageId} lies in ${root}`,
+        { hint: "name a directory apart from it" },
+      );
+    }
+  }
+
+  /**
+   * Makes a directory a storage, durably, and begins to use it. The catalog comes to list it then.
+   *
+   * @throws {DatabaseError} INVALID_OPTION, STORAGE_UNAVAILABLE
+   */
+  create(wanted: Omit<ListedStorage, "key">): ListedStorage {
+    this.requireFree(wanted);
+    const { disk } = this.#options;
+    let release: (() => void) | undefined;
+    try {
+      const key = this.#hex();
+      const listed = { ...wanted, key };
+      release = claim(disk, listed);
+      if (release === undefined) throw new DiskError("EBUSY", wanted.root, "lock");
+      const { fault } = this.probe(storagePathsOf(wanted.root).tmp);
+      if (fault !== undefined) throw new DatabaseError("STORAGE_UNAVAILABLE", fault);
+      mark(disk, listed);
+      this.#open.set(wanted.storageId, { listed, release, fault: undefined });
+      return listed;
+    } catch (error) {
+      if (release !== undefined) unmark(disk, wanted.root);
+      release?.();
+      throw failed(`create storage ${wanted.storageId} in`, wanted.root, error);
+    }
+  }
+
+  /** Gives a storage that a restore brought here a mark, if its directory is there and empty. */
+  adopt(listed: Omit<ListedStorage, "key">): ListedStorage | undefined {
+    const { disk } = this.#options;
+    const { root } = listed;
+    try {
+      if (!disk.exists(root) || !isFree(disk, root)) return undefined;
+      const adopted = { ...listed, key: this.#hex() };
+      claim(disk, adopted)?.();
+      mark(disk, adopted);
+      return adopted;
+    } catch (error) {
+      // Safe: it has a fault then, which says the same.
+      if (error instanceof DiskError) return undefined;
+      throw error;
+    }
+  }
+
+  /** Nobody lists it any more. What cannot be removed is left. */
+  async drop(storageId: string): Promise<void> {
+    await this.filesGone();
+    const known = this.#open.get(storageId);
+    this.#open.delete(storageId);
+    if (known?.release === undefined) return;
+    const { disk, log } = this.#options;
+    const { lock, mark: path, root, segments, tmp } = storagePathsOf(known.listed.root);
+    try {
+      if (known.fault === undefined) {
+        disk.remove(path);
+        disk.syncDirectory(root);
+        removeTree(disk, tmp);
+        pruneBelow(disk, segments);
+        if (disk.list(segments).length === 0) disk.removeDirectory(segments);
+      }
+      known.release();
+      if (known.fault === undefined) disk.remove(lock);
+    } catch (error) {
+      if (!(error instanceof DiskError)) throw error;
+      log.warn("cannot tidy a storage that was dropped", { root, error: error.message });
+    }
+  }
+
+  /** Moves what the manifest does not list to the lost+found of each storage. */
+  sweep(paths: DataPaths, entries: readonly SegmentEntry[]): void {
+    const { disk, log } = this.#options;
+    const listed = listedFiles(paths, entries);
+    for (const { fault, listed: storage } of this.#open.values()) {
+      if (fault !== undefined) continue;
+      const { lostAndFound, root, segments } = storagePathsOf(storage.root);
+      let count = 0;
+      for (const from of unlistedFiles(disk, segments, listed)) {
+        const name = from.slice(segments.length + 1).replaceAll("/", "-");
+        moveToLostAndFound(disk, { lostAndFound }, { from, name });
+        disk.syncDirectory(from.slice(0, from.lastIndexOf("/")));
+        count += 1;
+      }
+      pruneBelow(disk, segments);
+      if (count === 0) continue;
+      disk.syncDirectory(lostAndFound);
+      disk.syncDirectory(root);
+      log.warn("moved unlisted segment files to lost+found", { path: segments, count });
+    }
+  }
+
+  /** Tries a storage, or the data directory; one that is not used is not tried. */
+  examine(storageId: string | undefined): StorageProbe {
+    if (storageId === undefined) return this.probe(dataPathsOf(this.#options.dataPath).tmp);
+    const known = this.#open.get(storageId);
+    const fault =
+      this.faultOf(storageId) ?? (known && storageFault(this.#options.disk, known.listed));
+    if (known !== undefined && fault === undefined) {
+      return this.probe(storagePathsOf(known.listed.root).tmp);
+    }
+    return {
+      isReadable: false,
+      isWritable: false,
+      isListable: false,
+      isDeletable: false,
+      fault,
+    };
+  }
+
+  /** Of the file system of a storage, or of the data directory; undefined where it does not say. */
+  sizesOf(storageId: string | undefined): StorageSizes | undefined {
+    const { dataPath, disk } = this.#options;
+    const root = storageId === undefined ? dataPath : this.#open.get(storageId)?.listed.root;
+    try {
+      if (root === undefined) return undefined;
+      const totalBytes = disk.totalBytes(root);
+      return { totalBytes, usedBytes: totalBytes - disk.freeBytes(root) };
+    } catch (error) {
+      // Safe: what is wrong with it is told beside its sizes.
+      if (error instanceof DiskError) return undefined;
+      throw error;
+    }
+  }
+
+  /** Writes, reads, lists and removes a file, as far as that goes. */
+  probe(directory: string): StorageProbe {
+    const { disk } = this.#options;
+    const name = `${PROBE}${this.#hex()}`;
+    const path = `${directory}/${name}`;
+    const bytes = Buffer.from(name);
+    const faults: string[] = [];
+    const can = (step: () => boolean): boolean => {
+      try {
+        return step();
+      } catch (error) {
+        // Safe: that is what is asked.
+        if (!(error instanceof DiskError)) throw error;
+        faults.push(error.message);
+        return false;
+      }
+    };
+    const isWritable = can(() => {
+      const file = disk.open(path, { create: true, exclusive: true });
+      try {
+        file.write(bytes, 0);
+        file.syncNow();
+      } finally {
+        file.close();
+      }
+      return true;
+    });
+    const isReadable = can(() => bytes.equals(disk.readFile(path)));
+    const isListable = can(() => disk.list(directory).some((entry) => entry.name === name));
+    const isDeletable = can(() => {
+      disk.remove(path);
+      return true;
+    });
+    if (!isReadable || !isListable) faults.push(`Cannot find ${path} as it was written`);
+    return { isReadable, isWritable, isListable, isDeletable, fault: faults[0] };
+  }
+
+  close(): void {
+    for (const { release } of this.#open.values()) release?.();
+    this.#open.clear();
+  }
+
+  #opened(listed: ListedStorage): Pick<OpenStorage, "fault" | "release"> {
+    const { disk } = this.#options;
+    const { root } = listed;
+    const fault = storageFault(disk, listed);
+    if (fault !== undefined) return { fault, release: undefined };
+    const { segments } = storagePathsOf(root);
+    let release: (() => void) | undefined;
+    try {
+      refuseNewerSegments(disk, segments);
+      release = claim(disk, listed);
+      if (release === undefined) return { fault: "another process is using it", release };
+      return { fault: undefined, release };
+    } catch (error) {
+      if (!(error instanceof DiskError || error instanceof DatabaseError)) throw error;
+      release?.();
+      return { fault: error.message, release: undefined };
+    }
+  }
+
+  #hex(): string {
+    return Buffer.from(this.#options.random.bytes(KEY_BYTES)).toString("hex");
+  }
+}
+
+export interface StorageSizes {
+  readonly totalBytes: number;
+  readonly usedBytes: number;
+}
+
+export interface StorageProbe {
+  readonly isReadable: boolean;
+  readonly isWritable: boolean;
+  readonly isListable: boolean;
+  readonly isDeletable: boolean;
+  /** The first thing that went wrong. */
+  readonly fault: string | undefined;
+}
+
+/** Why a directory is not the one of a storage; undefined when it is. Changes nothing. */
+export function storageFault(
+  disk: Disk,
+  { key, root, storageId }: ListedStorage,
+): string | undefined {
+  const path = storagePathsOf(root).mark;
+  try {
+    if (!disk.exists(root)) return `there is no directory ${root}`;
+    if (!disk.exists(path)) {
+      return `${root} has no file STORAGE: it is not mounted, or something else is in its place`;
+    }
+    const { key: found, storage } = JSON.parse(readSealedText(disk, path)) as Partial<
+      Record<string, unknown>
+    >;
+    return found === key && storage === storageId
+      ? undefined
+      : `${path} names another storage, or another database`;
+  } catch (error) {
+    if (error instanceof DiskError || error instanceof CorruptionError) return error.message;
+    throw error;
+  }
+}
+
+/** @param action Before the name: "read". */
+export function unavailable(
+  action: string,
+  { root, storageId }: Pick<SegmentHome, "root" | "storageId">,
+  what: string,
+): DatabaseError {
+  const hint = `put ${root} back as it was, and restart the server; STORAGE CHECK ${storageId} says how it is`;
+  const message = `Cannot ${action} storage ${storageId}: ${what}`;
+  return new DatabaseError("STORAGE_UNAVAILABLE", message, { hint });
+}
+
+/** Whether there is nothing in a directory but what a creation that failed has left. */
+function isFree(disk: Disk, root: string): boolean {
+  if (!disk.exists(root)) return true;
+  const { segments, tmp } = storagePathsOf(root);
+  const namesIn = (path: string): string[] =>
+    disk.exists(path) ? disk.list(path).map(({ name }) => name) : [];
+  return (
+    namesIn(root).every((name) => OWN_NAMES.has(name)) &&
+    namesIn(tmp).every((name) => name.startsWith(PROBE)) &&
+    namesIn(segments).length === 0
+  );
+}
+
+/**
+ * Takes the lock, makes the directories and empties the staging; undefined when another process has
+ * the lock.
+ */
+function claim(disk: Disk, { root }: ListedStorage): (() => void) | undefined {
+  const { lock, segments, tmp } = storagePathsOf(root);
+  disk.makeDirectory(segments);
+  const release = disk.lock(lock);
+  if (release === undefined) return undefined;
+  try {
+    removeTree(disk, tmp);
+    disk.makeDirectory(tmp);
+    disk.syncDirectory(root);
+    return release;
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+function parentOf(root: string): string {
+  return root.slice(0, Math.max(1, root.lastIndexOf("/")));
+}
+
+/** The last step: from now on it is a storage. */
+function mark(disk: Disk, { key, root, storageId }: ListedStorage): void {
+  assert(key !== "", "a mark has a key");
+  // Also when it was there: an attempt before this one may not have made its name durable.
+  disk.syncDirectory(parentOf(root));
+  const body = JSON.stringify({ storage: storageId, key });
+  writeSealedText(disk, storagePathsOf(root).mark, body);
+}
+
+/** A creation that failed in its last step leaves no storage. */
+function unmark(disk: Disk, root: string): void {
+  const { mark: path } = storagePathsOf(root);
+  try {
+    if (disk.exists(path)) disk.remove(path);
+  } catch (error) {
+    // Safe: the next attempt is told that it is there.
+    if (!(error instanceof DiskError)) throw error;
+  }
+}
+
+/** Removes directories in which there is no file. */
+function pruneBelow(disk: Disk, directory: string): void {
+  for (const { isDirectory, name } of disk.list(directory)) {
+    if (!isDirectory) continue;
+    const path = `${directory}/${name}`;
+    pruneBelow(disk, path);
+    if (disk.list(path).length === 0) disk.removeDirectory(path);
+  }
+}
+
+/** What the disk says, as a failure of the statement. */
+function failed(action: string, root: string, error: unknown): unknown {
+  if (error instanceof DatabaseError && error.condition !== "STORAGE_UNAVAILABLE") return error;
+  if (!(error instanceof DiskError || error instanceof DatabaseError)) return error;
+  const condition = "STORAGE_UNAVAILABLE";
+  return new DatabaseError(condition, `Cannot ${action} "${root}": ${error.message}`, {
+    hint: "the server's user should be able to write, read, list and delete there",
+    cause: error,
+  });
+}

@@ -1,0 +1,315 @@
+/**
+ * Storages on a simulated disk: how they are made, found and refused, and that tables in them lose
+ * nothing, whatever the disk does meanwhile.
+ */
+import { describe, expect, test } from "bun:test";
+import { DatabaseError, DiskError, isExpected } from "../../src/base/errors.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { type ListedStorage, Storages, storageFault } from "../../src/storage/mod.ts";
+import { laterConditionOf } from "../support/conditions.ts";
+import { MemoryManifest } from "../support/memory_manifest.ts";
+import { SeededRandom } from "../support/seeded_random.ts";
+import { type DiskOperation, failNth, type SimulatedDisk } from "../support/simulated_disk.ts";
+import {
+  commit,
+  DATA_PATH,
+  defineTable,
+  diskWithStorages,
+  inStorage,
+  makeStorage,
+  openStore,
+  readRows,
+  SMALL_MERGES,
+  STORAGES_PATH,
+} from "../support/store_fixture.ts";
+
+const ROOT = `${STORAGES_PATH}/fast`;
+const WANTED = { storageId: "fast", root: ROOT };
+const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
+const OPERATIONS: readonly DiskOperation[] = [
+  "open",
+  "map",
+  "read",
+  "write",
+  "truncate",
+  "sync",
+  "list",
+  "makeDirectory",
+  "rename",
+  "remove",
+  "syncDirectory",
+];
+
+function storagesOn(disk: SimulatedDisk, seed = 2): Storages {
+  const random = new SeededRandom(seed);
+  const allowedRoots = [STORAGES_PATH];
+  return new Storages({ disk, log: silentLog, random, allowedRoots, dataPath: DATA_PATH });
+}
+
+function faultOf(disk: SimulatedDisk, listed: ListedStorage): string | undefined {
+  const storages = storagesOn(disk);
+  storages.open([listed]);
+  const fault = storages.faultOf(listed.storageId);
+  storages.close();
+  return fault;
+}
+
+/** Files of segments below a directory. */
+function filesIn(disk: SimulatedDisk, directory: string): string[] {
+  return disk.list(directory).flatMap(({ isDirectory, name }) => {
+    const path = `${directory}/${name}`;
+    return isDirectory ? filesIn(disk, path) : [path];
+  });
+}
+
+test("Storages.create is whole or not at all after a loss of power at any operation", () => {
+  const disk = diskWithStorages();
+  const crashed: SimulatedDisk[] = [];
+  const random = new SeededRandom(3);
+  disk.faultPlan = () => {
+    for (const keep of ["none", "all"] as const) crashed.push(disk.crash({ keep }));
+    crashed.push(disk.crash({ keep: "some", random }));
+    return undefined;
+  };
+  const listed = storagesOn(disk).create(WANTED);
+  disk.faultPlan = undefined;
+  expect(faultOf(disk.crash({ keep: "none" }), listed)).toBeUndefined();
+  let wholeCount = 0;
+  for (const after of crashed) {
+    const isWhole = storageFault(after, listed) === undefined;
+    if (isWhole) wholeCount += 1;
+    if (isWhole) expect(faultOf(after, listed)).toBeUndefined();
+    else if (!after.exists(`${ROOT}/STORAGE`)) expect(makeStorage(after, "fast").root).toBe(ROOT);
+  }
+  expect(wholeCount).toBeGreaterThan(0);
+  expect(crashed.length).toBeGreaterThan(30);
+});
+
+test.each(OPERATIONS)("Storages.create that fails at a %s can be tried again", (operation) => {
+  for (let nth = 1; ; nth += 1) {
+    const disk = diskWithStorages();
+    const storages = storagesOn(disk);
+    let isMet = false;
+    const plan = failNth(operation, nth, { code: "EIO" });
+    disk.faultPlan = (...args) => {
+      const fault = plan(...args);
+      isMet ||= fault !== undefined;
+      return fault;
+    };
+    try {
+      storages.create(WANTED);
+      expect(isMet && operation !== "list").toBe(false);
+    } catch (error) {
+      expect(error).toBeInstanceOf(DatabaseError);
+      expect((error as DatabaseError).condition).toBe("STORAGE_UNAVAILABLE");
+      disk.faultPlan = undefined;
+      const listed = storages.create(WANTED);
+      expect(storageFault(disk, listed)).toBeUndefined();
+    }
+    storages.close();
+    if (!isMet) break;
+  }
+});
+
+test("Storages.open refuses a mark with any byte changed, and one of another storage", () => {
+  const disk = diskWithStorages();
+  const listed = makeStorage(disk, "fast");
+  const bytes = disk.sizeOf(`${ROOT}/STORAGE`) ?? 0;
+  for (let at = 0; at < bytes; at += 1) {
+    const damaged = disk.restart();
+    damaged.damage(`${ROOT}/STORAGE`, at);
+    expect(faultOf(damaged, listed), `byte ${at}`).toBeDefined();
+  }
+  expect(faultOf(disk, { ...listed, key: "other" })).toMatch(/names another storage/);
+  expect(faultOf(disk, { ...listed, storageId: "slow" })).toMatch(/names another storage/);
+  expect(faultOf(disk, { ...listed, root: `${STORAGES_PATH}/slow` })).toMatch(/no directory/);
+  expect(faultOf(disk, listed)).toBeUndefined();
+});
+
+test("Storages.open refuses one that another process uses, and one with a newer segment", () => {
+  const disk = diskWithStorages();
+  const listed = makeStorage(disk, "fast");
+  const first = storagesOn(disk);
+  first.open([listed]);
+  expect(faultOf(disk, listed)).toMatch(/another process/);
+  first.close();
+  expect(faultOf(disk, listed)).toBeUndefined();
+});
+
+test("Storages.adopt takes a directory that is there and empty, and no other", () => {
+  const disk = diskWithStorages();
+  const storages = storagesOn(disk);
+  expect(storages.adopt(WANTED)).toBeUndefined();
+  disk.makeDirectory(ROOT);
+  const adopted = storages.adopt(WANTED);
+  expect(adopted?.key).toHaveLength(32);
+  expect(storages.adopt(WANTED)).toBeUndefined();
+  if (adopted !== undefined) expect(faultOf(disk, adopted)).toBeUndefined();
+});
+
+describe("a table in a storage", () => {
+  test("has its files there, and what the manifest does not list goes to the storage's lost+found", async () => {
+    const disk = diskWithStorages();
+    const storages = [makeStorage(disk, "fast")];
+    const manifest = new MemoryManifest();
+    const definitions = [inStorage(TABLE, storages[0] ?? { ...WANTED, key: "" })];
+    const parts = { disk, storages, manifest, definitions };
+    const store = await openStore(parts);
+    await commit(store, 1, "insert", [[1, "a"]]);
+    await store.flush(1);
+    expect(manifest.load().segments[0]?.home?.storageId).toBe("fast");
+    expect(filesIn(disk, `${DATA_PATH}/segments`)).toEqual([]);
+    await store.close();
+    disk.open(`${ROOT}/segments/app/t/1/99.seg`, { create: true }).close();
+    disk.open(`${ROOT}/tmp/98.seg`, { create: true }).close();
+    const again = await openStore(parts);
+    expect(filesIn(disk, `${ROOT}/segments`)).toEqual([`${ROOT}/segments/app/t/1/1.seg`]);
+    expect(filesIn(disk, `${ROOT}/lost+found`)).toEqual([`${ROOT}/lost+found/app-t-1-99.seg`]);
+    expect(filesIn(disk, `${ROOT}/tmp`)).toEqual([]);
+    expect(readRows(again, TABLE).map(([, id]) => id)).toEqual([1]);
+    await again.close();
+  });
+
+  test("keeps deletion vectors beside older segments in the data directory, and merges take those along", async () => {
+    const disk = diskWithStorages();
+    const storage = makeStorage(disk, "fast");
+    const manifest = new MemoryManifest();
+    const options = { mergeBounds: { ...SMALL_MERGES, fanIn: 100 } };
+    const before = await openStore({ disk, manifest, definitions: [TABLE], options });
+    await commit(before, 1, "insert", [
+      [1, "a"],
+      [2, "b"],
+    ]);
+    await before.flush(1);
+    await before.close();
+    const definitions = [inStorage(TABLE, storage)];
+    const parts = { disk, storages: [storage], manifest, definitions, options };
+    const store = await openStore(parts);
+    await commit(store, 1, "update", [[1, "c"]]);
+    await store.flush(1);
+    expect(filesIn(disk, `${DATA_PATH}/segments`).toSorted()).toEqual([
+      `${DATA_PATH}/segments/1/1.1.dv`,
+      `${DATA_PATH}/segments/1/1.seg`,
+    ]);
+    expect(filesIn(disk, `${ROOT}/segments`)).toEqual([`${ROOT}/segments/app/t/1/2.seg`]);
+    await store.close();
+    const again = await openStore(parts);
+    expect(readRows(again, TABLE).map(([, id, text]) => [id, text])).toEqual([
+      [2, "b"],
+      [1, "c"],
+    ]);
+    await again.compact(1);
+    expect(filesIn(disk, `${DATA_PATH}/segments`)).toEqual([]);
+    expect(manifest.load().segments.map(({ home }) => home?.storageId)).toEqual(["fast"]);
+    await again.close();
+  });
+
+  test.each(OPERATIONS)(
+    "loses nothing when a %s fails in a flush or a merge",
+    async (operation) => {
+      for (let nth = 1; nth < 60; nth += 1) {
+        const disk = diskWithStorages();
+        const storage = makeStorage(disk, "fast");
+        const manifest = new MemoryManifest();
+        const definitions = [inStorage(TABLE, storage)];
+        const parts = { disk, storages: [storage], manifest, definitions };
+        const store = await openStore(parts);
+        await commit(store, 1, "insert", [
+          [1, "a"],
+          [2, "b"],
+        ]);
+        await store.flush(1);
+        await commit(store, 1, "update", [[1, "c"]]);
+        let isMet = false;
+        const plan = failNth(operation, nth, { code: "EIO" });
+        disk.faultPlan = (...args) => {
+          const isThere = args[1].startsWith(STORAGES_PATH);
+          const fault = isThere ? plan(...args) : undefined;
+          isMet ||= fault !== undefined;
+          return fault;
+        };
+        const pass = (error: unknown): void => {
+          if (!isExpected(error)) throw error;
+        };
+        await store.flush(1).catch(pass);
+        await store.compact(1).catch(pass);
+        disk.faultPlan = undefined;
+        await store.close();
+        const again = await openStore({ ...parts, disk: disk.crash({ keep: "none" }) });
+        expect(
+          readRows(again, TABLE).map(([, id, text]) => [id, text]),
+          `${operation} ${nth}`,
+        ).toEqual([
+          [2, "b"],
+          [1, "c"],
+        ]);
+        await again.close();
+        if (!isMet) break;
+      }
+    },
+  );
+
+  test("takes no more rows while its disk is full, and other tables do", async () => {
+    const disk = diskWithStorages();
+    const storage = makeStorage(disk, "fast");
+    const other = defineTable(2, [{ kind: "int" }, { kind: "text" }]);
+    const definitions = [inStorage(TABLE, storage), other];
+    const store = await openStore({ disk, storages: [storage], definitions });
+    await commit(store, 1, "insert", [[1, "a"]]);
+    disk.faultPlan = (operation, path) =>
+      operation === "write" && path.startsWith(ROOT) ? { code: "ENOSPC" } : undefined;
+    await store.flush(1).catch((error: unknown) => expect(error).toBeInstanceOf(DiskError));
+    const insert = (): unknown => commit(store, 1, "insert", [[2, "b"]]);
+    expect(await laterConditionOf(insert)).toBe("DISK_FULL");
+    await commit(store, 1, "delete", [[1, "a"]]);
+    await commit(store, 2, "insert", [[1, "a"]]);
+    expect(store.isReadOnly).toBe(false);
+    disk.faultPlan = undefined;
+    await store.flush(1);
+    await commit(store, 1, "insert", [[2, "b"]]);
+    expect(readRows(store, TABLE).map(([, id]) => id)).toEqual([2]);
+    await store.close();
+  });
+
+  test("is refused while its storage is away, and its rows of the log are kept", async () => {
+    const disk = diskWithStorages();
+    const storage = makeStorage(disk, "fast");
+    const manifest = new MemoryManifest();
+    const other = defineTable(2, [{ kind: "int" }, { kind: "text" }]);
+    const definitions = [inStorage(TABLE, storage), other];
+    const parts = { disk, storages: [storage], manifest, definitions };
+    const store = await openStore(parts);
+    await commit(store, 1, "insert", [
+      [1, "a"],
+      [2, "b"],
+    ]);
+    await store.flush(1);
+    await commit(store, 1, "update", [[1, "c"]]);
+    await store.close();
+    disk.rename(ROOT, `${STORAGES_PATH}/away`);
+    for (let start = 0; start < 2; start += 1) {
+      const without = await openStore(parts);
+      expect(() => readRows(without, TABLE)).toThrow(/storage fast/);
+      expect(() =>
+        without.lookup(1, { owner: 0, key: [1], upTo: without.visibleSeq, columnIds: [] }),
+      ).toThrow(/storage fast/);
+      const insert = (): unknown => commit(without, 1, "insert", [[3, "d"]]);
+      expect(await laterConditionOf(insert)).toBe("STORAGE_UNAVAILABLE");
+      expect(() =>
+        without.stage({}).add({ tableId: 1, owner: 0, operation: "insert", rows: [[3, "d"]] }),
+      ).toThrow(/storage fast/);
+      expect(() => without.flush(1)).toThrow(/storage fast/);
+      await commit(without, 2, "insert", [[start, "x"]]);
+      await without.flush(2);
+      expect(manifest.load().segments.some(({ quarantined }) => quarantined)).toBe(false);
+      await without.close();
+    }
+    disk.rename(`${STORAGES_PATH}/away`, ROOT);
+    const again = await openStore(parts);
+    expect(readRows(again, TABLE).map(([, id, text]) => [id, text])).toEqual([
+      [2, "b"],
+      [1, "c"],
+    ]);
+    await again.close();
+  });
+});
