@@ -20,6 +20,7 @@ export type {
   StatementResult,
   UploadedFile,
 } from "./common/engine.ts";
+export type { SqlEnvironment, SqlLimits } from "./common/environment.ts";
 export type {
   BackupAccess,
   BegunJob,
@@ -30,9 +31,7 @@ export type {
   LiveRow,
   MetricSample,
   SettingRow,
-  SqlEnvironment,
-  SqlLimits,
-} from "./common/environment.ts";
+} from "./common/layers_above.ts";
 export { OWN_TABLES, ownTables } from "./common/own_tables.ts";
 export { WriteGates } from "./common/write_gates.ts";
 export { homeOf, tableDefinition, tableNamesOf } from "./define/table_definition.ts";

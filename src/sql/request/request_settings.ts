@@ -5,7 +5,8 @@
  * at BEGIN.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import type { ShownSetting, SqlLimits } from "../common/environment.ts";
+import type { SqlLimits } from "../common/environment.ts";
+import type { ShownSetting } from "../common/layers_above.ts";
 import type { SetStatementVariable, SetTimezone, SetValue } from "../parse/ast/ast.ts";
 
 type SetStatement = SetStatementVariable | SetTimezone;
