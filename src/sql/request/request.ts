@@ -1,9 +1,5 @@
 /**
  * One request: its statements are all bound and authorised first, then run in order.
- *
- *     idle ──BEGIN──► in transaction ──COMMIT──► idle
- *                          └──ROLLBACK, failure, end of request──► undone
- *
  * A request with a key is one transaction, begun and committed by its text or around it.
  *
  * A statement behind a definition in the same text may name what that definition makes: when it
@@ -12,7 +8,6 @@
 import type { Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import type { TableWrite } from "../../storage/mod.ts";
 import { TEXT, type Value } from "../../types/mod.ts";
 import { Administration } from "../administer/administration.ts";
@@ -28,19 +23,18 @@ import { messageResult, rowsResult } from "../common/result.ts";
 import { Definitions } from "../define/definitions.ts";
 import { Profile } from "../execute/run/profile.ts";
 import type { RequestLedger } from "../execute/run/request_ledger.ts";
-import { runSteps, SharedTurns } from "../execute/run/step_turns.ts";
-import { Transaction } from "../execute/run/transaction.ts";
-import type { BeginStatement, ExplainStatement, Statement } from "../parse/ast/ast.ts";
+import { SharedTurns } from "../execute/run/step_turns.ts";
+import type { ExplainStatement, Statement } from "../parse/ast/ast.ts";
 import { explained } from "../prepare/explain.ts";
 import type { Prepared } from "../prepare/prepared.ts";
 import type { AnswerChannel } from "./answer_stream.ts";
 import { atStatement, failureFrom } from "./at_statement.ts";
 import { atCell } from "./faulty_cell.ts";
 import type { AnswerRecorder } from "./idempotency.ts";
-import { commitSteps } from "./long_changes.ts";
 import { RequestBinding, type Unit } from "./request_binding.ts";
 import { RequestSettings } from "./request_settings.ts";
 import { statementsOf } from "./request_text.ts";
+import { RequestTransaction } from "./request_transaction.ts";
 import { StatementRunner } from "./statement_runner.ts";
 
 export interface RequestOptions {
@@ -70,11 +64,9 @@ export class RequestRunner {
   readonly #turns: SharedTurns;
   readonly #binding: RequestBinding;
   readonly #settings: RequestSettings;
+  readonly #transaction: RequestTransaction;
   /** Of the statement that is bound or run. */
   #statementIndex = 0;
-  #transaction: Transaction | undefined;
-  /** The entry of the BEGIN whose changes are not in effect yet. */
-  #beginIndex: number | undefined;
 
   constructor({ channel, environment, principal, recorder, request, running }: RequestOptions) {
     this.#environment = environment;
@@ -93,6 +85,11 @@ export class RequestRunner {
       administration: this.#administration,
     });
     this.#settings = new RequestSettings(environment.limits);
+    this.#transaction = new RequestTransaction({
+      environment,
+      ledger: this.#ledger,
+      settings: this.#settings,
+    });
     this.#channel = channel;
     this.#turns = new SharedTurns({ clock: environment.clock, ledger: this.#ledger });
     this.#runner = new StatementRunner(environment, {
@@ -120,7 +117,7 @@ export class RequestRunner {
       this.#binding.leaveNamespaces();
       this.#statementIndex = 0;
       const isWrapped = this.#recorder !== undefined && !isBegin(units[0]?.node);
-      if (isWrapped) this.#open({ isReadOnly: false });
+      if (isWrapped) this.#transaction.open({ isReadOnly: false, entryIndex: 0 });
       for (const [index, unit] of units.entries()) {
         this.#statementIndex = index;
         await this.#turns.endStep();
@@ -133,15 +130,15 @@ export class RequestRunner {
         if (this.#channel?.isOpen === true) this.#channel.pushEntry(result);
       }
       if (isWrapped) await this.#commitWhole();
-      this.#requireClosed();
+      this.#transaction.requireClosed();
       return { results: this.#results };
     } catch (error) {
-      const failure = failureFrom(this.#undone(error));
+      const failure = failureFrom(this.#transaction.fail(error));
       const failed = units[this.#statementIndex]?.node;
       if (failed !== undefined) await this.#audit(failed, failure);
       const placed = atCell(failure, () => failed);
       // What was undone with its transaction did not happen.
-      const results = this.#results.slice(0, this.#beginIndex);
+      const results = this.#results.slice(0, this.#transaction.beginIndex);
       return { results, error: atStatement(placed, this.#statementIndex) };
     }
   }
@@ -225,15 +222,16 @@ export class RequestRunner {
     switch (node.type) {
       case "begin":
       case "start transaction":
-        return this.#begin(node);
+        this.#transaction.begin(node, this.#results.length);
+        return messageResult("Transaction started", this.#principal.userId);
       case "commit": {
         const result = messageResult("Transaction committed", this.#principal.userId);
         const lastSeq = await this.#commit(result);
-        this.#beginIndex = undefined;
         return { ...result, lastSeq };
       }
       case "rollback":
-        return this.#rollback();
+        this.#transaction.rollback();
+        return messageResult("Transaction rolled back", this.#principal.userId);
       case "use namespace":
         this.#binding.useNamespace(node);
         return messageResult(`Namespace ${node.name.name} in use`, this.#principal.userId);
@@ -246,20 +244,19 @@ export class RequestRunner {
     }
     const prepared = this.#binding.renewed(unit);
     if (prepared !== undefined) {
-      this.#checkTransactionTime();
-      this.#transaction?.requireUnaltered(this.#environment.catalog);
+      this.#transaction.requireUsable();
       readLiterals(prepared.literals);
       if (node.type === "explain") return this.#explain(node, prepared, parameters);
       return this.#runner.run(prepared, {
         principal: this.#binding.principalOf(node),
         namespace: this.#binding.namespace,
-        transaction: this.#transaction,
+        transaction: this.#transaction.current,
         parameters,
         files: this.#request.files,
         renewed: () => this.#binding.renewed(unit) ?? prepared,
       });
     }
-    if (this.#transaction !== undefined && !isReadOnlyNode(node)) {
+    if (this.#transaction.current !== undefined && !isReadOnlyNode(node)) {
       throw new DatabaseError(
         "INVALID_TRANSACTION_STATE",
         `Cannot run ${node.type.toUpperCase()} inside a transaction`,
@@ -293,7 +290,7 @@ export class RequestRunner {
         : await this.#runner.run(prepared, {
             principal,
             namespace: this.#binding.namespace,
-            transaction: this.#transaction,
+            transaction: this.#transaction.current,
             parameters,
             files: undefined,
             profile,
@@ -303,73 +300,13 @@ export class RequestRunner {
     return explained(node, prepared, { call, environment: this.#environment });
   }
 
-  #begin(node: BeginStatement): StatementResult {
-    if (this.#transaction !== undefined) {
-      throw new DatabaseError("INVALID_TRANSACTION_STATE", "Cannot BEGIN: a transaction is open", {
-        position: node._location.start,
-      });
-    }
-    this.#open({ isReadOnly: node.writeable === "read only" });
-    return messageResult("Transaction started", this.#principal.userId);
-  }
-
-  #open({ isReadOnly }: { isReadOnly: boolean }): void {
-    this.#beginIndex = this.#results.length;
-    const { clock, limits, store } = this.#environment;
-    this.#settings.begin();
-    this.#transaction = new Transaction({
-      snapshotSeq: store.visibleSeq,
-      nowMicros: clock.nowMs() * 1000,
-      isReadOnly,
-      startedAtMs: clock.monotonicMs(),
-      bytesMax: limits.transactionBytesMax,
-    });
-  }
-
   /**
    * Returns the last seq, null when nothing was to be written.
    *
    * @param entry The entry of COMMIT, without its `last_seq`; absent when the text has none.
    */
-  async #commit(entry?: StatementResult): Promise<number | null> {
-    const transaction = this.#requireTransaction("COMMIT");
-    this.#checkTransactionTime();
-    transaction.requireUnaltered(this.#environment.catalog);
-    const { writeGates } = this.#environment;
-    const { tableIds } = transaction;
-    while (writeGates.areClosed(tableIds)) {
-      await writeGates.opened(tableIds, this.#ledger);
-      transaction.requireUnaltered(this.#environment.catalog);
-    }
-    const lastSeq = await this.#write(transaction, entry);
-    this.#transaction = undefined;
-    this.#settings.commit();
-    transaction.uploads?.keep();
-    return lastSeq;
-  }
-
-  /** The same once nobody keeps it waiting: only the disk does, or a conflict ends it. */
-  async #write(
-    transaction: Transaction,
-    entry: StatementResult | undefined,
-  ): Promise<number | null> {
-    const { catalog, clock, store } = this.#environment;
-    if (transaction.keyCount > BATCH_ROWS_MAX) {
-      const record = (changesRows: boolean): readonly TableWrite[] =>
-        this.#recordOf(entry, changesRows);
-      const steps = commitSteps(transaction, { catalog, clock, store, record });
-      const lastSeq = await runSteps(steps, { clock, ledger: this.#ledger });
-      if (lastSeq !== null) await store.durable(lastSeq);
-      return lastSeq;
-    }
-    const writes = [...transaction.writes()];
-    const changesRows = writes.length > 0;
-    writes.push(...this.#recordOf(entry, changesRows));
-    if (writes.length === 0) return null;
-    transaction.uploads?.list(clock.nowMs());
-    const commit = store.apply({ writes, snapshotSeq: transaction.snapshotSeq });
-    await store.durable(commit.lastSeq);
-    return changesRows ? commit.lastSeq : null;
+  #commit(entry?: StatementResult): Promise<number | null> {
+    return this.#transaction.commit((changesRows) => this.#recordOf(entry, changesRows));
   }
 
   /** Commits a request without a COMMIT of its own: its last change has the `last_seq`. */
@@ -393,53 +330,6 @@ export class RequestRunner {
     const index = entry === undefined ? this.#lastChangeIndex() : results.length - 1;
     return this.#recorder(
       changesRows && index >= 0 ? { results, commitIndex: index } : { results },
-    );
-  }
-
-  /** Ends the open transaction, if there is one. @returns What is to be told of it. */
-  #undone(error: unknown): unknown {
-    const uploads = this.#transaction?.uploads;
-    this.#transaction = undefined;
-    try {
-      uploads?.fail(error);
-      return error;
-    } catch (worse) {
-      // It is told instead of the other: a disk or a catalog that refuses has to be looked after.
-      return worse;
-    }
-  }
-
-  #rollback(): StatementResult {
-    const { uploads } = this.#requireTransaction("ROLLBACK");
-    uploads?.fail(undefined);
-    this.#transaction = undefined;
-    this.#beginIndex = undefined;
-    this.#settings.rollback();
-    return messageResult("Transaction rolled back", this.#principal.userId);
-  }
-
-  #requireTransaction(what: string): Transaction {
-    if (this.#transaction !== undefined) return this.#transaction;
-    throw new DatabaseError("TRANSACTION_REQUIRED", `Cannot ${what}: no transaction is open`);
-  }
-
-  #requireClosed(): void {
-    if (this.#transaction === undefined) return;
-    throw new DatabaseError(
-      "TRANSACTION_OPEN",
-      "Cannot end the request inside a transaction: it was rolled back",
-      { hint: "end it with COMMIT or ROLLBACK" },
-    );
-  }
-
-  #checkTransactionTime(): void {
-    if (this.#transaction === undefined) return;
-    const { clock, limits } = this.#environment;
-    const elapsedMs = clock.monotonicMs() - this.#transaction.startedAtMs;
-    if (elapsedMs <= limits.transactionTimeoutMs) return;
-    throw new DatabaseError(
-      "TRANSACTION_LIMIT",
-      `Cannot go on with the transaction: it is open for more than ${limits.transactionTimeoutMs / 1000} s`,
     );
   }
 
