@@ -1,6 +1,10 @@
 /**
- * Trees without what comparisons must not see: positions, source texts, absent members.
+ * Trees without what comparisons must not see: positions, source texts, absent members; and without
+ * secrets, where one of them was printed.
  */
+
+/** What a printed statement has for a secret. */
+const MASK = "***";
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
@@ -16,6 +20,18 @@ export function bare(node: unknown): Json {
     .map(([key, value]) => [key, bare(value)] as const)
     .toSorted(([a], [b]) => (a < b ? -1 : 1));
   return Object.fromEntries(members);
+}
+
+/** A bare tree as it is after printing, where every secret is masked. */
+export function masked(tree: Json): Json {
+  return rewrite(tree, (node) => {
+    const copy = { ...node };
+    const isSetting = node["name"] === "credentials" || node["name"] === "config";
+    if (isSetting && typeof node["value"] === "string") copy["value"] = MASK;
+    if (typeof node["password"] === "string") copy["password"] = MASK;
+    if (typeof node["oauth"] === "string") copy["oauth"] = MASK;
+    return copy;
+  });
 }
 
 /** Changes every object of a tree from the leaves up. */

@@ -1,6 +1,6 @@
 /**
- * Any statement back to text. What is printed parses to the same tree. Secrets are masked unless
- * asked for: a text that is shown or logged holds none.
+ * Any statement back to text. What is printed parses to the same tree, but for secrets, which are
+ * masked: a text that is shown or logged holds none.
  */
 import type {
   AdminStatement,
@@ -14,38 +14,28 @@ import type {
   Statement,
 } from "../ast/ast.ts";
 import { isChangeNode, isSelectNode } from "../ast/query_nodes.ts";
-import { definitionText, optionsText, type SecretPrinter } from "./print_definitions.ts";
+import { definitionText, optionsText } from "./print_definitions.ts";
 import { nameText, qnameText, stringText } from "./print_expressions.ts";
 import { expressionToSql, queryStatementText, queryText } from "./print_queries.ts";
 
 export { expressionToSql } from "./print_queries.ts";
 
-/** How a statement is printed. */
-export interface PrintOptions {
-  /** Prints passwords and credentials as they are; otherwise as `'***'`. */
-  readonly showSecrets?: boolean;
-}
-
-/** A statement as SQL. */
-export function statementToSql(statement: Statement, options: PrintOptions = {}): string {
-  return anyText(statement, options.showSecrets === true ? stringText : () => "'***'");
-}
-
-function anyText(statement: Statement, secret: SecretPrinter): string {
+/** A statement as SQL, with passwords and credentials as `'***'`. */
+export function statementToSql(statement: Statement): string {
   if (isQueryStatement(statement)) return queryStatementText(statement);
-  if (isDefinition(statement)) return definitionText(statement, secret);
+  if (isDefinition(statement)) return definitionText(statement);
   switch (statement.type) {
     case "execute as": {
-      const inner = anyText(statement.statement, secret);
+      const inner = statementToSql(statement.statement);
       return `EXECUTE AS USER ${stringText(statement.user.name)} (${inner})`;
     }
     case "explain": {
       const parts = [`ANALYZE ${statement.analyze}`, `VERBOSE ${statement.verbose}`];
       const head = `${parts.join(", ")}, FORMAT ${statement.format}`.toUpperCase();
-      return `EXPLAIN (${head}) ${anyText(statement.statement, secret)}`;
+      return `EXPLAIN (${head}) ${statementToSql(statement.statement)}`;
     }
     case "explain subscribe":
-      return `EXPLAIN ${anyText(statement.subscribe, secret)}`;
+      return `EXPLAIN ${statementToSql(statement.subscribe)}`;
     case "begin":
     case "start transaction":
       return beginText(statement);

@@ -1,5 +1,5 @@
 /**
- * Definitions back to text. Secrets (passwords, credentials) are masked unless asked for.
+ * Definitions back to text. Secrets (passwords, credentials) are masked.
  */
 import type {
   AlterColumn,
@@ -20,8 +20,8 @@ import type {
 import { dataTypeText, nameText, qnameText, stringText } from "./print_expressions.ts";
 import { expressionToSql, queryText } from "./print_queries.ts";
 
-/** How secrets are printed. */
-export type SecretPrinter = (secret: string) => string;
+/** What stands for every secret. */
+const MASK = "'***'";
 
 /** `(name = value, …)`. */
 export function optionsText(options: readonly OptionEntry[]): string {
@@ -54,7 +54,7 @@ function nameList(list: readonly Name[]): string {
 }
 
 /** A definition as SQL. */
-export function definitionText(statement: DefinitionStatement, secret: SecretPrinter): string {
+export function definitionText(statement: DefinitionStatement): string {
   switch (statement.type) {
     case "create namespace": {
       const owner = statement.authorization;
@@ -108,7 +108,7 @@ export function definitionText(statement: DefinitionStatement, secret: SecretPri
       return `CREATE ${replace}VIEW ${qnameText(statement.name)}${columns} AS ${query}`;
     }
     default:
-      return otherText(statement, secret);
+      return otherText(statement);
   }
 }
 
@@ -127,14 +127,14 @@ type OtherDefinition = Exclude<
   }
 >;
 
-function otherText(statement: OtherDefinition, secret: SecretPrinter): string {
+function otherText(statement: OtherDefinition): string {
   switch (statement.type) {
     case "create user":
-      return createUserText(statement, secret);
+      return createUserText(statement);
     case "alter user": {
       const { name, password, role, email } = statement;
       const user = name.currentUser === true ? "CURRENT_USER" : stringText(name.name);
-      if (password !== undefined) return `ALTER USER ${user} SET PASSWORD ${secret(password)}`;
+      if (password !== undefined) return `ALTER USER ${user} SET PASSWORD ${MASK}`;
       const change =
         role === undefined ? `EMAIL ${stringText(email ?? "")}` : `ROLE ${nameText(role.name)}`;
       return `ALTER USER ${user} SET ${change}`;
@@ -146,11 +146,11 @@ function otherText(statement: OtherDefinition, secret: SecretPrinter): string {
     }
     case "create storage": {
       const type = nameText(statement.storageType.name);
-      const settings = statement.settings.map((one) => ` ${settingText(one, secret)}`).join("");
+      const settings = statement.settings.map((one) => ` ${settingText(one)}`).join("");
       return `CREATE STORAGE ${nameText(statement.name.name)} TYPE ${type}${settings}`;
     }
     case "alter storage": {
-      const settings = statement.settings.map((one) => ` SET ${settingText(one, secret)}`).join("");
+      const settings = statement.settings.map((one) => ` SET ${settingText(one)}`).join("");
       return `ALTER STORAGE ${nameText(statement.name.name)}${settings}`;
     }
     case "drop storage":
@@ -184,13 +184,13 @@ function otherText(statement: OtherDefinition, secret: SecretPrinter): string {
   }
 }
 
-function createUserText(statement: CreateUserStatement, secret: SecretPrinter): string {
+function createUserText(statement: CreateUserStatement): string {
   const { password, oauth, role, email } = statement;
   const login =
     password !== undefined
-      ? `PASSWORD ${secret(password)}`
+      ? `PASSWORD ${MASK}`
       : oauth !== undefined
-        ? `OAUTH ${secret(oauth)}`
+        ? `OAUTH ${MASK}`
         : "INTERNAL";
   const ine = flag(statement.ifNotExists, "IF NOT EXISTS ");
   const roleText = role === undefined ? "" : ` ROLE ${nameText(role.name)}`;
@@ -198,9 +198,9 @@ function createUserText(statement: CreateUserStatement, secret: SecretPrinter): 
   return `CREATE USER ${ine}${stringText(statement.name.name)} WITH ${login}${roleText}${emailText}`;
 }
 
-function settingText({ name, value }: StorageSetting, secret: SecretPrinter): string {
+function settingText({ name, value }: StorageSetting): string {
   const isSecret = name === "credentials" || name === "config";
-  return `${name.toUpperCase()} ${isSecret ? secret(value) : stringText(value)}`;
+  return `${name.toUpperCase()} ${isSecret ? MASK : stringText(value)}`;
 }
 
 function rulesText({
