@@ -1,8 +1,8 @@
 /**
  * Expressions of the syntax tree → bound expressions: names, types, casts.
  *
- * The rules of each form of expression are in `operators.ts`, `predicates.ts` and `calls.ts`; this
- * file knows literals and columns and sends every other node to its room.
+ * The rules of each form of expression are in `operator_binder.ts`, `predicates.ts` and
+ * `call_binder.ts`; this file knows literals and columns and sends every other node to its room.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {

@@ -12,7 +12,8 @@ import { conjunctionOf } from "../walk.ts";
 import { binaryOf, comparisonOf } from "./binary_forms.ts";
 import { bindFunction } from "./call_binder.ts";
 import { castTo } from "./casts.ts";
-import { bindIn, bindLike, bindQuantified, bindRowComparison } from "./predicates.ts";
+import { bindIn, bindLike, bindQuantified } from "./predicates.ts";
+import { bindRowComparison } from "./row_predicates.ts";
 import { bindRow } from "./row_values.ts";
 
 function comparesRows({ left, op, right }: ExprBinary): boolean {

@@ -1,5 +1,5 @@
 /**
- * Predicates: IN, BETWEEN, LIKE, IS DISTINCT FROM, ANY and ALL, comparison of rows.
+ * Predicates over values: IN, BETWEEN, LIKE, ANY and ALL.
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -14,11 +14,9 @@ import {
 } from "../../../types/mod.ts";
 import { resolveBinary, resolveLike } from "../../functions/operator/operators.ts";
 import type {
-  AstNode,
   Expr,
   ExprBinary,
   ExprCall,
-  ExprList,
   ExprTernary,
   LiteralList,
   SelectStatement,
@@ -31,7 +29,8 @@ import { castAlike, castTo } from "./casts.ts";
 import { constantsOf, literalColumnOf } from "./constant_columns.ts";
 import { type DecimalDataType, decimalLiteral } from "./decimal_literal.ts";
 import { comparedWith } from "./float_literal.ts";
-import { bindQuantifiedQuery, bindRowQuery, noTruth, type Quantified } from "./subquery_binder.ts";
+import { bindRowIn } from "./row_predicates.ts";
+import { bindQuantifiedQuery, noTruth, type Quantified } from "./subquery_binder.ts";
 
 export function bindIn(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
   const { left, op, right } = expression;
@@ -114,141 +113,6 @@ function decimalOfList([operand, ...items]: readonly BoundExpression[]):
 
 function isNull(expression: BoundExpression): boolean {
   return expression.kind === "constant" && expression.value === null;
-}
-
-function bindRowIn(
-  left: ExprList,
-  right: ExprList,
-  { bind, negated, place }: { bind: Bind; negated: boolean; place: Place },
-): BoundExpression {
-  const alternatives = right.expressions.map((item): BoundExpression => {
-    if (item.type !== "list") {
-      throw new DatabaseError("INVALID_QUERY", "Cannot compare a row with a single value", {
-        position: item._location.start,
-      });
-    }
-    return rowEquals(left, item, place, bind);
-  });
-  const any: BoundExpression = { kind: "or", type: BOOLEAN, operands: alternatives };
-  return negated ? { kind: "not", type: BOOLEAN, operand: any } : any;
-}
-
-function rowEquals(left: ExprList, right: ExprList, place: Place, bind: Bind): BoundExpression {
-  requireFields(left.expressions, right);
-  const pairs = pairsOf(left, right).map(([l, r]) =>
-    binaryOf({ op: "=", left: bind(l, place), right: bind(r, place) }, r),
-  );
-  return { kind: "and", type: BOOLEAN, operands: pairs };
-}
-
-/** Rows without a field are neither equal nor not. @throws {DatabaseError} INVALID_QUERY */
-function requireFields(fields: readonly unknown[], { _location }: AstNode): void {
-  if (fields.length > 0) return;
-  throw new DatabaseError("INVALID_QUERY", "Cannot compare rows without values", {
-    position: _location.start,
-  });
-}
-
-function pairsOf(left: ExprList, right: ExprList): [Expr, Expr][] {
-  if (left.expressions.length !== right.expressions.length) {
-    throw new DatabaseError(
-      "INVALID_QUERY",
-      `Cannot compare rows of ${left.expressions.length} and ${right.expressions.length} values`,
-      { position: right._location.start },
-    );
-  }
-  return left.expressions.flatMap((expression, i) => {
-    const other = right.expressions[i];
-    return other === undefined ? [] : [[expression, other] as [Expr, Expr]];
-  });
-}
-
-/** `(a, b) < (c, d)`: by the first pair that differs. */
-export function bindRowComparison(
-  expression: ExprBinary,
-  place: Place,
-  bind: Bind,
-): BoundExpression {
-  const { left, op, right } = expression;
-  if (left.type === "list" && isSelectNode(right)) {
-    return bindRowAgainstQuery({ row: left, query: right, expression }, place, bind);
-  }
-  if (left.type !== "list" || right.type !== "list") {
-    throw new DatabaseError("INVALID_QUERY", "Cannot compare a row with a single value", {
-      position: expression._location.start,
-    });
-  }
-  if (op.endsWith("DISTINCT FROM")) return rowDistinct(op, pairsOf(left, right), place, bind);
-  if (op === "=" || op === "!=") {
-    const equal = rowEquals(left, right, place, bind);
-    return op === "=" ? equal : { kind: "not", type: BOOLEAN, operand: equal };
-  }
-  const pairs = pairsOf(left, right).map(
-    ([l, r]): RowPair => ({ left: bind(l, place), right: bind(r, place), node: r }),
-  );
-  return orderedRows(op, pairs, expression);
-}
-
-/** `(a, b) IS [NOT] DISTINCT FROM (c, d)`: whether any pair is distinct, or none. */
-function rowDistinct(
-  op: string,
-  pairs: readonly (readonly [Expr, Expr])[],
-  place: Place,
-  bind: Bind,
-): BoundExpression {
-  const operands = pairs.map(([l, r]) =>
-    binaryOf({ op, left: bind(l, place), right: bind(r, place) }, r),
-  );
-  const asksForOne = op === "IS DISTINCT FROM";
-  if (operands.length === 0) return { kind: "constant", type: BOOLEAN, value: !asksForOne };
-  return { kind: asksForOne ? "or" : "and", type: BOOLEAN, operands };
-}
-
-interface RowPair {
-  readonly left: BoundExpression;
-  readonly right: BoundExpression;
-  readonly node: Expr;
-}
-
-/** Rows by the first pair that differs: from the last one outwards, a < c OR (a = c AND rest). */
-function orderedRows(op: string, pairs: readonly RowPair[], node: Expr): BoundExpression {
-  const strict = op === "<" || op === "<=" ? "<" : ">";
-  let result: BoundExpression | undefined;
-  for (const { left, node: at, right } of pairs.toReversed()) {
-    if (result === undefined) {
-      result = binaryOf({ op, left, right }, at);
-      continue;
-    }
-    const before = binaryOf({ op: strict, left, right }, at);
-    const same = binaryOf({ op: "=", left, right }, at);
-    const both: BoundExpression = { kind: "and", type: BOOLEAN, operands: [same, result] };
-    result = { kind: "or", type: BOOLEAN, operands: [before, both] };
-  }
-  requireFields(pairs, node);
-  return defined(result, "there is a pair");
-}
-
-/** `(a, b) = (SELECT …)`: a query of at most one row. */
-function bindRowAgainstQuery(
-  { expression, query, row }: { row: ExprList; query: SelectStatement; expression: ExprBinary },
-  place: Place,
-  bind: Bind,
-): BoundExpression {
-  const { op } = expression;
-  const left = operandsOf(row, place, bind);
-  requireFields(left, row);
-  const right = bindRowQuery(query, { place, width: left.length });
-  const pairs = left.map(
-    (value, i): RowPair => ({
-      left: value,
-      right: defined(right[i], "rows are of one width"),
-      node: query,
-    }),
-  );
-  if (op !== "=" && op !== "!=") return orderedRows(op, pairs, expression);
-  const operands = pairs.map((pair) => binaryOf({ op: "=", ...pair }, query));
-  const equal: BoundExpression = { kind: "and", type: BOOLEAN, operands };
-  return op === "=" ? equal : { kind: "not", type: BOOLEAN, operand: equal };
 }
 
 export function bindBetween(expression: ExprTernary, place: Place, bind: Bind): BoundExpression {
