@@ -1,0 +1,175 @@
+/**
+ * Writes the digits of a number into the places of a pattern, for to_char.
+ *
+ * The digits fill the places from the point outward. The sign stands before the first digit, unless
+ * the pattern has a place of its own for it, and is written once.
+ */
+import { ordinalSuffix } from "./format_pattern.ts";
+import type { NumberPattern, NumberPiece } from "./number_pattern.ts";
+
+export interface NumberParts {
+  readonly whole: string;
+  readonly fraction: string;
+  readonly isNegative: boolean;
+}
+
+export class NumberWriter {
+  readonly #format: NumberPattern;
+  readonly #parts: NumberParts;
+  readonly #isOverflow: boolean;
+  /** Fraction digits that are written: all, or without trailing zeros where tight. */
+  readonly #fractionKept: number;
+  readonly #hasOwnSign: boolean;
+  #text = "";
+  #place = 0;
+  #fractionPlace = 0;
+  #hasStarted = false;
+  #isSignWritten: boolean;
+
+  constructor(format: NumberPattern, parts: NumberParts) {
+    this.#format = format;
+    this.#parts = parts;
+    this.#isOverflow =
+      parts.whole.length > format.wholeCount && (parts.whole !== "0" || format.wholeCount === 0);
+    this.#fractionKept = keptFraction(format, parts.fraction);
+    const kinds = new Set(format.pieces.map(({ kind }) => kind));
+    this.#hasOwnSign = kinds.has("minus") || kinds.has("signed") || this.#isSignTrailing();
+    this.#isSignWritten = this.#hasOwnSign;
+  }
+
+  write(): string {
+    for (const piece of this.#format.pieces) this.#piece(piece);
+    if (this.#format.hasBrackets) this.#text += this.#bracketEnd();
+    return this.#text;
+  }
+
+  /** An S after the last digit stands at the end. */
+  #isSignTrailing(): boolean {
+    const { pieces } = this.#format;
+    const sign = pieces.findIndex(({ kind }) => kind === "sign");
+    return sign >= 0 && sign > pieces.findLastIndex(({ kind }) => kind === "digit");
+  }
+
+  #piece(piece: NumberPiece): void {
+    const { isTight } = this.#format;
+    const { isNegative } = this.#parts;
+    switch (piece.kind) {
+      case "digit":
+        this.#digit(piece.isZero);
+        return;
+      case "point":
+        this.#point();
+        return;
+      case "group":
+        if (this.#hasStarted) this.#text += ",";
+        else if (!isTight) this.#text += " ";
+        return;
+      case "sign":
+        if (this.#isSignTrailing()) this.#text += isNegative ? "-" : "+";
+        return;
+      case "minus":
+        this.#text += isNegative ? "-" : isTight ? "" : " ";
+        return;
+      case "plus":
+        this.#text += isNegative ? (isTight ? "" : " ") : "+";
+        return;
+      case "signed":
+        this.#text += isNegative ? "-" : "+";
+        return;
+      case "currency":
+        this.#text += " ";
+        return;
+      case "ordinal":
+        this.#ordinal(piece.isUpper);
+        return;
+      case "text":
+        this.#text += piece.text;
+    }
+  }
+
+  #ordinal(isUpper: boolean): void {
+    if (this.#parts.isNegative || this.#isOverflow || this.#format.fractionCount > 0) return;
+    const suffix = ordinalSuffix(this.#parts.whole);
+    this.#text += isUpper ? suffix.toUpperCase() : suffix;
+  }
+
+  #digit(isZero: boolean): void {
+    if (this.#place >= this.#format.wholeCount) {
+      this.#fractionDigit();
+      return;
+    }
+    const { wholeCount, isTight } = this.#format;
+    const { whole } = this.#parts;
+    const at = this.#place - (wholeCount - whole.length);
+    this.#place += 1;
+    if (this.#isOverflow) {
+      this.#start();
+      this.#text += "#";
+    } else if (at >= 0 && !this.#isHiddenZero(isZero)) {
+      this.#start();
+      this.#text += whole[at] ?? "0";
+    } else if (isZero || this.#hasStarted) {
+      this.#start();
+      this.#text += "0";
+    } else if (!isTight) {
+      this.#text += " ";
+    }
+  }
+
+  /** The zero before the point is left out where the pattern asks for no zero. */
+  #isHiddenZero(isZero: boolean): boolean {
+    const isBare = this.#parts.whole === "0" && this.#format.fractionCount > 0;
+    // Where tight, a zero without fraction keeps its digit: "0."
+    const isAllZero = this.#format.isTight && this.#fractionKept === 0;
+    return isBare && !isZero && !this.#hasStarted && !isAllZero;
+  }
+
+  #fractionDigit(): void {
+    this.#fractionPlace += 1;
+    if (this.#isOverflow) this.#text += "#";
+    else if (this.#fractionPlace <= this.#fractionKept) {
+      this.#text += this.#parts.fraction[this.#fractionPlace - 1] ?? "0";
+    }
+  }
+
+  #point(): void {
+    this.#start();
+    // A point behind which nothing can stand is left out.
+    if (this.#format.fractionCount > 0 || this.#isOverflow) this.#text += ".";
+  }
+
+  /** Writes the sign that stands before the first digit. */
+  #start(): void {
+    if (this.#hasStarted) return;
+    this.#hasStarted = true;
+    if (this.#isSignWritten) return;
+    this.#isSignWritten = true;
+    const { isNegative } = this.#parts;
+    const { isTight, hasBrackets, pieces } = this.#format;
+    const hasSign = pieces.some(({ kind }) => kind === "sign");
+    if (hasSign) this.#text += isNegative ? "-" : "+";
+    else if (hasBrackets) this.#text += isNegative ? "<" : isTight ? "" : " ";
+    else if (isNegative) this.#text += "-";
+    else if (!isTight) this.#text += " ";
+  }
+
+  #bracketEnd(): string {
+    if (this.#parts.isNegative) return ">";
+    return this.#format.isTight ? "" : " ";
+  }
+}
+
+/** Where tight, zeros at the end go, but for places written as `0`. */
+function keptFraction({ pieces, isTight, fractionCount }: NumberPattern, fraction: string): number {
+  if (!isTight) return fractionCount;
+  const needed = fraction.replace(/0+$/, "").length;
+  const point = pieces.findIndex(({ kind }) => kind === "point");
+  let kept = 0;
+  let place = 0;
+  for (const piece of pieces.slice(point + 1)) {
+    if (piece.kind !== "digit") continue;
+    place += 1;
+    if (piece.isZero) kept = place;
+  }
+  return Math.max(needed, kept);
+}
