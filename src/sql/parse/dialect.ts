@@ -17,7 +17,8 @@ import type {
 import type { Cursor } from "./cursor.ts";
 import { parseNamespaceName, parseNamespaceOf } from "./ddl.ts";
 import { parseOptions, parsePlainLiteral, parseUserName } from "./options.ts";
-import { beginsQuery, emptySelect, parseQuery } from "./select.ts";
+import { beginsQuery, parseQuery } from "./select.ts";
+import { emptySelect } from "./select_block.ts";
 import { Token } from "./text/lexer.ts";
 
 /** `USE [NAMESPACE] n`. */

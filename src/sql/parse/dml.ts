@@ -17,7 +17,8 @@ import { isSelectNode } from "./ast/query_nodes.ts";
 import type { Cursor, Word } from "./cursor.ts";
 import { parseFromList, parseTargetAlias } from "./from.ts";
 import { parseParenthesised } from "./primary.ts";
-import { beginsQuery, parseItems, parseQuery } from "./select.ts";
+import { beginsQuery, parseQuery } from "./select.ts";
+import { parseItems } from "./select_block.ts";
 import { Token } from "./text/lexer.ts";
 
 /** What makes a VALUES list a part of a longer query. */
