@@ -2,7 +2,6 @@
  * Segments with random contents, beside the plain arrays that they were made from.
  */
 
-import type { SegmentInput } from "../../src/storage/segment/writer.ts";
 import {
   BIGINT,
   BOOLEAN,
@@ -27,6 +26,7 @@ import {
   vectorFromValues,
   wholeFromBigint,
 } from "../../src/types/mod.ts";
+import type { SegmentInput } from "./encoded_segment.ts";
 import type { SeededRandom } from "./seeded_random.ts";
 
 /** How the values of a column look: what decides about its encoding. */

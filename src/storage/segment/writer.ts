@@ -9,7 +9,7 @@ import { assert, defined } from "../../base/assert.ts";
 import { ByteWriter, bytesOf } from "../../base/bytes.ts";
 import type { DiskFile } from "../../base/disk.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
-import { type DataType, slice, type Vector } from "../../types/mod.ts";
+import type { DataType, Vector } from "../../types/mod.ts";
 import type { Compression } from "../contract/store.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../contract/system_columns.ts";
 import { type EncodedChunk, encodeChunk, encodeNumbers } from "./chunk_encoder.ts";
@@ -36,7 +36,6 @@ import {
   SYSTEM_COLUMN_IDS,
   writeChunkEntry,
 } from "./format.ts";
-import { groupEnd } from "./group_size.ts";
 import { hashKeys } from "./key_hash.ts";
 import { buildFilter, sortKeys } from "./key_places.ts";
 import { packedBytes } from "./packing.ts";
@@ -73,11 +72,6 @@ export interface SegmentRows {
   readonly deleted: Uint8Array;
 }
 
-/** A whole segment in memory: all rows, in ascending (owner, seq). */
-export interface SegmentInput extends Omit<SegmentRows, "vectors">, SegmentOutline {
-  readonly columns: readonly (SegmentColumn & { readonly vector: Vector })[];
-}
-
 export interface SegmentSummary {
   readonly bytes: number;
   readonly rowCount: number;
@@ -91,22 +85,6 @@ export interface SegmentSummary {
 export interface SegmentEnd extends SegmentSummary {
   /** What the file begins with instead, since it turned out to need a newer format. */
   readonly header?: Uint8Array;
-}
-
-/** The bytes of a segment file, in memory. */
-export function encodeSegment(input: SegmentInput): Uint8Array<ArrayBuffer> {
-  const writer = new ByteWriter(65536);
-  const pieces = segmentChunks(input);
-  for (;;) {
-    const step = pieces.next();
-    if (step.done !== true) {
-      writer.raw(step.value);
-      continue;
-    }
-    const bytes = writer.copy();
-    if (step.value.header !== undefined) bytes.set(step.value.header);
-    return bytes;
-  }
 }
 
 /**
@@ -136,28 +114,6 @@ export function* writeSegment(
     }
     yield;
   }
-}
-
-/** The bytes of a segment file in order; some pieces are empty, to let other work run. */
-export function* segmentChunks(input: SegmentInput): Generator<Uint8Array, SegmentEnd> {
-  const vectors = input.columns.map(({ vector }) => vector);
-  const rowCount = input.seqs.length;
-  const writer = new SegmentWriter(input);
-  let start = 0;
-  while (start < rowCount) {
-    const end = groupEnd(vectors, start, rowCount);
-    const groupStart = start;
-    yield* writer.group({
-      vectors: vectors.map((vector) => slice(vector, groupStart, end)),
-      owners: input.owners.subarray(start, end),
-      seqs: input.seqs.subarray(start, end),
-      prevs: input.prevs.subarray(start, end),
-      commitSeqs: input.commitSeqs.subarray(start, end),
-      deleted: input.deleted.subarray(start, end),
-    });
-    start = end;
-  }
-  return yield* writer.finish();
 }
 
 /** Writes one segment from groups of rows that come one after the other. */

@@ -5,9 +5,9 @@ import { expect, test } from "bun:test";
 import { ROW_GROUP_ROWS_MAX } from "../../../src/base/limits.ts";
 import { portions } from "../../../src/storage/background/merge_order.ts";
 import { SegmentReader } from "../../../src/storage/segment/reader.ts";
-import { encodeSegment } from "../../../src/storage/segment/writer.ts";
 import { DISCARDED, History, type HistoryLimits } from "../../../src/storage/table/history.ts";
 import { type DataType, INT, TEXT, type Vector, vectorFromValues } from "../../../src/types/mod.ts";
+import { encodeSegment } from "../../support/encoded_segment.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
 import { SimulatedDisk } from "../../support/simulated_disk.ts";
 

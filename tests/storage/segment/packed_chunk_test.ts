@@ -22,12 +22,7 @@ import {
   BLOCK_BYTES,
 } from "../../../src/storage/segment/packing.ts";
 import { SegmentReader } from "../../../src/storage/segment/reader.ts";
-import {
-  encodeSegment,
-  type SegmentInput,
-  segmentChunks,
-  writeSegment,
-} from "../../../src/storage/segment/writer.ts";
+import { writeSegment } from "../../../src/storage/segment/writer.ts";
 import {
   BIGINT,
   BYTES,
@@ -40,6 +35,7 @@ import {
   valuesOf,
   vectorFromValues,
 } from "../../../src/types/mod.ts";
+import { encodeSegment, type SegmentInput, segmentChunks } from "../../support/encoded_segment.ts";
 import { forgedSegment } from "../../support/forged_segment.ts";
 import {
   COLUMN_TYPES,

@@ -8,8 +8,8 @@ import { join } from "node:path";
 import { dumpLines } from "../../../scripts/dump_segment.ts";
 import { CorruptionError } from "../../../src/base/errors.ts";
 import { DeletionVector } from "../../../src/storage/deletions/deletion_vector.ts";
-import { encodeSegment } from "../../../src/storage/segment/writer.ts";
 import { vectorFromValues } from "../../../src/types/mod.ts";
+import { encodeSegment } from "../../support/encoded_segment.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "tidemark-dump-"));
 afterAll(() => rmSync(directory, { recursive: true }));

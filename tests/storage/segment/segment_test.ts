@@ -11,13 +11,7 @@ import { CorruptionError, UnreadableError } from "../../../src/base/errors.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../../src/base/limits.ts";
 import { ENCODING_NAMES } from "../../../src/storage/segment/encodings.ts";
 import { SegmentReader } from "../../../src/storage/segment/reader.ts";
-import {
-  encodeSegment,
-  type SegmentInput,
-  SegmentWriter,
-  segmentChunks,
-  writeSegment,
-} from "../../../src/storage/segment/writer.ts";
+import { SegmentWriter, writeSegment } from "../../../src/storage/segment/writer.ts";
 import {
   BIGINT,
   BYTES,
@@ -32,6 +26,7 @@ import {
   valuesOf,
   vectorFromValues,
 } from "../../../src/types/mod.ts";
+import { encodeSegment, type SegmentInput, segmentChunks } from "../../support/encoded_segment.ts";
 import { ForwardingDisk, ForwardingFile } from "../../support/forwarding_disk.ts";
 import {
   COLUMN_TYPES,
