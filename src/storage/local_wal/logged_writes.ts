@@ -119,27 +119,21 @@ function readRows(
 }
 
 /**
- * The writes in the body of a commit or of a part of one; none of which every row is passed over.
+ * The writes in the body of a commit or of a part of one.
  *
- * @param skipsUpTo The seq up to which rows of a table are passed over.
  * @throws {CorruptionError}
  */
-export function decodeWrites(
-  frame: Frame,
-  skipsUpTo: (tableId: number) => number = () => 0,
-): LoggedWrite[] {
+export function decodeWrites(frame: Frame): LoggedWrite[] {
   const writes: LoggedWrite[] = [];
-  new WriteReader().read(frame, ({ columns, operation, owner, rowCount, tableId }) => {
+  new WriteReader().read(frame, ({ columns, operation, owner, tableId }) => {
     const { columnIds, forms } = columns;
     const seqs: number[] = [];
     const prevs: number[] = [];
     const rows: Value[][] = [];
-    const write = { tableId, owner, operation, columnIds, forms, seqs, prevs, rows };
-    if (rowCount === 0) writes.push(write);
+    writes.push({ tableId, owner, operation, columnIds, forms, seqs, prevs, rows });
     return {
-      skipsUpTo: skipsUpTo(tableId),
+      skipsUpTo: 0,
       takeRow(from, seq, prev) {
-        if (rows.length === 0) writes.push(write);
         seqs.push(seq);
         prevs.push(prev);
         rows.push(columnIds.map(() => readValue(from)));

@@ -19,9 +19,10 @@ import {
 } from "../../../src/storage/local_wal/format.ts";
 import { FrameEncoder } from "../../../src/storage/local_wal/frame_encoder.ts";
 import { openHighWater } from "../../../src/storage/local_wal/high_water.ts";
-import { decodeWrites } from "../../../src/storage/local_wal/logged_writes.ts";
+import { decodeWrites, WriteReader } from "../../../src/storage/local_wal/logged_writes.ts";
+import { readValue } from "../../../src/storage/local_wal/value_codec.ts";
 import type { LocalStore, TableWrite } from "../../../src/storage/mod.ts";
-import type { Row } from "../../../src/types/mod.ts";
+import type { Row, Value } from "../../../src/types/mod.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { MemoryManifest } from "../../support/memory_manifest.ts";
 import { SimulatedDisk } from "../../support/simulated_disk.ts";
@@ -39,6 +40,28 @@ const WAL_1 = walFilePath(PATHS, 1);
 
 function firstFrame(bytes: Uint8Array, fileNumber = 1): Frame | undefined {
   return decodeFrame(bytes, { path: "x", offset: 0, fileNumber });
+}
+
+interface TakenRow {
+  readonly name: string;
+  readonly row: readonly Value[];
+}
+
+/** Rows of a frame above a seq of their table, with what they replace; of other tables none. */
+function rowsAbove(frame: Frame, skips: Readonly<Record<number, number>>): TakenRow[] {
+  const taken: TakenRow[] = [];
+  new WriteReader().read(frame, ({ columns, tableId }) => {
+    const skipsUpTo = skips[tableId];
+    if (skipsUpTo === undefined) return undefined;
+    return {
+      skipsUpTo,
+      takeRow(from, seq, prev) {
+        const row = columns.columnIds.map(() => readValue(from));
+        taken.push({ name: `${tableId}: ${seq} < ${prev}`, row });
+      },
+    };
+  });
+  return taken;
 }
 
 function encodeCommit(
@@ -132,29 +155,33 @@ test("rows up to a seq of their table are passed over, and leave the others as t
   ]);
   const frame = firstFrame(bytes);
   if (frame === undefined) throw new Error("the frame is valid");
-  const left = (skips: Record<number, number>): unknown =>
-    decodeWrites(frame, (tableId) => skips[tableId] ?? 0).map(
-      ({ prevs, rows: found, seqs, tableId }) => [tableId, seqs, prevs, found.length],
-    );
-  const whole = decodeWrites(frame);
-  expect(left({ 9: 9, 4: 9 })).toEqual([
-    [9, [10, 11, 12], [0, 4, 0], 3],
-    [4, [13, 20, 21], [0, 0, 7], 3],
-    [9, [22, 23, 30], [1, 2, 3], 3],
+  expect(rowsAbove(frame, { 9: 9, 4: 9 }).map(({ name }) => name)).toEqual([
+    "9: 10 < 0",
+    "9: 11 < 4",
+    "9: 12 < 0",
+    "4: 13 < 0",
+    "4: 20 < 0",
+    "4: 21 < 7",
+    "9: 22 < 1",
+    "9: 23 < 2",
+    "9: 30 < 3",
   ]);
-  expect(left({ 9: 22 })).toEqual([
-    [4, [13, 20, 21], [0, 0, 7], 3],
-    [9, [23, 30], [2, 3], 2],
+  expect(rowsAbove(frame, { 9: 22, 4: 9 }).map(({ name }) => name)).toEqual([
+    "4: 13 < 0",
+    "4: 20 < 0",
+    "4: 21 < 7",
+    "9: 23 < 2",
+    "9: 30 < 3",
   ]);
-  expect(left({ 9: 11, 4: Infinity })).toEqual([
-    [9, [12], [0], 1],
-    [9, [22, 23, 30], [1, 2, 3], 3],
+  expect(rowsAbove(frame, { 9: 11 }).map(({ name }) => name)).toEqual([
+    "9: 12 < 0",
+    "9: 22 < 1",
+    "9: 23 < 2",
+    "9: 30 < 3",
   ]);
-  expect(left({ 9: 30, 4: 21 })).toEqual([]);
-  const [last] = decodeWrites(frame, (tableId) => (tableId === 9 ? 23 : 21));
-  expect(last?.rows).toEqual([rows[2]?.slice() ?? []]);
-  expect(last?.forms).toEqual(whole[2]?.forms ?? []);
-  expect(last?.columnIds).toEqual(whole[2]?.columnIds ?? []);
+  expect(rowsAbove(frame, { 9: 30, 4: 21 })).toEqual([]);
+  const [last] = rowsAbove(frame, { 9: 23, 4: 21 });
+  expect(last).toEqual({ name: "9: 30 < 3", row: VALUES.slice() });
 });
 
 test("onlyTableOf names the table of a frame whose rows are all of one write", () => {
