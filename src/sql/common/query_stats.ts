@@ -17,8 +17,6 @@ const EVICTED_COUNT = 100;
 const SHAPES_MAX = 200;
 
 const BUCKETS_PER_DOUBLING = 12;
-/** By how much of itself a percentile may be too high. */
-export const bucketErrorMax: number = 2 ** (1 / BUCKETS_PER_DOUBLING) - 1;
 /** From a microsecond to beyond an hour. */
 const DOUBLINGS = 32;
 const BUCKET_COUNT = DOUBLINGS * BUCKETS_PER_DOUBLING;

@@ -122,7 +122,7 @@ export class Partitions {
 }
 
 /** The rows of a partition, in the order in which they came. An operator, which owns nothing. */
-export class PartitionReader {
+class PartitionReader {
   readonly #file: SpillFile;
   readonly #extents: readonly Extent[];
   /** Of the extent that was read last. */

@@ -121,17 +121,17 @@ function indexesOf(words: string): ReadonlySet<number> {
 const Before = { nothing: 0, operator: 1, word: 2, typeWord: 3, value: 4 } as const;
 
 /**
- * Reads one statement of `text` from an offset. Undefined when it is none that is worth a plan of
+ * Reads the first statement of `text`. Undefined when it is none that is worth a plan of
  * its own (definitions and administration, an empty statement, too many literals) or when
  * something in it needs the parser to be understood.
  */
-export function normalizeStatement(text: string, from = 0): NormalizedStatement | undefined {
-  return new Normalizer(text, from).run();
+export function normalizeStatement(text: string): NormalizedStatement | undefined {
+  return new Normalizer(text).run();
 }
 
 class Normalizer {
   private readonly text: string;
-  private position: number;
+  private position = 0;
   private readonly literals: SlotLiteral[] = [];
   private keptCount = 0;
   private key = "";
@@ -145,9 +145,8 @@ class Normalizer {
   // Its index in `WORDS`, or -1: the ON of DISTINCT ON begins no condition.
   private wordBefore = -1;
 
-  constructor(text: string, from: number) {
+  constructor(text: string) {
     this.text = text;
-    this.position = from;
   }
 
   run(): NormalizedStatement | undefined {
