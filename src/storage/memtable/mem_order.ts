@@ -9,7 +9,7 @@
  */
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { slice, take, type Vector } from "../../types/mod.ts";
-import { type ColumnOrder, orderOf } from "../segment/column_order.ts";
+import { areTextsShort, type ColumnOrder, orderOf } from "../segment/column_order.ts";
 import type { MemPartition, Memtable } from "./memtable.ts";
 
 /** Rows `start` to `end` of a partition's list; those of the order are counted from `start`. */
@@ -36,7 +36,8 @@ export function memOrdersOf(
     start = startOfNew(parts, partition.count);
     while (start < partition.count) {
       const end = Math.min(partition.count, start + ROW_GROUP_ROWS_MAX);
-      const order = orderOf(rowsOf(vector, partition.rows.subarray(start, end)));
+      const rows = rowsOf(vector, partition.rows.subarray(start, end));
+      const order = areTextsShort(rows) ? orderOf(rows) : undefined;
       if (order === undefined) return undefined;
       parts.push({ start, end, order });
       start = end;

@@ -97,6 +97,13 @@ export function isOrderedKind(type: DataType): boolean {
   return kind === "i32" || kind === "f64" || type.kind === "text" || type.kind === "uuid";
 }
 
+/** Whether all texts of a vector are short enough to be put in order; true of every other kind. */
+export function areTextsShort(vector: Vector): boolean {
+  if (vector.kind !== "utf8") return true;
+  const { length, offsets } = vector;
+  return (offsets[length] ?? 0) - (offsets[0] ?? 0) <= length * TEXT_BYTES_MAX;
+}
+
 /** The order of the rows of a vector; undefined where some are NULL or of a kind without one. */
 export function orderOf(vector: Vector): ColumnOrder | undefined {
   const { length } = vector;
@@ -178,10 +185,8 @@ function sortedRows(values: Int32Array | Float64Array, length: number): Uint16Ar
   return rowsOf(words);
 }
 
-function orderOfTexts(vector: Utf8Vector): ColumnOrder | undefined {
-  const { length, offsets } = vector;
-  const byteCount = (offsets[length] ?? 0) - (offsets[0] ?? 0);
-  if (byteCount > length * TEXT_BYTES_MAX) return undefined;
+function orderOfTexts(vector: Utf8Vector): ColumnOrder {
+  const { length } = vector;
   const words = wordsOf(length);
   for (let row = 0; row < length; row += 1) words[2 * row] = row;
   sortTexts(vector, words);

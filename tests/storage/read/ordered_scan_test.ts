@@ -210,6 +210,23 @@ describe("scanOrdered", () => {
     await store.close();
   });
 
+  test("has an order of the long texts of one owner among the short ones of another", async () => {
+    // Packed texts are put in no order.
+    const flush = { ...TABLE.flush, rowsMax: 100_000 };
+    const table: TableDefinition = { ...TABLE, flush, compression: "none" };
+    const store = await openStore({ definitions: [table] });
+    const rowsOf = (rowCount: number, characters: number): Row[] =>
+      Array.from({ length: rowCount }, (_, key) => {
+        return [key, `${(key * 7919) % rowCount}`.padEnd(characters, "x"), 0];
+      });
+    await commit(store, 1, "insert", rowsOf(4200, 600), 5);
+    await commit(store, 1, "insert", rowsOf(13_000, 1));
+    await store.flush(1);
+    await store.compact(1);
+    expectSame(store, table, { columnId: 2, owner: 5 });
+    await store.close();
+  });
+
   test("has no order of few rows, of a column with a NULL or without an order, or at first", async () => {
     const definition = defineTable(2, [BIGINT, BIGINT, JSON_TEXT]);
     const store = await openStore({ definitions: [definition], clock: new ManualClock() });

@@ -3,7 +3,11 @@
  * of every kind that has one, beside a sort of their values.
  */
 import { describe, expect, test } from "bun:test";
-import { orderOf } from "../../../src/storage/segment/column_order.ts";
+import {
+  areTextsShort,
+  orderOf,
+  TEXT_BYTES_MAX,
+} from "../../../src/storage/segment/column_order.ts";
 import {
   BIGINT,
   comparatorFor,
@@ -100,6 +104,14 @@ test("orderOf orders as many rows as a group has", () => {
 test("orderOf of one value in every row is their order", () => {
   expectOrder(constVector(5, ROWS), BIGINT);
   expectOrder(constVector("a", ROWS), TEXT);
+});
+
+test("areTextsShort bounds the mean of the bytes of texts", () => {
+  const longest = "x".repeat(TEXT_BYTES_MAX);
+  expect(areTextsShort(utf8(["", `${longest}${longest}`]))).toBe(true);
+  expect(areTextsShort(utf8([longest, longest]))).toBe(true);
+  expect(areTextsShort(utf8([longest, `${longest}x`]))).toBe(false);
+  expect(areTextsShort(vectorFromValues(BIGINT, [1]))).toBe(true);
 });
 
 test("orderOf refuses NULL and kinds without an order", () => {
