@@ -30,6 +30,7 @@ const TEXT_CHECKS: readonly Check[] = [
   },
   { name: "layers", command: [BUN, "scripts/check/layers.ts"] },
   { name: "tidy", command: [BUN, "scripts/check/tidy.ts"] },
+  { name: "paths", command: [BUN, "scripts/check/paths.ts"] },
   { name: "unused", command: ["knip-bun", "--config", "scripts/check/knip.json"] },
 ];
 

@@ -11,6 +11,7 @@ import {
   uiFaultsIn,
   unusedAllowances,
 } from "../../scripts/check/layers.ts";
+import { missingFrom, pathsIn } from "../../scripts/check/paths.ts";
 import { untidyIn } from "../../scripts/check/tidy.ts";
 
 describe("layerFaultsIn", () => {
@@ -159,4 +160,33 @@ describe("untidyIn", () => {
     expect(untidyIn("src/x.ts", planted("const a = 1; // TODO(#12) widen"))).toEqual([]);
     expect(untidyIn("src/x.ts", "#!/usr/bin/env bun\n/** Why. */\n")).toEqual([]);
   });
+});
+
+describe("pathsIn", () => {
+  const folders = new Set(["src", "scripts", "storage"]);
+
+  test.each([
+    ["a file, in a sentence", "See `src/main.ts`, then more.", ["src/main.ts"]],
+    ["a folder of src", "In `storage/commit/`.", ["storage/commit/"]],
+    ["a name without its folder", "In `profile.ts`.", ["profile.ts"]],
+    ["a command", "`bun scripts/bench.ts --only live`", ["scripts/bench.ts"]],
+    ["each part of braces", "`src/{a,b}/{c,d}.ts`", "src/a/c.ts src/a/d.ts src/b/c.ts src/b/d.ts"],
+    ["a drawing", "```\n 9 storage/commit/commit   one turn\n```\n", ["storage/commit/commit"]],
+    [
+      "neither an endpoint, a file of the data nor a setting",
+      "`/v1/ws` `wal/HWM` `a.b` `mod.ts`",
+      [],
+    ],
+  ])("finds %s", (_name, document, found) => {
+    expect(pathsIn(document, folders)).toEqual(
+      typeof found === "string" ? found.split(" ") : found,
+    );
+  });
+});
+
+test("missingFrom finds the path that leads nowhere, and no other", () => {
+  const document = "`main.ts`, `storage/mod.ts`, `src/base/`, `base/errors`, `src/base/nowhere.ts`";
+  expect(missingFrom(document, new Set(["src", "base", "storage"]))).toEqual([
+    "src/base/nowhere.ts",
+  ]);
 });
