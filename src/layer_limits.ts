@@ -1,8 +1,9 @@
 /**
  * What each layer may take, in its own words and units, from the configuration.
  *
- * A layer knows no key of the file: what it is handed here is all that it is told. Of `auth`, which
- * has a secret besides, it is in `config/config.ts`.
+ * These layers are handed no key of the file, so that one may be renamed, or counted in another unit,
+ * without them. `auth` has the same in `config/config.ts`, as it is given a secret besides. `server`
+ * is the exception: it is handed the keys that `server/common/options.ts` lists, named as in the file.
  */
 import type { Config } from "./config/mod.ts";
 import type { LiveLimits } from "./live/mod.ts";
