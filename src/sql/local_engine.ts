@@ -35,13 +35,14 @@ import { AnswerChannel } from "./request/answer_stream.ts";
 import { atStatement, failureFrom } from "./request/at_statement.ts";
 import { atCell } from "./request/faulty_cell.ts";
 import { type AnswerRecorder, IdempotentRequests } from "./request/idempotency.ts";
-import { RequestRunner } from "./request/request.ts";
+import { RequestRunner, type RequestWorld } from "./request/request.ts";
 import {
   type RunnerOptions,
   type RunOptions,
   StatementRunner,
   Written,
 } from "./request/statement_runner.ts";
+import { systemViewsOf } from "./system/system_views.ts";
 
 /** How a request goes that the plan cache does not know. */
 interface LongWay {
@@ -111,7 +112,7 @@ interface EngineOfRun {
 }
 
 export class LocalSqlEngine implements SqlEngine {
-  readonly #environment: SqlEnvironment;
+  readonly #world: RequestWorld;
   readonly #plans: PlanCache;
   readonly #idempotent: IdempotentRequests;
   readonly #activity: Activity;
@@ -121,14 +122,14 @@ export class LocalSqlEngine implements SqlEngine {
   };
 
   constructor(environment: SqlEnvironment) {
-    this.#environment = environment;
+    this.#world = { ...environment, systemViews: systemViewsOf(environment) };
     this.#plans = new PlanCache(environment.catalog);
     this.#idempotent = new IdempotentRequests(environment);
     this.#activity = environment.activity;
   }
 
   execute(principal: Principal, request: SqlRequest): SqlResponse | Promise<SqlResponse> {
-    const { clock, limits } = this.#environment;
+    const { clock, limits } = this.#world;
     const ledger = newLedger(clock.monotonicMs(), {
       timeoutMs: request.timeoutMs,
       timeoutMsDefault: limits.timeoutMs,
@@ -167,7 +168,7 @@ export class LocalSqlEngine implements SqlEngine {
   }
 
   #channelOf({ reader }: SqlRequest, ledger: RequestLedger): AnswerChannel {
-    const { clock } = this.#environment;
+    const { clock } = this.#world;
     return new AnswerChannel({ clock, ledger, reader: defined(reader, "somebody reads") });
   }
 
@@ -179,18 +180,18 @@ export class LocalSqlEngine implements SqlEngine {
     const request = withOrigin(given);
     const { idempotency } = request;
     const running = this.#begin(principal, request, ledger);
-    const environment = this.#environment;
+    const world = this.#world;
     try {
       if (idempotency === undefined || request.check === true) {
-        const runner = new RequestRunner({ environment, principal, request, running, channel });
+        const runner = new RequestRunner({ world, principal, request, running, channel });
         onRunner?.(runner);
         return await runner.run();
       }
       const run = (recorder: AnswerRecorder): Promise<SqlResponse> =>
-        new RequestRunner({ environment, principal, request, recorder, running }).run();
+        new RequestRunner({ world, principal, request, recorder, running }).run();
       const isStillAllowed = async (): Promise<boolean> => {
         const checked = { ...request, check: true };
-        const parts = { environment, principal, request: checked, running };
+        const parts = { world, principal, request: checked, running };
         const { error } = await new RequestRunner(parts).run();
         return error === undefined || !RIGHTS_LOST.has(error.condition);
       };
@@ -208,7 +209,7 @@ export class LocalSqlEngine implements SqlEngine {
   }
 
   planLive(principal: Principal, request: LiveRequest): LivePlan {
-    return planLiveQuery(this.#environment, principal, request);
+    return planLiveQuery(this.#world, principal, request);
   }
 
   shutDown(): number {
@@ -217,7 +218,7 @@ export class LocalSqlEngine implements SqlEngine {
 
   /** Gives back what a request holds, however it ended. Returns when that was. */
   #close(principal: Principal, request: SqlRequest, ledger: RequestLedger): number {
-    const { clock, limits } = this.#environment;
+    const { clock, limits } = this.#world;
     const atMs = clock.monotonicMs();
     const { memory, startMs, temporary } = ledger;
     temporary?.close();
@@ -231,10 +232,10 @@ export class LocalSqlEngine implements SqlEngine {
 
   /** Prints the statements anew, so that no password gets into the log. */
   #logSlow({ userId }: Principal, { origin, sql }: SqlRequest, tookMs: number): void {
-    const limits = parseLimitsOf(this.#environment);
+    const limits = parseLimitsOf(this.#world.limits);
     if (areJobs(sql, limits)) return;
     const shown = shownSql(sql, limits, { hasLiterals: false });
-    this.#environment.log.warn("slow query", {
+    this.#world.log.warn("slow query", {
       ms: tookMs,
       user: userId,
       request: origin?.requestId,
@@ -248,7 +249,7 @@ export class LocalSqlEngine implements SqlEngine {
     request: SqlRequest,
     ledger: RequestLedger,
   ): SqlResponse | Promise<SqlResponse> | undefined {
-    const { limits } = this.#environment;
+    const { limits } = this.#world;
     if (request.sql.length > limits.sqlBytesMax) return undefined;
     const { types, values } = typedParameters(request.params, limits);
     const namespace = request.namespace ?? DEFAULT_NAMESPACE;
@@ -257,7 +258,7 @@ export class LocalSqlEngine implements SqlEngine {
     const prepared =
       this.#plans.get(key) ?? this.#prepareFirst(request, { key, namespace, principal, types });
     if (prepared === undefined) return undefined;
-    authorize(prepared.requirements, principal, this.#environment.catalog);
+    authorize(prepared.requirements, principal, this.#world.catalog);
     const { stats } = this.#activity;
     const { literals } = key.normalized;
     const run = new ShortRun({
@@ -271,7 +272,7 @@ export class LocalSqlEngine implements SqlEngine {
       stat: stats.of(prepared, textOfKey, key.normalized.key),
       engine: this.#engineOfRuns,
     });
-    return this.#run(run, new StatementRunner(this.#environment, run));
+    return this.#run(run, new StatementRunner(this.#world, run));
   }
 
   #run(run: ShortRun, runner: StatementRunner): SqlResponse | Promise<SqlResponse> {
@@ -330,7 +331,7 @@ export class LocalSqlEngine implements SqlEngine {
 
   /** The statement with its literals, as they stand in the text. */
   #statementOf({ request }: ShortRun): Statement | undefined {
-    return parseStatements(request.sql, parseLimitsOf(this.#environment))[0];
+    return parseStatements(request.sql, parseLimitsOf(this.#world.limits))[0];
   }
 
   #noteEnd(run: ShortRun, rowCount: number): void {
@@ -342,7 +343,7 @@ export class LocalSqlEngine implements SqlEngine {
 
   /** A statement as the definitions and rights of this turn have it. */
   #renewed({ namespace, prepared, principal, request }: ShortRun): Prepared {
-    const { catalog, limits } = this.#environment;
+    const { catalog, limits } = this.#world;
     const { types } = typedParameters(request.params, limits);
     const key = this.#plans.keyOf(request.sql, { namespace, types });
     const now =
@@ -369,14 +370,14 @@ export class LocalSqlEngine implements SqlEngine {
 
   #prepare({ sql }: SqlRequest, keyed: KeyedText): Prepared | undefined {
     const { key, namespace, principal, types } = keyed;
-    const parsed = parseNormalized(sql, key.normalized, parseLimitsOf(this.#environment));
+    const parsed = parseNormalized(sql, key.normalized, parseLimitsOf(this.#world.limits));
     if (parsed === undefined) return undefined;
     const { parameterCount, statement: node } = parsed;
     if (!isQueryNode(node)) return undefined;
     if (parameterCount !== types.length) return undefined;
-    const statement = new StatementBinding(types, statisticsOf(this.#environment));
-    const world = dmlWorldOf(this.#environment, { namespace, principal, statement });
-    const { catalog } = this.#environment;
+    const statement = new StatementBinding(types, statisticsOf(this.#world));
+    const world = dmlWorldOf(this.#world, { namespace, principal, statement });
+    const { catalog } = this.#world;
     const prepared = boundFor({ catalog, principal, statement }, () =>
       prepare(node, { world, statement }),
     );

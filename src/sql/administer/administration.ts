@@ -32,6 +32,7 @@ import type {
   QName,
   Statement,
 } from "../parse/ast/ast.ts";
+import type { LivePlanWorld } from "../prepare/live_planner.ts";
 import { manifestRows, SHOW_MANIFEST_COLUMNS } from "../system/manifest_rows.ts";
 import {
   DESCRIBE_COLUMNS,
@@ -47,18 +48,13 @@ import {
   systemTableRows,
   tableRows,
 } from "../system/show.ts";
-import {
-  findSystemView,
-  isSystemViews,
-  refuseSystemView,
-  systemViewFinder,
-  systemViewNames,
-} from "../system/system_views.ts";
-import { eraseName } from "./erasure.ts";
+import { isSystemViews } from "../system/system_views.ts";
+import { type ErasureWorld, eraseName } from "./erasure.ts";
 import {
   copyDatabase,
   JOB_COLUMNS,
   killJob,
+  type MaintenanceWorld,
   maintainedTables,
   maintainTables,
   purgeUser,
@@ -109,11 +105,21 @@ const RUN_ONLY: ReadonlySet<Statement["type"]> = new Set<Statement["type"]>([
   "show manifest",
 ]);
 
-export class Administration {
-  readonly #environment: SqlEnvironment;
+/** What these statements show and change. */
+export interface AdministrationWorld
+  extends LivePlanWorld,
+    MaintenanceWorld,
+    ErasureWorld,
+    Pick<
+      SqlEnvironment,
+      "activity" | "auth" | "backups" | "connections" | "live" | "settings" | "storages"
+    > {}
 
-  constructor(environment: SqlEnvironment) {
-    this.#environment = environment;
+export class Administration {
+  readonly #world: AdministrationWorld;
+
+  constructor(world: AdministrationWorld) {
+    this.#world = world;
   }
 
   /** The role × statement matrix, before anything of the request runs. @throws {DatabaseError} */
@@ -139,17 +145,17 @@ export class Administration {
         this.#checkUser(node, call.principal);
         return;
       case "storage check":
-        checkedStorage(this.#environment, node);
+        checkedStorage(this.#world.catalog, node);
         return;
       case "storage flush":
       case "storage compact":
-        maintainedTables(this.#environment, node, call);
+        maintainedTables(this.#world, node, call);
         return;
       case "subscribe":
-        subscribe(this.#environment, node, call);
+        subscribe(this.#world, node, call);
         return;
       case "explain subscribe":
-        explainSubscribe(this.#environment, node.subscribe, call);
+        explainSubscribe(this.#world, node.subscribe, call);
         return;
       default:
         if (!RUN_ONLY.has(node.type)) this.#show(node, call);
@@ -169,44 +175,44 @@ export class Administration {
       case "drop user":
         return this.#dropUser(node, principal);
       case "storage check":
-        return rowsResult(STORAGE_CHECK_COLUMNS, [checkStorage(this.#environment, node)], asUser);
+        return rowsResult(STORAGE_CHECK_COLUMNS, [checkStorage(this.#world, node)], asUser);
       case "storage flush":
       case "storage compact":
-        return rowsResult(JOB_COLUMNS, await maintainTables(this.#environment, node, call), asUser);
+        return rowsResult(JOB_COLUMNS, await maintainTables(this.#world, node, call), asUser);
       case "backup":
       case "restore":
         return rowsResult(
           JOB_COLUMNS,
-          await copyDatabase(this.#environment, node, principal.userId),
+          await copyDatabase(this.#world, node, principal.userId),
           asUser,
         );
       case "kill":
         return messageResult(this.#kill(node), asUser);
       case "subscribe":
-        return subscribe(this.#environment, node, call);
+        return subscribe(this.#world, node, call);
       case "explain subscribe":
-        return explainSubscribe(this.#environment, node.subscribe, call);
+        return explainSubscribe(this.#world, node.subscribe, call);
       default:
         return this.#show(node, call);
     }
   }
 
   async #createUser(node: CreateUserStatement, principal: Principal): Promise<string> {
-    const { auth, catalog } = this.#environment;
+    const { auth, catalog } = this.#world;
     const userId = node.name.name;
     if (node.ifNotExists === true && catalog.user(userId) !== undefined) {
       return `User ${userId} already exists`;
     }
     await auth.createUser(principal, newUserOf(node));
     // Who had the name before leaves nothing; the account has another number, and sees none of it.
-    const leftovers = eraseName(this.#environment, userId, principal.userId);
+    const leftovers = eraseName(this.#world, userId, principal.userId);
     await Promise.all(leftovers.map(({ ended }) => ended));
     return `User ${userId} created`;
   }
 
   async #alterUser(node: AlterUserStatement, principal: Principal): Promise<string> {
     const change = this.#userChangeOf(node, principal);
-    await this.#environment.auth.alterUser(principal, change);
+    await this.#world.auth.alterUser(principal, change);
     return `User ${change.userId} altered`;
   }
 
@@ -225,7 +231,7 @@ export class Administration {
     node: CreateUserStatement | AlterUserStatement | DropUserStatement,
     principal: Principal,
   ): void {
-    const { auth, catalog } = this.#environment;
+    const { auth, catalog } = this.#world;
     const isThere = catalog.user(node.name.name) !== undefined;
     switch (node.type) {
       case "create user":
@@ -240,7 +246,7 @@ export class Administration {
   }
 
   async #dropUser(node: DropUserStatement, principal: Principal): Promise<StatementResult> {
-    const { auth, catalog } = this.#environment;
+    const { auth, catalog } = this.#world;
     const userId = node.name.name;
     const asUser = principal.userId;
     if (node.ifExists === true && catalog.user(userId) === undefined) {
@@ -249,7 +255,7 @@ export class Administration {
     const erasesNow = node.purge === true;
     auth.dropUser(principal, userId, { erasesNow });
     if (!erasesNow) return messageResult(`User ${userId} dropped`, asUser);
-    return rowsResult(JOB_COLUMNS, await purgeUser(this.#environment, userId, asUser), asUser);
+    return rowsResult(JOB_COLUMNS, await purgeUser(this.#world, userId, asUser), asUser);
   }
 
   #userId(name: CreateUserStatement["name"], principal: Principal): string {
@@ -258,16 +264,16 @@ export class Administration {
 
   #kill(node: KillStatement): string {
     const { id, target, _location } = node;
-    const { connections, live } = this.#environment;
+    const { connections, live } = this.#world;
     const known = (isThere: boolean, view: string): string => {
       if (isThere) return `${target.charAt(0).toUpperCase()}${target.slice(1)} ${id} killed`;
       throw notFound(`${target} "${id}"`, _location.start, `SELECT ${view}`);
     };
     switch (target) {
       case "job":
-        return killJob(this.#environment, node);
+        return killJob(this.#world.jobs, node);
       case "query": {
-        const { running } = this.#environment.activity;
+        const { running } = this.#world.activity;
         return known(running.kill(id), "query_id FROM system.queries");
       }
       case "live query":
@@ -281,27 +287,27 @@ export class Administration {
     node: Statement,
     { namespace, principal, requestSettings }: AdministrationCall,
   ): StatementResult {
-    const environment = this.#environment;
-    const { catalog } = environment;
+    const world = this.#world;
+    const { catalog, settings, systemViews } = world;
     const asUser = principal.userId;
     switch (node.type) {
       case "show namespaces":
-        return rowsResult(SHOW_NAMESPACES_COLUMNS, namespaceRows(environment, principal), asUser);
+        return rowsResult(SHOW_NAMESPACES_COLUMNS, namespaceRows(catalog, principal), asUser);
       case "show tables": {
         const within = node.namespace?.name;
         if (within !== undefined && isSystemViews(within)) {
-          const names = systemViewNames(environment, principal);
-          const rows = systemTableRows(environment, { names, namespace: within });
+          const names = systemViews.namesFor(principal);
+          const rows = systemTableRows(catalog, { names, namespace: within });
           return rowsResult(SHOW_TABLES_COLUMNS, rows, asUser);
         }
         if (within !== undefined) findNamespace(catalog, within, node);
-        const views = visibleViews(catalog, principal, systemViewFinder(environment));
-        const rows = tableRows(environment, { principal, namespace: within, views });
+        const views = visibleViews(catalog, principal, systemViews.find);
+        const rows = tableRows(catalog, { principal, namespace: within, views });
         return rowsResult(SHOW_TABLES_COLUMNS, rows, asUser);
       }
       case "show columns":
       case "describe": {
-        const system = findSystemView(environment, node.table, { namespace, principal });
+        const system = systemViews.findFor(node.table, { namespace, principal });
         if (system !== undefined) {
           return rowsResult(DESCRIBE_COLUMNS, describeViewRows(system), asUser);
         }
@@ -318,19 +324,19 @@ export class Administration {
       }
       case "show stats": {
         const action = "show stats of";
-        refuseSystemView(environment, node.table, { namespace, principal, action });
+        systemViews.refuse(node.table, { namespace, principal, action });
         const table = this.#visibleTable(node.table, { namespace, principal });
-        return rowsResult(SHOW_STATS_COLUMNS, [statsRow(environment, table, principal)], asUser);
+        return rowsResult(SHOW_STATS_COLUMNS, [statsRow(world, table, principal)], asUser);
       }
       case "show manifest":
-        return rowsResult(SHOW_MANIFEST_COLUMNS, manifestRows(environment, principal), asUser);
+        return rowsResult(SHOW_MANIFEST_COLUMNS, manifestRows(world, principal), asUser);
       case "show storages": {
-        const rows = storageRows(environment, { isAdmin: mayRun(principal, "inspect") });
+        const rows = storageRows(world, { isAdmin: mayRun(principal, "inspect") });
         return rowsResult(SHOW_STORAGES_COLUMNS, rows, asUser);
       }
       case "show all":
       case "show":
-        return this.#settings(node, [...environment.settings, ...requestSettings], asUser);
+        return this.#settings(node, [...settings, ...requestSettings], asUser);
       default:
         throw notAvailable(node, node.type.toUpperCase());
     }
@@ -359,10 +365,10 @@ export class Administration {
     name: QName,
     { namespace, principal }: { namespace: string; principal: Principal },
   ): ShownView | undefined {
-    const { catalog } = this.#environment;
+    const { catalog, systemViews } = this.#world;
     const entry = catalog.view(name.schema ?? namespace, name.name);
     if (entry === undefined) return undefined;
-    const views = visibleViews(catalog, principal, systemViewFinder(this.#environment));
+    const views = visibleViews(catalog, principal, systemViews.find);
     const view = views.find((each) => each.entry === entry);
     if (view !== undefined) return view;
     throw new DatabaseError(
@@ -377,7 +383,7 @@ export class Administration {
     name: Parameters<typeof findTable>[1] & AstNode,
     { namespace, principal }: { namespace: string; principal: Principal },
   ): TableEntry {
-    const { catalog } = this.#environment;
+    const { catalog } = this.#world;
     const table = findTable(catalog, name, { namespace, node: name, principal });
     if (mayRead(principal, table, catalog.namespace(table.namespace))) return table;
     throw new DatabaseError(

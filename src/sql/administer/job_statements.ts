@@ -5,12 +5,14 @@
  * each has come to by then. The jobs of one statement run one after the other.
  */
 import type { Principal } from "../../auth/mod.ts";
+import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
 import {
   flushedText,
   type Job,
   type JobEnd,
+  type JobList,
   mergedText,
   runJob,
   type Store,
@@ -26,8 +28,8 @@ import type {
   RestoreStatement,
   StorageTableStatement,
 } from "../parse/ast/ast.ts";
-import { refuseSystemView } from "../system/system_views.ts";
-import { eraseName } from "./erasure.ts";
+import type { NameWorld } from "../prepare/relation_source.ts";
+import { type ErasureWorld, eraseName } from "./erasure.ts";
 
 /** A statement that is answered later than this has its jobs still under way. */
 const ANSWER_MS_MAX = 5000;
@@ -66,16 +68,20 @@ const MAINTENANCE: Readonly<Record<StorageTableStatement["type"], Maintenance>> 
   },
 };
 
+/** What a flush or a merge is of, and runs in. */
+export interface MaintenanceWorld
+  extends NameWorld,
+    Pick<SqlEnvironment, "clock" | "jobs" | "store"> {}
+
 /** The tables that a flush or a merge is of. @throws {DatabaseError} */
 export function maintainedTables(
-  environment: SqlEnvironment,
+  { catalog, systemViews }: NameWorld,
   node: StorageTableStatement,
   { namespace, principal }: { namespace: string; principal: Principal },
 ): readonly TableEntry[] {
-  const { catalog } = environment;
   if (node.table !== undefined) {
     const action = MAINTENANCE[node.type].kind;
-    refuseSystemView(environment, node.table, { namespace, principal, action });
+    systemViews.refuse(node.table, { namespace, principal, action });
   }
   if (node.namespace !== undefined) findNamespace(catalog, node.namespace.name, node);
   const tables =
@@ -88,15 +94,15 @@ export function maintainedTables(
 
 /** Begins a flush or a merge of one table or of many. @returns One job row for each table. */
 export async function maintainTables(
-  environment: SqlEnvironment,
+  world: MaintenanceWorld,
   node: StorageTableStatement,
   call: { namespace: string; principal: Principal },
 ): Promise<Row[]> {
-  const { jobs } = environment;
+  const { clock, jobs, store } = world;
   const { principal } = call;
   const { kind, run } = MAINTENANCE[node.type];
   const rows: (Row | Begun)[] = [];
-  for (const table of maintainedTables(environment, node, call)) {
+  for (const table of maintainedTables(world, node, call)) {
     const { tableId } = table;
     const open = jobs.openOf(kind, tableId);
     rows.push(
@@ -107,8 +113,8 @@ export async function maintainTables(
   }
   const begun = rows.filter((row) => "job" in row);
   // Its failure is a bug, and stops the process.
-  void runInTurn(begun, (tableId, job) => run(environment.store, tableId, job));
-  await settled(environment, begun);
+  void runInTurn(begun, (tableId, job) => run(store, tableId, job));
+  await settled(clock, begun);
   const [first] = begun;
   // Of several tables each has its row; who asked for one alone should not overlook it.
   if (node.table !== undefined && first?.job.error !== undefined) throw first.job.error;
@@ -117,31 +123,30 @@ export async function maintainTables(
 
 /** Begins a backup or a restore. @returns Its job row. @throws {DatabaseError} INVALID_OPTION */
 export async function copyDatabase(
-  environment: SqlEnvironment,
+  { backups, clock }: Pick<SqlEnvironment, "backups" | "clock">,
   node: BackupStatement | RestoreStatement,
   userId: string,
 ): Promise<Row[]> {
-  const { backups } = environment;
   const { isNew, job } =
     node.type === "backup"
       ? backups.backUp(node.target, userId)
       : backups.restore(node.source, { createdBy: userId, to: node.to });
   if (!isNew)
     return [jobRow(job, undefined, { status: "skipped", message: `one is ${job.status}` })];
-  await settled(environment, [{ job }]);
+  await settled(clock, [{ job }]);
   if (job.error !== undefined) throw job.error;
   return [jobRow(job, undefined)];
 }
 
 /** Begins to erase what a dropped account owned. @returns Its job row. */
 export async function purgeUser(
-  environment: SqlEnvironment,
+  world: ErasureWorld,
   userId: string,
   createdBy: string,
 ): Promise<Row[]> {
-  const begun = eraseName(environment, userId, createdBy);
+  const begun = eraseName(world, userId, createdBy);
   await settled(
-    environment,
+    world.clock,
     begun.map((job) => ({ job })),
   );
   // What failed is tried again: the account is gone all the same.
@@ -149,7 +154,7 @@ export async function purgeUser(
 }
 
 /** Asks a job to end. @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION */
-export function killJob({ jobs }: SqlEnvironment, { id, _location }: KillStatement): string {
+export function killJob(jobs: JobList, { id, _location }: KillStatement): string {
   const job = jobs.find(id);
   if (job === undefined) {
     throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find job "${id}"`, {
@@ -183,10 +188,7 @@ function jobRow(
 }
 
 /** Waits until jobs have ended, but no longer than a statement should. */
-async function settled(
-  { clock }: Pick<SqlEnvironment, "clock">,
-  begun: readonly { readonly job: Job }[],
-): Promise<void> {
+async function settled(clock: Clock, begun: readonly { readonly job: Job }[]): Promise<void> {
   if (begun.every(({ job }) => job.isEnded)) return;
   const late = Promise.withResolvers<void>();
   const cancel = clock.after(ANSWER_MS_MAX, () => late.resolve());

@@ -1,6 +1,7 @@
 /**
  * STORAGE CHECK: whether the server can write, read, list and delete in a storage, asked by doing it.
  */
+import type { Catalog } from "../../catalog/mod.ts";
 import { BIGINT, BOOLEAN, DATETIME, DOUBLE, type Row, TEXT } from "../../types/mod.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import type { PlainColumn } from "../common/result.ts";
@@ -24,16 +25,18 @@ export const STORAGE_CHECK_COLUMNS: readonly PlainColumn[] = [
 
 /** The storage that a check names; undefined for the data directory. @throws {DatabaseError} */
 export function checkedStorage(
-  environment: SqlEnvironment,
+  catalog: Catalog,
   { name }: StorageCheckStatement,
 ): string | undefined {
-  return name.name === LOCAL_STORAGE ? undefined : findStorage(environment, name).storageId;
+  return name.name === LOCAL_STORAGE ? undefined : findStorage(catalog, name).storageId;
 }
 
 /** One row; EXTENDED has the sizes of its file system too. @throws {DatabaseError} OBJECT_NOT_FOUND */
-export function checkStorage(environment: SqlEnvironment, node: StorageCheckStatement): Row {
-  const { clock, storages } = environment;
-  const storageId = checkedStorage(environment, node);
+export function checkStorage(
+  { catalog, clock, storages }: Pick<SqlEnvironment, "catalog" | "clock" | "storages">,
+  node: StorageCheckStatement,
+): Row {
+  const storageId = checkedStorage(catalog, node);
   const startMs = clock.monotonicMs();
   const probe = storages.examine(storageId);
   const latencyMs = clock.monotonicMs() - startMs;

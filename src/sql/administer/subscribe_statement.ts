@@ -11,7 +11,7 @@ import type { LiveMatch } from "../common/layers_above.ts";
 import { type PlainColumn, rowsResult } from "../common/result.ts";
 import type { SubscribeStatement } from "../parse/ast/ast.ts";
 import { expressionToSql } from "../parse/print/print.ts";
-import { planLiveQuery } from "../prepare/live_planner.ts";
+import { type LivePlanWorld, planLiveQuery } from "../prepare/live_planner.ts";
 import type { AdministrationCall } from "./administration.ts";
 
 const SUBSCRIBE_COLUMNS: readonly PlainColumn[] = [
@@ -33,14 +33,14 @@ const OPTION_FORMS: ReadonlyMap<string, RegExp> = new Map([
 
 /** @throws {DatabaseError} INVALID_OPTION, and what a subscription is refused with. */
 export function subscribe(
-  environment: SqlEnvironment,
+  world: LivePlanWorld,
   node: SubscribeStatement,
   call: AdministrationCall,
 ): StatementResult {
   const { namespace, params, principal, server } = call;
   const options = optionsOf(node);
-  planOf(environment, node, call);
-  const id = `sub${environment.store.snowflakeId()}`;
+  planOf(world, node, call);
+  const id = `sub${world.store.snowflakeId()}`;
   const parts = {
     id: JSON.stringify(id),
     sql: JSON.stringify(node.source),
@@ -58,14 +58,14 @@ export function subscribe(
 
 /** One line a row. @throws {DatabaseError} As {@linkcode subscribe}. */
 export function explainSubscribe(
-  environment: SqlEnvironment,
+  world: LivePlanWorld & Pick<SqlEnvironment, "live">,
   node: SubscribeStatement,
   call: AdministrationCall,
 ): StatementResult {
   const { principal } = call;
   optionsOf(node);
-  const plan = planOf(environment, node, call);
-  const table = environment.catalog.tableById(plan.tableId);
+  const plan = planOf(world, node, call);
+  const table = world.catalog.tableById(plan.tableId);
   const { query } = node;
   const where = query.type === "select" ? query.where : undefined;
   const lines = [
@@ -73,7 +73,7 @@ export function explainSubscribe(
     `  rows: ${table?.kind === "shared" ? "shared, of everybody" : `of ${principal.userId}`}`,
     `  columns read: ${columnNames(plan, table)}`,
     `  filter: ${where === undefined ? "none" : expressionToSql(where)}`,
-    ...matchLines(plan, table, environment.live().match(plan)),
+    ...matchLines(plan, table, world.live().match(plan)),
   ];
   return rowsResult(
     EXPLAIN_COLUMNS,
@@ -84,12 +84,12 @@ export function explainSubscribe(
 
 /** The plan of the query, whose faults are placed in the text of the request. */
 function planOf(
-  environment: SqlEnvironment,
+  world: LivePlanWorld,
   { _location, source, sourceStart }: SubscribeStatement,
   { namespace, params, principal }: AdministrationCall,
 ): LivePlan {
   try {
-    return planLiveQuery(environment, principal, { sql: source, params, namespace });
+    return planLiveQuery(world, principal, { sql: source, params, namespace });
   } catch (error) {
     if (!(error instanceof DatabaseError) || error.position === undefined) throw error;
     throw withDetails(error, {

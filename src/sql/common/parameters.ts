@@ -6,9 +6,9 @@ import { NESTING_MAX } from "../../base/limits.ts";
 import { BIGINT, type DataType, type Value, valueFromParameter } from "../../types/mod.ts";
 import type { ParseLimits } from "../parse/parser.ts";
 import type { Parameter } from "./engine.ts";
-import type { SqlEnvironment, SqlLimits } from "./environment.ts";
+import type { SqlLimits } from "./environment.ts";
 
-export function parseLimitsOf({ limits }: SqlEnvironment): ParseLimits {
+export function parseLimitsOf(limits: SqlLimits): ParseLimits {
   return {
     sqlBytesMax: limits.sqlBytesMax,
     parametersMax: limits.parametersMax,

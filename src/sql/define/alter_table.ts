@@ -23,7 +23,6 @@ import { isSystemColumn, nameOf } from "../bind/change/dml_target.ts";
 import { bindExpression } from "../bind/expression/expression_binder.ts";
 import { Scope } from "../bind/scope.ts";
 import { isVolatile } from "../bind/walk.ts";
-import type { SqlEnvironment } from "../common/environment.ts";
 import { compileDefaultSql } from "../execute/build/table_runtime.ts";
 import type { Run } from "../execute/run/run.ts";
 import type {
@@ -39,7 +38,7 @@ import type {
 } from "../parse/ast/ast.ts";
 import { partsOf } from "../parse/ast/tree_parts.ts";
 import { parseExpression } from "../parse/parser.ts";
-import { NO_PRINCIPAL, newRun } from "../prepare/new_run.ts";
+import { NO_PRINCIPAL, newRun, type RunWorld } from "../prepare/new_run.ts";
 import { alterColumn, columnNamed, modifyColumn } from "./alter_column.ts";
 import { columnsNamedIn, holdsRows, type RowDemand } from "./row_inspection.ts";
 import { requireSameStorage } from "./storage_definitions.ts";
@@ -61,7 +60,7 @@ export interface Alteration {
 
 /** Who alters a table, and from where: what a default is evaluated for. */
 export interface Alterer {
-  readonly environment: SqlEnvironment;
+  readonly world: RunWorld;
   readonly principal: Principal;
   /** Of unqualified names. */
   readonly namespace: string;
@@ -88,7 +87,7 @@ export function alteredTable(
     next: {
       ...next,
       schemaVersion: table.schemaVersion + (changesSchema ? 1 : 0),
-      updatedAtMs: alterer.environment.clock.nowMs(),
+      updatedAtMs: alterer.world.clock.nowMs(),
     },
     demands,
   };
@@ -106,7 +105,7 @@ function apply(table: TableEntry, change: TableAlteration, altering: Altering): 
       const settings = optionSettings(change.options);
       const options = changedTableOptions(table.kind, table.options, settings);
       const position = change._location.start;
-      requireSameStorage(altering.environment, table, { options, position });
+      requireSameStorage(altering.world.catalog, table, { options, position });
       return { ...table, options };
     }
     case "reset options": {
@@ -116,7 +115,7 @@ function apply(table: TableEntry, change: TableAlteration, altering: Altering): 
       }));
       const options = resetTableOptions(table.kind, table.options, names);
       const position = change._location.start;
-      requireSameStorage(altering.environment, table, { options, position });
+      requireSameStorage(altering.world.catalog, table, { options, position });
       return { ...table, options };
     }
     case "alter column":
@@ -135,7 +134,7 @@ function addColumn(
   { column, ifNotExists }: TableAlterationAddColumn,
   altering: Altering,
 ): TableEntry {
-  const { demands, environment } = altering;
+  const { demands, world } = altering;
   const position = column._location.start;
   const { name } = column.name;
   if (hasColumn(table.columns, name)) {
@@ -152,7 +151,7 @@ function addColumn(
     );
   }
   const made = newColumn(column, { columnId: table.nextColumnId, kind: table.kind });
-  const hasRows = holdsRows(environment.store, table.tableId);
+  const hasRows = holdsRows(world.store, table.tableId);
   const added = hasRows ? withMissing(made, { position, altering }) : made;
   const columns = [...table.columns, added];
   const checks = [...table.checks];
@@ -217,10 +216,10 @@ function defaultNow(
   evaluate: (run: Run) => Value,
   { altering, position }: { position: number; altering: Alterer },
 ): Value {
-  const { environment, namespace, principal } = altering;
-  const atSeq = environment.store.visibleSeq;
+  const { namespace, principal, world } = altering;
+  const atSeq = world.store.visibleSeq;
   try {
-    return evaluate(newRun(environment, { principal, namespace, slots: [], atSeq }));
+    return evaluate(newRun(world, { principal, namespace, slots: [], atSeq }));
   } catch (error) {
     throw errorInCell(error, () => ({ column: name, source: "query" }), position);
   }
@@ -359,11 +358,11 @@ function dropConstraint(
 }
 
 /** A run for expressions that read no row and no caller. */
-export function definitionRun(environment: SqlEnvironment): Run {
-  return newRun(environment, {
+export function definitionRun(world: RunWorld): Run {
+  return newRun(world, {
     principal: NO_PRINCIPAL,
     namespace: "default",
     slots: [],
-    atSeq: environment.store.visibleSeq,
+    atSeq: world.store.visibleSeq,
   });
 }

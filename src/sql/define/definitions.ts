@@ -34,7 +34,8 @@ import type {
   QName,
   Statement,
 } from "../parse/ast/ast.ts";
-import { refuseSystemView } from "../system/system_views.ts";
+import type { RunWorld } from "../prepare/new_run.ts";
+import type { BindingWorld } from "../prepare/relation_source.ts";
 import { type Alteration, alteredTable, definitionRun } from "./alter_table.ts";
 import {
   alterNamespace,
@@ -60,23 +61,29 @@ interface AlteredTable extends Alteration {
   readonly views: readonly ViewEntry[];
 }
 
+/** What definitions are bound against and change. */
+export interface DefinitionWorld
+  extends BindingWorld,
+    RunWorld,
+    Pick<SqlEnvironment, "blobs" | "definitionOf" | "live" | "log" | "storages"> {}
+
 export class Definitions {
-  readonly #environment: SqlEnvironment;
+  readonly #world: DefinitionWorld;
   readonly #ledger: RequestLedger;
 
-  constructor(environment: SqlEnvironment, ledger: RequestLedger) {
-    this.#environment = environment;
+  constructor(world: DefinitionWorld, ledger: RequestLedger) {
+    this.#world = world;
     this.#ledger = ledger;
   }
 
   /** Rights of a definition, before anything of the request runs. @throws {DatabaseError} */
   authorize(node: Statement, principal: Principal, namespace: string): void {
-    const { catalog } = this.#environment;
+    const { catalog } = this.#world;
     switch (node.type) {
       case "create namespace":
       case "drop namespace":
       case "alter namespace":
-        authorizeNamespace(node, principal, this.#environment);
+        authorizeNamespace(node, principal, catalog);
         return;
       case "create table":
         requireCreateTable(principal, shown(node.name, namespace), {
@@ -108,7 +115,7 @@ export class Definitions {
         return;
       case "create view":
       case "drop view":
-        authorizeView(node, { principal, namespace }, this.#environment);
+        authorizeView(node, { principal, namespace }, catalog);
         return;
       case "drop table":
         for (const name of node.names) {
@@ -149,17 +156,17 @@ export class Definitions {
   #bound(node: Statement, principal: Principal, namespace: string): BoundDefinition | undefined {
     switch (node.type) {
       case "create namespace":
-        return createNamespace(node, principal, this.#environment);
+        return createNamespace(node, principal, this.#world);
       case "alter namespace":
-        return alterNamespace(node, this.#environment);
+        return alterNamespace(node, this.#world);
       case "drop namespace":
-        return dropNamespace(node, this.#environment, (table, views) => this.#drop(table, views));
+        return dropNamespace(node, this.#world, (table, views) => this.#drop(table, views));
       case "create storage":
-        return createStorage(node, this.#environment);
+        return createStorage(node, this.#world);
       case "alter storage":
-        return alterStorage(node, this.#environment);
+        return alterStorage(node, this.#world);
       case "drop storage":
-        return dropStorage(node, this.#environment);
+        return dropStorage(node, this.#world);
       case "create table":
         return this.#createTable(node, principal, namespace);
       case "alter table":
@@ -167,9 +174,9 @@ export class Definitions {
       case "drop table":
         return this.#dropTables(node, principal, namespace);
       case "create view":
-        return createView(node, { principal, namespace }, this.#environment);
+        return createView(node, { principal, namespace }, this.#world);
       case "drop view":
-        return dropViews(node, { principal, namespace }, this.#environment);
+        return dropViews(node, { principal, namespace }, this.#world);
       default:
         return undefined;
     }
@@ -180,7 +187,7 @@ export class Definitions {
     principal: Principal,
     namespace: string,
   ): BoundDefinition {
-    const { catalog, clock, definitionOf, store } = this.#environment;
+    const { catalog, clock, definitionOf, store } = this.#world;
     const inNamespace = node.name.schema ?? namespace;
     const name = node.name.name;
     const position = node.name._location.start;
@@ -198,8 +205,8 @@ export class Definitions {
       );
     }
     const { kind, options } = tableOptionsFrom(node.kind, optionSettings(node.options));
-    const environment = this.#environment;
-    const directoryOf = storageDirectoryOf(environment, { entries: node.options, kind, options });
+    const entries = node.options;
+    const directoryOf = storageDirectoryOf(this.#world, { entries, kind, options });
     const elements = newTable(node, { kind, tableName: name });
     return () => {
       store.requireRoom();
@@ -223,14 +230,9 @@ export class Definitions {
   }
 
   #alterTable(node: AlterTableStatement, principal: Principal, namespace: string): BoundDefinition {
-    const { catalog } = this.#environment;
+    const { catalog, systemViews } = this.#world;
     const { ifExists } = node;
-    refuseSystemView(this.#environment, node.table, {
-      namespace,
-      principal,
-      action: "alter",
-      ifExists,
-    });
+    systemViews.refuse(node.table, { namespace, principal, action: "alter", ifExists });
     const { name, schema = namespace } = node.table;
     const isThere =
       catalog.table(schema, name) !== undefined || catalog.view(schema, name) !== undefined;
@@ -244,12 +246,12 @@ export class Definitions {
 
   /** What a table becomes, as the catalog of this turn has it. @throws {DatabaseError} */
   #altered(node: AlterTableStatement, principal: Principal, namespace: string): AlteredTable {
-    const { catalog } = this.#environment;
+    const { catalog } = this.#world;
     const table = findTable(catalog, node.table, { namespace, node: node.table, principal });
     requireAlter(principal, table, { namespace: catalog.namespace(table.namespace) });
     requireKind(node.kind, table, node);
     const { demands, next: altered } = alteredTable(table, node, {
-      environment: this.#environment,
+      world: this.#world,
       principal,
       namespace,
     });
@@ -264,7 +266,7 @@ export class Definitions {
     first: AlteredTable,
     altered: () => AlteredTable,
   ): Promise<string> {
-    const { clock, store } = this.#environment;
+    const { clock, store } = this.#world;
     let inspected: { readonly table: TableEntry; readonly upTo: Seq } | undefined;
     for (let at = first; ; at = altered()) {
       const { demands, next, table, views } = at;
@@ -273,7 +275,7 @@ export class Definitions {
       }
       // What makes a table shorter, or its history, is how room is made.
       if (node.changes.some(({ type }) => type.startsWith("add "))) store.requireRoom();
-      const run = definitionRun(this.#environment);
+      const run = definitionRun(this.#world);
       const inspection = new RowInspection({ table, next, demands, run });
       const upTo = store.appliedSeq;
       if (inspection.isEmpty) return this.#redefine(next, views);
@@ -291,7 +293,7 @@ export class Definitions {
   }
 
   #redefine(changed: TableEntry, views: readonly ViewEntry[]): string {
-    const { catalog, definitionOf, live, store } = this.#environment;
+    const { catalog, definitionOf, live, store } = this.#world;
     catalog.changeTable(changed, store.issueSeq(), views);
     store.defineTable(definitionOf(changed));
     live().tableChanged(changed.tableId);
@@ -302,7 +304,7 @@ export class Definitions {
   #withoutExpired(table: TableEntry, altered: TableEntry): TableEntry {
     const { ttlSeconds } = table.options;
     if (ttlSeconds === undefined || altered.options.ttlSeconds === ttlSeconds) return altered;
-    return { ...altered, expiredSeq: this.#environment.store.expiredSeq(table.tableId) };
+    return { ...altered, expiredSeq: this.#world.store.expiredSeq(table.tableId) };
   }
 
   /** The views that go with dropped columns. @throws {DatabaseError} DEPENDENT_OBJECTS */
@@ -311,7 +313,7 @@ export class Definitions {
     changed: TableEntry,
     node: AlterTableStatement,
   ): readonly ViewEntry[] {
-    const { catalog } = this.#environment;
+    const { catalog } = this.#world;
     const { tableId } = table;
     const views = new Map<number, ViewEntry>();
     for (const change of node.changes) {
@@ -332,14 +334,14 @@ export class Definitions {
   }
 
   #dropTables(node: DropTableStatement, principal: Principal, namespace: string): BoundDefinition {
-    const { catalog } = this.#environment;
+    const { catalog, systemViews } = this.#world;
     // A table may be named twice, and is dropped once.
     const tables = new Map<number, TableEntry>();
     const missing: string[] = [];
     const { ifExists } = node;
     for (const name of node.names) {
       const place = { namespace, principal, action: "drop", ifExists };
-      refuseSystemView(this.#environment, name, place);
+      systemViews.refuse(name, place);
       const table = catalog.table(name.schema ?? namespace, name.name);
       const isView = catalog.view(name.schema ?? namespace, name.name) !== undefined;
       if (table === undefined && ifExists === true && !isView) {
@@ -370,7 +372,7 @@ export class Definitions {
 
   /** Drops it in this turn; resolves once its files are gone. @throws {DatabaseError} */
   #drop(table: TableEntry, views: readonly ViewEntry[]): Promise<void> {
-    const { catalog, live, store } = this.#environment;
+    const { catalog, live, store } = this.#world;
     catalog.dropTable(table.tableId, store.issueSeq(), views);
     store.dropTable(table.tableId);
     live().tableChanged(table.tableId);
@@ -378,7 +380,7 @@ export class Definitions {
   }
 
   async #removeFiles({ tableId }: TableEntry): Promise<void> {
-    const { blobs, log } = this.#environment;
+    const { blobs, log } = this.#world;
     try {
       await blobs.removeTable(tableId);
     } catch (error) {

@@ -5,6 +5,7 @@ import { type Principal, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { pauser } from "../../base/pauser.ts";
 import {
+  type Catalog,
   checkObjectName,
   isReservedNamespace,
   type NamespaceEntry,
@@ -30,11 +31,17 @@ import { optionSettings } from "./table_elements.ts";
  */
 export type BoundDefinition = () => string | Promise<string>;
 
+/** What a definition puts its entry into the catalog with. */
+export type EntryWorld = Pick<SqlEnvironment, "catalog" | "clock" | "store">;
+
+/** What a change of a namespace reaches. */
+type NamespaceWorld = Pick<SqlEnvironment, "catalog" | "live" | "store">;
+
 /** Before anything of the request runs. @throws {DatabaseError} PERMISSION_DENIED */
 export function authorizeNamespace(
   node: AlterNamespaceStatement | CreateNamespaceStatement | DropNamespaceStatement,
   principal: Principal,
-  { catalog }: SqlEnvironment,
+  catalog: Catalog,
 ): void {
   const details = {
     action: `run ${node.type.toUpperCase()} on ${node.name.name}`,
@@ -55,9 +62,8 @@ export function authorizeNamespace(
 export function createNamespace(
   node: CreateNamespaceStatement,
   principal: Principal,
-  environment: SqlEnvironment,
+  { catalog, clock, store }: EntryWorld,
 ): BoundDefinition {
-  const { catalog, clock, store } = environment;
   const { name } = node.name;
   checkObjectName("namespace", name, { position: node.name._location.start });
   if (catalog.namespace(name) !== undefined) {
@@ -68,7 +74,7 @@ export function createNamespace(
       { position: node.name._location.start },
     );
   }
-  if (node.authorization !== undefined) requireUser(node.authorization, environment);
+  if (node.authorization !== undefined) requireUser(node.authorization, catalog);
   const owner = node.authorization?.name ?? principal.userId;
   return () => {
     store.requireRoom();
@@ -80,16 +86,16 @@ export function createNamespace(
 /** @throws {DatabaseError} */
 export function alterNamespace(
   node: AlterNamespaceStatement,
-  environment: SqlEnvironment,
+  world: NamespaceWorld,
 ): BoundDefinition {
-  const { catalog, store } = environment;
+  const { catalog, store } = world;
   const { name } = node.name;
   requireUnreserved(node, "alter");
   const before = findNamespace(catalog, name, node.name);
   const { owner } = node;
   if (owner !== undefined) {
-    requireUser(owner, environment);
-    return () => changeOwner({ ...before, owner: owner.name }, environment);
+    requireUser(owner, catalog);
+    return () => changeOwner({ ...before, owner: owner.name }, world);
   }
   const options = { ...before.options, ...namespaceOptions(node.options ?? []) };
   return () => {
@@ -99,7 +105,7 @@ export function alterNamespace(
   };
 }
 
-function changeOwner(entry: NamespaceEntry, { catalog, live }: SqlEnvironment): string {
+function changeOwner(entry: NamespaceEntry, { catalog, live }: NamespaceWorld): string {
   catalog.changeNamespace(entry);
   // Who owned it may follow tables that only the owner reads.
   for (const { kind, namespace, tableId } of catalog.tables()) {
@@ -108,16 +114,17 @@ function changeOwner(entry: NamespaceEntry, { catalog, live }: SqlEnvironment): 
   return `Namespace ${entry.name} belongs to ${entry.owner}`;
 }
 
+type DropWorld = Pick<EntryWorld, "catalog" | "clock">;
+
 /** Drops a table and the views that depend on it in this turn; resolves once its files are gone. */
 type DropTable = (table: TableEntry, views: readonly ViewEntry[]) => Promise<void>;
 
 /** @throws {DatabaseError} */
 export function dropNamespace(
   node: DropNamespaceStatement,
-  environment: SqlEnvironment,
+  { catalog, clock }: DropWorld,
   dropTable: DropTable,
 ): BoundDefinition {
-  const { catalog } = environment;
   const { name } = node.name;
   requireUnreserved(node, "drop");
   if (catalog.namespace(name) === undefined && node.ifExists === true) {
@@ -133,7 +140,7 @@ export function dropNamespace(
     );
   }
   return async () => {
-    await dropHeld(name, environment, dropTable);
+    await dropHeld(name, { catalog, clock }, dropTable);
     // Somebody else may have come to its end first.
     if (catalog.namespace(name) !== undefined) catalog.dropNamespace(name);
     return `Namespace ${name} dropped`;
@@ -147,7 +154,7 @@ export function dropNamespace(
  */
 async function dropHeld(
   name: string,
-  { catalog, clock }: SqlEnvironment,
+  { catalog, clock }: DropWorld,
   dropTable: DropTable,
 ): Promise<void> {
   const pause = pauser(clock);
@@ -168,7 +175,7 @@ async function dropHeld(
 
 function heldBy(
   name: string,
-  catalog: SqlEnvironment["catalog"],
+  catalog: Catalog,
 ): { readonly tables: readonly TableEntry[]; readonly views: readonly ViewEntry[] } {
   return {
     tables: catalog.tables().filter(({ namespace }) => namespace === name),
@@ -206,7 +213,7 @@ function requireUnreserved(
 }
 
 /** @throws {DatabaseError} USER_NOT_FOUND */
-function requireUser({ _location, name }: UserName, { catalog }: SqlEnvironment): void {
+function requireUser({ _location, name }: UserName, catalog: Catalog): void {
   if (catalog.user(name) !== undefined) return;
   throw new DatabaseError("USER_NOT_FOUND", `Cannot find user "${name}"`, {
     position: _location.start,

@@ -6,6 +6,7 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
+  type Catalog,
   checkObjectName,
   type StorageEntry,
   type TableEntry,
@@ -22,7 +23,7 @@ import type {
   OptionEntry,
   StorageSetting,
 } from "../parse/ast/ast.ts";
-import type { BoundDefinition } from "./namespace_definitions.ts";
+import type { BoundDefinition, EntryWorld } from "./namespace_definitions.ts";
 
 /** Of s3, which is not there yet. */
 const OBJECT_SETTINGS: ReadonlySet<string> = new Set([
@@ -51,12 +52,14 @@ const TEMPLATE_PART = /^(?:[A-Za-z0-9._-]|\{(?:namespace|tableName|userId)\})+$/
 
 const TEMPLATE_LENGTH_MAX = 200;
 
+/** Storages by name, and their directories. */
+type StoragePlaces = Pick<SqlEnvironment, "catalog" | "storages">;
+
 /** @throws {DatabaseError} */
 export function createStorage(
   node: CreateStorageStatement,
-  environment: SqlEnvironment,
+  { catalog, clock, storages, store }: EntryWorld & StoragePlaces,
 ): BoundDefinition {
-  const { catalog, clock, storages, store } = environment;
   const storageId = node.name.name;
   const position = node.name._location.start;
   const type = node.storageType;
@@ -104,16 +107,15 @@ export function createStorage(
 /** @throws {DatabaseError} */
 export function alterStorage(
   node: AlterStorageStatement,
-  environment: SqlEnvironment,
+  { catalog, clock, store }: EntryWorld,
 ): BoundDefinition {
-  const { catalog, clock, store } = environment;
   refuseLocal(node, "alter");
   const given = settingsOf(node.settings, ALTER_SETTINGS);
-  const storage = findStorage(environment, node.name);
+  const storage = findStorage(catalog, node.name);
   const sharedTemplate = templateOf(given.get("shared_tables_template"));
   const userTemplate = templateOf(given.get("user_tables_template"));
   if (sharedTemplate !== undefined || userTemplate !== undefined) {
-    refuseUsed(environment, storage, {
+    refuseUsed(catalog, storage, {
       action: "change the templates of storage",
       position: node.name._location.start,
       hint: "create another storage",
@@ -137,15 +139,14 @@ export function alterStorage(
 /** @throws {DatabaseError} */
 export function dropStorage(
   node: DropStorageStatement,
-  environment: SqlEnvironment,
+  { catalog, storages }: StoragePlaces,
 ): BoundDefinition {
-  const { catalog, storages } = environment;
   refuseLocal(node, "drop");
   const storageId = node.name.name;
   if (node.ifExists === true && catalog.storage(storageId) === undefined) {
     return () => `Storage ${storageId} does not exist`;
   }
-  refuseUsed(environment, findStorage(environment, node.name), {
+  refuseUsed(catalog, findStorage(catalog, node.name), {
     action: "drop storage",
     position: node.name._location.start,
     hint: "drop those tables first",
@@ -159,7 +160,7 @@ export function dropStorage(
 
 /** A storage beside the data directory. @throws {DatabaseError} OBJECT_NOT_FOUND */
 export function findStorage(
-  { catalog }: Pick<SqlEnvironment, "catalog">,
+  catalog: Catalog,
   name: { readonly name: string; readonly _location: { readonly start: number } },
 ): StorageEntry {
   const storage = catalog.storage(name.name);
@@ -173,7 +174,7 @@ export function findStorage(
  * @throws {DatabaseError} OBJECT_NOT_FOUND, STORAGE_UNAVAILABLE
  */
 export function storageDirectoryOf(
-  { catalog, storages }: SqlEnvironment,
+  { catalog, storages }: StoragePlaces,
   {
     entries,
     kind,
@@ -200,7 +201,7 @@ export function storageDirectoryOf(
  * @throws {DatabaseError} OBJECT_NOT_FOUND, UNSUPPORTED_FEATURE
  */
 export function requireSameStorage(
-  { catalog }: Pick<SqlEnvironment, "catalog">,
+  catalog: Catalog,
   table: TableEntry,
   { options, position }: { readonly options: TableOptions; readonly position: number },
 ): void {
@@ -310,7 +311,7 @@ function refuseLocal(
 
 /** @throws {DatabaseError} DEPENDENT_OBJECTS */
 function refuseUsed(
-  { catalog }: SqlEnvironment,
+  catalog: Catalog,
   { storageId }: StorageEntry,
   { action, hint, position }: { action: string; hint: string; position: number },
 ): void {

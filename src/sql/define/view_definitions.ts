@@ -4,6 +4,7 @@
 import { type Principal, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import {
+  type Catalog,
   checkColumnName,
   checkObjectName,
   type TableEntry,
@@ -17,7 +18,6 @@ import { readLiterals } from "../bind/expression/untyped_literals.ts";
 import { columnsUsedBy } from "../bind/query/columns_used.ts";
 import { bindQuery } from "../bind/query/select_binder.ts";
 import type { RelationSource } from "../bind/query/select_world.ts";
-import type { SqlEnvironment } from "../common/environment.ts";
 import { findNamespace, requireHolder } from "../common/table_names.ts";
 import {
   dependentsOf,
@@ -28,9 +28,8 @@ import {
 } from "../common/views.ts";
 import type { CreateViewStatement, DropViewStatement, QName } from "../parse/ast/ast.ts";
 import { authorize, boundFor } from "../prepare/prepared.ts";
-import { dmlWorldOf } from "../prepare/relation_source.ts";
-import { refuseSystemView, systemViewFinder } from "../system/system_views.ts";
-import type { BoundDefinition } from "./namespace_definitions.ts";
+import { type BindingWorld, dmlWorldOf, type NameWorld } from "../prepare/relation_source.ts";
+import type { BoundDefinition, EntryWorld } from "./namespace_definitions.ts";
 
 export interface ViewCall {
   readonly principal: Principal;
@@ -42,7 +41,7 @@ export interface ViewCall {
 export function authorizeView(
   node: CreateViewStatement | DropViewStatement,
   { namespace, principal }: ViewCall,
-  { catalog }: SqlEnvironment,
+  catalog: Catalog,
 ): void {
   const names: readonly QName[] = node.type === "create view" ? [node.name] : node.names;
   for (const name of names) {
@@ -59,9 +58,9 @@ export function authorizeView(
 export function createView(
   node: CreateViewStatement,
   call: ViewCall,
-  environment: SqlEnvironment,
+  world: BindingWorld & EntryWorld,
 ): BoundDefinition {
-  const { catalog } = environment;
+  const { catalog, clock, store } = world;
   const namespace = node.name.schema ?? call.namespace;
   const { name, _location } = node.name;
   const position = _location.start;
@@ -77,9 +76,9 @@ export function createView(
       { position },
     );
   }
-  const content = contentOf(node, call, environment);
+  const content = contentOf(node, call, world);
   const entryOf = (viewId: number): ViewEntry => {
-    const nowMs = environment.clock.nowMs();
+    const nowMs = clock.nowMs();
     return {
       ...content,
       viewId,
@@ -94,13 +93,13 @@ export function createView(
   };
   if (before === undefined) {
     return () => {
-      environment.store.requireRoom();
+      store.requireRoom();
       catalog.createView(entryOf(catalog.nextTableId()));
       return `View ${shown} created`;
     };
   }
   const entry = entryOf(before.viewId);
-  requireReplaceable(before, entry, environment, position);
+  requireReplaceable(before, entry, { position, world });
   return () => {
     catalog.changeView(entry);
     return `View ${shown} replaced`;
@@ -111,28 +110,28 @@ export function createView(
 function contentOf(
   node: CreateViewStatement,
   { namespace, principal }: ViewCall,
-  environment: SqlEnvironment,
+  world: BindingWorld,
 ): Pick<ViewEntry, "columnNames" | "tables" | "views"> {
   const tables = new Map<number, TableEntry>();
   const views = new Map<number, ViewEntry>();
+  const { catalog } = world;
   const statement = new StatementBinding([]);
-  const world = dmlWorldOf(environment, { namespace, principal, statement });
+  const dmlWorld = dmlWorldOf(world, { namespace, principal, statement });
   const source: RelationSource = {
-    ...world.source,
+    ...dmlWorld.source,
     table: (name, at) => {
-      const table = world.source.table(name, at);
+      const table = dmlWorld.source.table(name, at);
       tables.set(table.tableId, table);
       return table;
     },
     view: (name) => {
-      const entry = environment.catalog.view(name.schema ?? namespace, name.name);
+      const entry = catalog.view(name.schema ?? namespace, name.name);
       if (entry !== undefined) views.set(entry.viewId, entry);
-      return world.source.view(name);
+      return dmlWorld.source.view(name);
     },
   };
-  const { catalog } = environment;
   const query = boundFor({ catalog, principal, statement }, () =>
-    bindQuery(node.query, { ...world, source, isOutermost: false }),
+    bindQuery(node.query, { ...dmlWorld, source, isOutermost: false }),
   );
   authorize(statement.requirements, principal, catalog);
   readLiterals(statement.literals);
@@ -181,10 +180,8 @@ function columnNamesOf(
 function requireReplaceable(
   before: ViewEntry,
   entry: ViewEntry,
-  environment: SqlEnvironment,
-  position: number,
+  { position, world: { catalog, systemViews } }: { position: number; world: NameWorld },
 ): void {
-  const { catalog } = environment;
   const shown = `${entry.namespace}.${entry.name}`;
   const dependents = dependentsOf(catalog, { viewIds: new Set([before.viewId]) });
   const reads = new Set(entry.views.map(({ viewId }) => viewId));
@@ -193,7 +190,7 @@ function requireReplaceable(
       position,
     });
   }
-  const today = worldOf(catalog, systemViewFinder(environment));
+  const today = worldOf(catalog, systemViews.find);
   const after: ViewWorld = {
     ...today,
     view: (namespace, name) =>
@@ -229,14 +226,13 @@ function keepsShape(entry: ViewEntry, before: ViewWorld, after: ViewWorld): bool
 export function dropViews(
   node: DropViewStatement,
   { namespace, principal }: ViewCall,
-  environment: SqlEnvironment,
+  { catalog, systemViews }: NameWorld,
 ): BoundDefinition {
-  const { catalog } = environment;
   const { ifExists } = node;
   const entries = new Map<number, ViewEntry>();
   const missing: string[] = [];
   for (const name of node.names) {
-    refuseSystemView(environment, name, { namespace, principal, action: "drop", ifExists });
+    systemViews.refuse(name, { namespace, principal, action: "drop", ifExists });
     const inNamespace = name.schema ?? namespace;
     const entry = catalog.view(inNamespace, name.name);
     if (entry !== undefined) {

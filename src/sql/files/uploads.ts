@@ -14,7 +14,7 @@ import type { Catalog, FileEntry, TableEntry } from "../../catalog/mod.ts";
 import type { BlobStore, StagedBlob, Store } from "../../storage/mod.ts";
 import type { Row, Value } from "../../types/mod.ts";
 import type { UploadedFile } from "../common/engine.ts";
-import type { SqlEnvironment } from "../common/environment.ts";
+import type { SqlLimits } from "../common/environment.ts";
 import type { UploadTarget } from "../execute/run/run.ts";
 
 /** Characters kept of a name for its URL. */
@@ -50,7 +50,7 @@ export class Uploads {
 
   /** Writes the parts to disk, not yet under their names. In the order of `names`. */
   static async stage(
-    { blobs, catalog, limits, store }: SqlEnvironment,
+    { blobs, catalog, limits, store }: UploadWorld,
     { names, parts }: { parts: ReadonlyMap<string, UploadedFile>; names: readonly string[] },
   ): Promise<Uploads> {
     const uploads: Upload[] = [];
@@ -167,6 +167,12 @@ export class Uploads {
 export interface FileWorld {
   readonly catalog: Catalog;
   readonly store: Store;
+}
+
+/** What files are put away with. */
+export interface UploadWorld extends FileWorld {
+  readonly blobs: BlobStore;
+  readonly limits: SqlLimits;
 }
 
 /** What a sweep needs of its surroundings. */

@@ -7,11 +7,10 @@
 
 import type { Principal } from "../../auth/mod.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
-import { SEQ_COLUMN_ID } from "../../storage/mod.ts";
+import { SEQ_COLUMN_ID, type Store } from "../../storage/mod.ts";
 import { type Row, TEXT } from "../../types/mod.ts";
 import type { BoundExpression, BoundSort, BoundWindowCall } from "../bind/bound_expressions.ts";
 import type { StatementResult } from "../common/engine.ts";
-import type { SqlEnvironment } from "../common/environment.ts";
 import { rowsResult } from "../common/result.ts";
 import { ownerOf } from "../execute/operators/scan.ts";
 import type { Measured, Profile } from "../execute/run/profile.ts";
@@ -55,9 +54,9 @@ export interface ExplainCall {
 export function explained(
   { format, verbose }: ExplainStatement,
   prepared: Prepared,
-  { call, environment }: { call: ExplainCall; environment: SqlEnvironment },
+  { call, store }: { call: ExplainCall; store: Store },
 ): StatementResult {
-  const tree = new Explainer(environment, call, verbose).statement(prepared);
+  const tree = new Explainer(store, call, verbose).statement(prepared);
   const rows: Row[] =
     format === "json" ? [[JSON.stringify(tree)]] : linesOf(tree).map((line) => [line]);
   return rowsResult([{ name: "plan", type: TEXT }], rows, call.principal.userId);
@@ -70,7 +69,7 @@ class Explainer {
   readonly #shown = new Set<unknown>();
   readonly #rowCounts = new Map<TableEntry, number>();
 
-  constructor({ store }: SqlEnvironment, call: ExplainCall, isVerbose: boolean) {
+  constructor(store: Store, call: ExplainCall, isVerbose: boolean) {
     this.#call = call;
     this.#isVerbose = isVerbose;
     this.#known = {

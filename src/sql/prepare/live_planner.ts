@@ -15,7 +15,7 @@ import { readLiterals } from "../bind/expression/untyped_literals.ts";
 import { bindSelect } from "../bind/query/select_binder.ts";
 import { childrenOf, columnIdsIn, conjunctsOf, mayTakeLong, sameExpression } from "../bind/walk.ts";
 import type { CompiledExpression, LivePlan, LiveRequest } from "../common/engine.ts";
-import type { SqlEnvironment } from "../common/environment.ts";
+import type { SqlLimits } from "../common/environment.ts";
 import { parseLimitsOf, requireNoGap, typedParameters } from "../common/parameters.ts";
 import { fieldsOf } from "../common/result.ts";
 import { Attempts } from "../execute/evaluate/attempts.ts";
@@ -30,9 +30,9 @@ import { partsOf } from "../parse/ast/tree_parts.ts";
 import { type ParsedRequest, type ParseLimits, parseRequest } from "../parse/parser.ts";
 import { equalityIn } from "../plan/access.ts";
 import { withoutTimeWords } from "./live_moments.ts";
-import { newRun } from "./new_run.ts";
+import { newRun, type RunWorld } from "./new_run.ts";
 import { authorize, boundFor } from "./prepared.ts";
-import { dmlWorldOf } from "./relation_source.ts";
+import { type BindingWorld, dmlWorldOf } from "./relation_source.ts";
 
 /** Functions of the session that are fixed at subscribe. */
 const FIXED_FUNCTIONS: ReadonlySet<string> = new Set([
@@ -43,19 +43,22 @@ const FIXED_FUNCTIONS: ReadonlySet<string> = new Set([
   "current_role",
 ]);
 
+/** What live queries are bound against, and their expressions run in. */
+export interface LivePlanWorld extends BindingWorld, RunWorld {}
+
 /** @throws {DatabaseError} INVALID_SQL, UNSUPPORTED_FEATURE, TABLE_NOT_FOUND, PERMISSION_DENIED */
 export function planLiveQuery(
-  environment: SqlEnvironment,
+  world: LivePlanWorld,
   principal: Principal,
   request: LiveRequest,
 ): LivePlan {
-  const { catalog, limits } = environment;
+  const { catalog, limits } = world;
   const { types, values } = typedParameters(request.params, limits);
-  const node = liveSelect(request.sql, { environment, parameterCount: types.length });
+  const node = liveSelect(request.sql, { limits, parameterCount: types.length });
   const statement = new StatementBinding(types);
   const namespace = request.namespace ?? DEFAULT_NAMESPACE;
-  const world = dmlWorldOf(environment, { namespace, principal, statement });
-  const bound = boundFor({ catalog, principal, statement }, () => bindSelect(node, world));
+  const dmlWorld = dmlWorldOf(world, { namespace, principal, statement });
+  const bound = boundFor({ catalog, principal, statement }, () => bindSelect(node, dmlWorld));
   requireNoGap(statement.usedParameters, types.length);
   const { from } = bound;
   if (from?.kind === "join") throw refused("a table function", node);
@@ -71,12 +74,12 @@ export function planLiveQuery(
   refuseAggregates(bound, node);
   readLiterals(statement.literals);
   refuseUnfixed(bound, node);
-  const owned = withOwner(environment, principal);
-  const run = newRun(environment, {
+  const owned = withOwner(catalog, principal);
+  const run = newRun(world, {
     principal: owned,
     namespace,
     slots: values,
-    atSeq: environment.store.visibleSeq,
+    atSeq: world.store.visibleSeq,
   });
   const select = withoutTimeWords(bound, node, run);
   // What is not refused by now tells who asks.
@@ -162,9 +165,9 @@ function namedIn(used: ReadonlySet<number>, columns: readonly BoundColumn[]): nu
 
 function liveSelect(
   sql: string,
-  { environment, parameterCount }: { environment: SqlEnvironment; parameterCount: number },
+  { limits, parameterCount }: { limits: SqlLimits; parameterCount: number },
 ): SelectFromStatement {
-  const parsed = parseLive(sql, parseLimitsOf(environment));
+  const parsed = parseLive(sql, parseLimitsOf(limits));
   const [node, second] = parsed.statements;
   if (node === undefined || second !== undefined) {
     throw new DatabaseError(
@@ -344,7 +347,7 @@ function fingerprintOf(
 }
 
 /** A subscriber to its own rows has a number for them, so that the first row reaches it. */
-function withOwner({ catalog }: SqlEnvironment, principal: Principal): Principal {
+function withOwner(catalog: Catalog, principal: Principal): Principal {
   if (principal.owner !== undefined) return principal;
   return { ...principal, owner: catalog.ownerNumber(principal.userId, { create: true }) };
 }

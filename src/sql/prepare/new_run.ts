@@ -24,6 +24,12 @@ import { Subqueries } from "../execute/subquery/subqueries.ts";
 import type { CallWorld } from "../functions/base/function.ts";
 import { TemporaryFiles } from "../spill/mod.ts";
 
+/** What runs ask of their surroundings. */
+export type RunWorld = Pick<
+  SqlEnvironment,
+  "catalog" | "clock" | "limits" | "random" | "spillSpace" | "store" | "version"
+>;
+
 export interface NewRun {
   readonly principal: Principal;
   readonly namespace: string;
@@ -50,8 +56,8 @@ export const NO_PRINCIPAL: Principal = {
   sessionId: "",
 };
 
-export function newRun(environment: SqlEnvironment, options: NewRun): Run {
-  return new StatementRun(environment, options);
+export function newRun(world: RunWorld, options: NewRun): Run {
+  return new StatementRun(world, options);
 }
 
 /** What a request sleeps in all, whatever its time: its snapshot is held for so long. */
@@ -68,7 +74,7 @@ class StatementRun implements Run {
   readonly slots: readonly Value[];
   readonly uploads: UploadSink | undefined;
   readonly profile: Profile | undefined;
-  readonly #environment: SqlEnvironment;
+  readonly #world: RunWorld;
   readonly #namespace: string;
   readonly #ledger: RequestLedger | undefined;
   readonly #startMs: number;
@@ -80,24 +86,24 @@ class StatementRun implements Run {
   #call: CallWorld | undefined;
   #temporary: TemporaryFiles | undefined;
 
-  constructor(environment: SqlEnvironment, options: NewRun) {
+  constructor(world: RunWorld, options: NewRun) {
     const { principal, transaction } = options;
-    this.store = environment.store;
+    this.store = world.store;
     this.principal = principal;
     this.transaction = transaction;
     this.snapshotSeq = transaction?.snapshotSeq ?? options.atSeq;
     this.slots = options.slots;
     this.uploads = options.uploads;
     this.profile = options.profile;
-    this.#environment = environment;
+    this.#world = world;
     this.#namespace = options.namespace;
     this.#ledger = options.ledger;
-    this.#startMs = environment.clock.nowMs();
+    this.#startMs = world.clock.nowMs();
   }
 
   get memory(): MemoryBudget {
     if (this.#memory === undefined) {
-      this.#memory = new MemoryBudget(this.#environment.limits.queryMemoryBytes);
+      this.#memory = new MemoryBudget(this.#world.limits.queryMemoryBytes);
       if (this.#ledger !== undefined) this.#ledger.memory = this.#memory;
     }
     return this.#memory;
@@ -105,7 +111,7 @@ class StatementRun implements Run {
 
   get temporary(): TemporaryFiles {
     if (this.#temporary === undefined) {
-      this.#temporary = new TemporaryFiles(this.#environment.spillSpace);
+      this.#temporary = new TemporaryFiles(this.#world.spillSpace);
       if (this.#ledger !== undefined) {
         this.#ledger.temporary?.close();
         this.#ledger.temporary = this.#temporary;
@@ -127,7 +133,7 @@ class StatementRun implements Run {
   get pauses(): Pauses {
     this.#pauses ??= new Pauses({
       now: () => this.monotonicMs(),
-      bytesMax: () => this.#environment.limits.queryMemoryBytes,
+      bytesMax: () => this.#world.limits.queryMemoryBytes,
       sleeping: this.#ledger === undefined ? undefined : this.#sleepingOf(this.#ledger),
     });
     return this.#pauses;
@@ -138,12 +144,12 @@ class StatementRun implements Run {
   }
 
   mayReadHistory(table: TableEntry): boolean {
-    const namespace = this.#environment.catalog.namespace(table.namespace);
+    const namespace = this.#world.catalog.namespace(table.namespace);
     return mayReadHistory(this.principal, table, namespace);
   }
 
   requireUnaltered({ name, namespace, schemaVersion, tableId }: TableEntry): void {
-    const { catalog } = this.#environment;
+    const { catalog } = this.#world;
     if (catalog.tableById(tableId)?.schemaVersion === schemaVersion) return;
     throw new DatabaseError(
       "SERIALIZATION_FAILURE",
@@ -157,11 +163,11 @@ class StatementRun implements Run {
   }
 
   monotonicMs(): number {
-    return this.#environment.clock.monotonicMs();
+    return this.#world.clock.monotonicMs();
   }
 
   checkTime(): void {
-    if (this.#ledger !== undefined) checkDeadline(this.#ledger, this.#environment.clock);
+    if (this.#ledger !== undefined) checkDeadline(this.#ledger, this.#world.clock);
   }
 
   #sleepingOf(ledger: RequestLedger): Sleeping {
@@ -186,17 +192,17 @@ class StatementRun implements Run {
   /** Until the next statement of the transaction is refused. */
   #transactionMsLeft(): number {
     if (this.transaction === undefined) return Number.POSITIVE_INFINITY;
-    const { transactionTimeoutMs } = this.#environment.limits;
+    const { transactionTimeoutMs } = this.#world.limits;
     const endMs = this.transaction.startedAtMs + transactionTimeoutMs;
     return Math.max(0, endMs - this.monotonicMs()) + 1;
   }
 
   checkResultRows(rowCount: number): void {
-    checkResultRows(rowCount, this.#environment.limits.resultRowsMax);
+    checkResultRows(rowCount, this.#world.limits.resultRowsMax);
   }
 
   #callWorld(): CallWorld {
-    const { clock, random, store, version } = this.#environment;
+    const { clock, random, store, version } = this.#world;
     const { principal } = this;
     return {
       nowMicros: this.transaction?.nowMicros ?? this.#startMs * 1000,

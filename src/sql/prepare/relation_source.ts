@@ -2,13 +2,25 @@
  * Where the names in FROM lead: the tables and views of the catalog, and the views of the system.
  */
 import type { Principal } from "../../auth/mod.ts";
+import type { Catalog } from "../../catalog/mod.ts";
 import type { StatementBinding, TableStatistics } from "../bind/binding.ts";
 import type { DmlWorld } from "../bind/change/dml_target.ts";
 import { bindQuery } from "../bind/query/select_binder.ts";
-import type { SqlEnvironment } from "../common/environment.ts";
+import type { SqlEnvironment, SqlLimits } from "../common/environment.ts";
 import { findTable, noSystemView } from "../common/table_names.ts";
 import { viewRelation, worldOf } from "../common/views.ts";
-import { isSystemViews, systemViewFinder, systemViewNames } from "../system/system_views.ts";
+import { isSystemViews, type SystemViews } from "../system/system_views.ts";
+
+/** Where names are looked up. */
+export interface NameWorld {
+  readonly catalog: Catalog;
+  readonly systemViews: SystemViews;
+}
+
+/** The same, with what is refused whatever the names are. */
+export interface BindingWorld extends NameWorld {
+  readonly limits: SqlLimits;
+}
 
 export interface BindingPlace {
   /** Namespace of unqualified names. */
@@ -20,30 +32,29 @@ export interface BindingPlace {
 
 /** What the binder needs to know of the world. */
 export function dmlWorldOf(
-  environment: SqlEnvironment,
+  { catalog, limits, systemViews }: BindingWorld,
   { namespace, principal, statement }: BindingPlace,
 ): DmlWorld {
-  const systemView = systemViewFinder(environment);
   return {
     statement,
     isOutermost: true,
     bindQuery,
-    requiresWhere: environment.limits.requiresWhere,
+    requiresWhere: limits.requiresWhere,
     source: {
       namespace,
       table(name, node) {
         const { name: relation, schema = namespace } = name;
         if (!isSystemViews(schema)) {
-          return findTable(environment.catalog, name, { namespace, node, principal });
+          return findTable(catalog, name, { namespace, node, principal });
         }
-        const known = systemViewNames(environment, principal);
+        const known = systemViews.namesFor(principal);
         throw noSystemView(`${schema}.${relation}`, known, node);
       },
-      systemView,
+      systemView: systemViews.find,
       view: ({ name, schema }) => {
-        const entry = environment.catalog.view(schema ?? namespace, name);
+        const entry = catalog.view(schema ?? namespace, name);
         if (entry === undefined) return undefined;
-        return viewRelation(entry, worldOf(environment.catalog, systemView));
+        return viewRelation(entry, worldOf(catalog, systemViews.find));
       },
     },
   };

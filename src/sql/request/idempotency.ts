@@ -49,13 +49,15 @@ interface Running {
   readonly answered: Promise<void>;
 }
 
+type AnswerWorld = Pick<SqlEnvironment, "catalog" | "clock" | "limits" | "store">;
+
 export class IdempotentRequests {
-  readonly #environment: SqlEnvironment;
+  readonly #world: AnswerWorld;
   /** Requests under way, by owner and key. */
   readonly #running = new Map<string, Running>();
 
-  constructor(environment: SqlEnvironment) {
-    this.#environment = environment;
+  constructor(world: AnswerWorld) {
+    this.#world = world;
   }
 
   /** @throws {DatabaseError} IDEMPOTENCY_CONFLICT */
@@ -64,7 +66,7 @@ export class IdempotentRequests {
     { key, digest }: NonNullable<SqlRequest["idempotency"]>,
     { isStillAllowed, run }: KeyedRequest,
   ): Promise<SqlResponse> {
-    const owner = this.#environment.catalog.ownerNumber(principal.actorId, { create: true });
+    const owner = this.#world.catalog.ownerNumber(principal.actorId, { create: true });
     assert(owner !== undefined, "a caller has a number once it was asked to be made");
     const name = `${owner} ${key}`;
     for (;;) {
@@ -107,7 +109,7 @@ export class IdempotentRequests {
   }
 
   #recordOf(owner: number, key: string): Row | undefined {
-    const { store } = this.#environment;
+    const { store } = this.#world;
     const columnIds = [...ANSWER_COLUMN_IDS, SEQ_COLUMN_ID];
     try {
       return store.lookup(ANSWERS_TABLE.tableId, {
@@ -124,7 +126,7 @@ export class IdempotentRequests {
 
   /** Nobody can drop this table, so the advice of others would be of no use. */
   #damaged({ message }: DatabaseError): DatabaseError {
-    const seconds = Math.ceil(this.#environment.limits.idempotencyTtlMs / 1000);
+    const seconds = Math.ceil(this.#world.limits.idempotencyTtlMs / 1000);
     return new DatabaseError(
       "DATA_DAMAGED",
       `Cannot look for the kept answer of this idempotency_key: ${message}`,
@@ -136,7 +138,7 @@ export class IdempotentRequests {
 
   /** Also for what the store still has: a `_seq` may be ahead of the clock, and its row lives longer. */
   #isExpired(createdAtMs: unknown): boolean {
-    const { clock, limits } = this.#environment;
+    const { clock, limits } = this.#world;
     return clock.nowMs() - Number(createdAtMs) >= limits.idempotencyTtlMs;
   }
 
@@ -146,7 +148,7 @@ export class IdempotentRequests {
   ): TableWrite[] {
     const text = JSON.stringify(answer);
     const kept = text.length <= ANSWER_LENGTH_MAX ? text : JSON.stringify(countsOf(answer));
-    const row: Row = [key, digest, kept, this.#environment.clock.nowMs()];
+    const row: Row = [key, digest, kept, this.#world.clock.nowMs()];
     const operation = this.#recordOf(owner, key) === undefined ? "insert" : "update";
     return [{ tableId: ANSWERS_TABLE.tableId, owner, operation, rows: [row] }];
   }

@@ -27,6 +27,7 @@ import { SharedTurns } from "../execute/run/step_turns.ts";
 import type { ExplainStatement, Statement } from "../parse/ast/ast.ts";
 import { explained } from "../prepare/explain.ts";
 import type { Prepared } from "../prepare/prepared.ts";
+import type { NameWorld } from "../prepare/relation_source.ts";
 import type { AnswerChannel } from "./answer_stream.ts";
 import { atStatement, failureFrom } from "./at_statement.ts";
 import { atCell } from "./faulty_cell.ts";
@@ -37,8 +38,11 @@ import { statementsOf } from "./request_text.ts";
 import { RequestTransaction } from "./request_transaction.ts";
 import { StatementRunner } from "./statement_runner.ts";
 
+/** What an engine was given, and the system views that it made of that for all its requests. */
+export type RequestWorld = SqlEnvironment & NameWorld;
+
 export interface RequestOptions {
-  readonly environment: SqlEnvironment;
+  readonly world: RequestWorld;
   readonly principal: Principal;
   readonly request: SqlRequest;
   /** Of a request with a key: its writes go into the commit. */
@@ -50,7 +54,7 @@ export interface RequestOptions {
 }
 
 export class RequestRunner {
-  readonly #environment: SqlEnvironment;
+  readonly #world: RequestWorld;
   readonly #principal: Principal;
   readonly #request: SqlRequest;
   readonly #recorder: AnswerRecorder | undefined;
@@ -68,31 +72,31 @@ export class RequestRunner {
   /** Of the statement that is bound or run. */
   #statementIndex = 0;
 
-  constructor({ channel, environment, principal, recorder, request, running }: RequestOptions) {
-    this.#environment = environment;
+  constructor({ channel, principal, recorder, request, running, world }: RequestOptions) {
+    this.#world = world;
     this.#principal = principal;
     this.#request = request;
     this.#recorder = recorder;
     this.#running = running;
     this.#ledger = running.ledger;
-    this.#definitions = new Definitions(environment, this.#ledger);
-    this.#administration = new Administration(environment);
+    this.#definitions = new Definitions(world, this.#ledger);
+    this.#administration = new Administration(world);
     this.#binding = new RequestBinding({
-      environment,
+      world,
       principal,
       request,
       definitions: this.#definitions,
       administration: this.#administration,
     });
-    this.#settings = new RequestSettings(environment.limits);
+    this.#settings = new RequestSettings(world.limits);
     this.#transaction = new RequestTransaction({
-      environment,
+      world,
       ledger: this.#ledger,
       settings: this.#settings,
     });
     this.#channel = channel;
-    this.#turns = new SharedTurns({ clock: environment.clock, ledger: this.#ledger });
-    this.#runner = new StatementRunner(environment, {
+    this.#turns = new SharedTurns({ clock: world.clock, ledger: this.#ledger });
+    this.#runner = new StatementRunner(world, {
       ledger: this.#ledger,
       isStreamed: channel !== undefined,
       channelFor: () => defined(channel, "rows are given away where somebody takes them"),
@@ -145,7 +149,7 @@ export class RequestRunner {
 
   #parse(parameterCount: number): Unit[] {
     const isRepeatable = this.#recorder !== undefined;
-    const options = { environment: this.#environment, isRepeatable, parameterCount };
+    const options = { limits: this.#world.limits, isRepeatable, parameterCount };
     return statementsOf(this.#request, options).map((node) => ({
       node,
       prepared: undefined,
@@ -169,7 +173,7 @@ export class RequestRunner {
 
   #audit(node: Statement, error?: DatabaseError): Promise<void> {
     const ended = { principal: this.#principal, request: this.#request, error };
-    return noteStatement(this.#environment.audit, node, {
+    return noteStatement(this.#world.audit, node, {
       ...ended,
       namespace: this.#binding.namespace,
     });
@@ -179,7 +183,7 @@ export class RequestRunner {
   async #timed<Result>(run: () => Promise<Result>): Promise<Result> {
     const ledger = this.#ledger;
     const limitMs = this.#settings.statementTimeoutMs;
-    const endMs = this.#environment.clock.monotonicMs() + (limitMs ?? Number.POSITIVE_INFINITY);
+    const endMs = this.#world.clock.monotonicMs() + (limitMs ?? Number.POSITIVE_INFINITY);
     if (endMs >= ledger.deadlineMs) return await run();
     // What the statement waits for its reader is added while it runs, and stays added.
     const restMs = ledger.deadlineMs - endMs;
@@ -192,7 +196,7 @@ export class RequestRunner {
   }
 
   async #measured(unit: Unit, parameters: readonly Value[]): Promise<StatementResult> {
-    const { clock } = this.#environment;
+    const { clock } = this.#world;
     const startMs = clock.monotonicMs();
     const note = (rows: number, isError: boolean): void => {
       const atMs = clock.monotonicMs();
@@ -211,7 +215,7 @@ export class RequestRunner {
   }
 
   #statOf(node: Statement): QueryStat {
-    const { stats } = this.#environment.activity;
+    const { stats } = this.#world.activity;
     const shape = bulkShapeOf(node, this.#request.sql);
     if (shape === undefined) return stats.of(node, textOfStatement, node);
     return stats.ofShape(shape, () => textOfStatement(node));
@@ -281,7 +285,7 @@ export class RequestRunner {
     parameters: readonly Value[],
   ): Promise<StatementResult> {
     const principal = this.#principal;
-    const { clock } = this.#environment;
+    const { clock } = this.#world;
     const startMs = clock.monotonicMs();
     const profile = node.analyze ? new Profile(clock) : undefined;
     const outcome =
@@ -297,7 +301,7 @@ export class RequestRunner {
           });
     const tookMs = clock.monotonicMs() - startMs;
     const call = { principal, slots: parameters, profile, outcome, tookMs };
-    return explained(node, prepared, { call, environment: this.#environment });
+    return explained(node, prepared, { call, store: this.#world.store });
   }
 
   /**

@@ -19,7 +19,7 @@ import { DefinedNames } from "../define/defined_names.ts";
 import type { Definitions } from "../define/definitions.ts";
 import type { Statement } from "../parse/ast/ast.ts";
 import { authorize, boundFor, type Prepared, prepare } from "../prepare/prepared.ts";
-import { dmlWorldOf, statisticsOf } from "../prepare/relation_source.ts";
+import { type BindingWorld, dmlWorldOf, statisticsOf } from "../prepare/relation_source.ts";
 import { isSystemViews } from "../system/system_views.ts";
 import { RequestSettings, requireSettable } from "./request_settings.ts";
 import { refuseInside } from "./request_text.ts";
@@ -41,7 +41,7 @@ export interface Unit {
 }
 
 export interface RequestBindingOptions {
-  readonly environment: SqlEnvironment;
+  readonly world: BindingWorld & Pick<SqlEnvironment, "auth" | "store">;
   readonly principal: Principal;
   readonly request: SqlRequest;
   readonly definitions: Definitions;
@@ -71,8 +71,8 @@ export class RequestBinding {
 
   /** The parameters of the request, for the statements to come. @throws {DatabaseError} */
   readParameters(): readonly Value[] {
-    const { environment, request } = this.#options;
-    const { types, values } = typedParameters(request.params, environment.limits);
+    const { request, world } = this.#options;
+    const { types, values } = typedParameters(request.params, world.limits);
     this.#parameterTypes = types;
     return values;
   }
@@ -127,10 +127,10 @@ export class RequestBinding {
 
   /** Finds what a statement that is not about rows names wrongly. @throws {DatabaseError} */
   #check(node: Statement): void {
-    const { administration, definitions, environment, principal, request } = this.#options;
+    const { administration, definitions, principal, request, world } = this.#options;
     const { namespace } = this;
     if (definitions.check(node, principal, namespace)) return;
-    const requestSettings = new RequestSettings(environment.limits).rows();
+    const requestSettings = new RequestSettings(world.limits).rows();
     const { params, server } = request;
     administration.check(node, { principal, namespace, server, requestSettings, params });
   }
@@ -138,7 +138,7 @@ export class RequestBinding {
   /** @throws {DatabaseError} NAMESPACE_NOT_FOUND */
   useNamespace(node: Extract<Statement, { type: "use namespace" }>): void {
     const { name } = node.name;
-    if (!isSystemViews(name)) findNamespace(this.#options.environment.catalog, name, node);
+    if (!isSystemViews(name)) findNamespace(this.#options.world.catalog, name, node);
     this.namespace = name;
   }
 
@@ -147,7 +147,7 @@ export class RequestBinding {
    * are asked again: an earlier statement, or another caller, may have changed them.
    */
   renewed(unit: Unit): Prepared | undefined {
-    const { catalog } = this.#options.environment;
+    const { catalog } = this.#options.world;
     const isStale =
       unit.prepared === undefined ||
       unit.catalogVersion !== catalog.version ||
@@ -166,36 +166,36 @@ export class RequestBinding {
 
   /** Who a statement runs as. */
   principalOf(node: Statement): Principal {
-    const { environment, principal } = this.#options;
+    const { principal, world } = this.#options;
     if (node.type !== "execute as") return principal;
-    return environment.auth.executeAs(principal, node.user.name);
+    return world.auth.executeAs(principal, node.user.name);
   }
 
   #prepare(unit: Unit, runsAs: Principal): void {
     const { node } = unit;
-    const { administration, definitions, environment, principal } = this.#options;
+    const { administration, definitions, principal, world } = this.#options;
     const rows = rowsNode(node);
     if (rows === undefined) {
       if (node.type === "execute as") throw refuseInside(node);
       definitions.authorize(node, principal, this.namespace);
       administration.authorize(node, principal);
       if (node.type === "set" || node.type === "set timezone") {
-        requireSettable(node, environment.limits);
+        requireSettable(node, world.limits);
       }
       return;
     }
     if (node.type === "explain") administration.authorize(node, principal);
-    const statement = new StatementBinding(this.#parameterTypes, statisticsOf(environment));
+    const statement = new StatementBinding(this.#parameterTypes, statisticsOf(world));
     const { namespace } = this;
-    const world = dmlWorldOf(environment, { namespace, principal: runsAs, statement });
-    const { catalog } = environment;
+    const dmlWorld = dmlWorldOf(world, { namespace, principal: runsAs, statement });
+    const { catalog } = world;
     const prepared = boundFor({ catalog, principal: runsAs, statement }, () =>
-      prepare(rows, { world, statement }),
+      prepare(rows, { world: dmlWorld, statement }),
     );
-    authorize(prepared.requirements, runsAs, environment.catalog);
+    authorize(prepared.requirements, runsAs, catalog);
     for (const number of statement.usedParameters) this.#usedParameters.add(number);
     unit.prepared = prepared;
-    unit.catalogVersion = environment.catalog.version;
+    unit.catalogVersion = catalog.version;
     unit.namespace = namespace;
   }
 }

@@ -4,14 +4,14 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { SqlRequest } from "../common/engine.ts";
-import type { SqlEnvironment } from "../common/environment.ts";
+import type { SqlLimits } from "../common/environment.ts";
 import { isBegin, rowsNode } from "../common/node_kinds.ts";
 import { parseLimitsOf } from "../common/parameters.ts";
 import type { ExecuteAsStatement, Statement } from "../parse/ast/ast.ts";
 import { parseRequest } from "../parse/parser.ts";
 
 export interface TextOptions {
-  readonly environment: SqlEnvironment;
+  readonly limits: SqlLimits;
   /** Of a request with a key. */
   readonly isRepeatable: boolean;
   readonly parameterCount: number;
@@ -20,10 +20,9 @@ export interface TextOptions {
 /** @throws {DatabaseError} for what does not parse, or cannot stand in one text. */
 export function statementsOf(
   { files, sql, sqlUtf8 }: SqlRequest,
-  { environment, isRepeatable, parameterCount }: TextOptions,
+  { isRepeatable, limits, parameterCount }: TextOptions,
 ): readonly Statement[] {
-  const limits = parseLimitsOf(environment);
-  const { parameterCount: highest, statements } = parseRequest(sql, limits, sqlUtf8);
+  const { parameterCount: highest, statements } = parseRequest(sql, parseLimitsOf(limits), sqlUtf8);
   const isTransaction =
     isBegin(statements[0]) &&
     statements.at(-1)?.type === "commit" &&

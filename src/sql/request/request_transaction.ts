@@ -21,7 +21,7 @@ import { commitSteps } from "./long_changes.ts";
 import type { RequestSettings } from "./request_settings.ts";
 
 export interface RequestTransactionOptions {
-  readonly environment: SqlEnvironment;
+  readonly world: Pick<SqlEnvironment, "catalog" | "clock" | "limits" | "store" | "writeGates">;
   readonly ledger: RequestLedger;
   readonly settings: RequestSettings;
 }
@@ -30,14 +30,14 @@ export interface RequestTransactionOptions {
 export type RecordedWrites = (changesRows: boolean) => readonly TableWrite[];
 
 export class RequestTransaction {
-  readonly #environment: SqlEnvironment;
+  readonly #world: RequestTransactionOptions["world"];
   readonly #ledger: RequestLedger;
   readonly #settings: RequestSettings;
   #current: Transaction | undefined;
   #beginIndex: number | undefined;
 
-  constructor({ environment, ledger, settings }: RequestTransactionOptions) {
-    this.#environment = environment;
+  constructor({ ledger, settings, world }: RequestTransactionOptions) {
+    this.#world = world;
     this.#ledger = ledger;
     this.#settings = settings;
   }
@@ -68,7 +68,7 @@ export class RequestTransaction {
   /** The same for a request that is one transaction without a BEGIN of its own. */
   open({ entryIndex, isReadOnly }: { entryIndex: number; isReadOnly: boolean }): void {
     this.#beginIndex = entryIndex;
-    const { clock, limits, store } = this.#environment;
+    const { clock, limits, store } = this.#world;
     this.#settings.begin();
     this.#current = new Transaction({
       snapshotSeq: store.visibleSeq,
@@ -88,11 +88,11 @@ export class RequestTransaction {
   async commit(record: RecordedWrites): Promise<number | null> {
     const transaction = this.#required("COMMIT");
     this.#requireUsable(transaction);
-    const { writeGates } = this.#environment;
+    const { writeGates } = this.#world;
     const { tableIds } = transaction;
     while (writeGates.areClosed(tableIds)) {
       await writeGates.opened(tableIds, this.#ledger);
-      transaction.requireUnaltered(this.#environment.catalog);
+      transaction.requireUnaltered(this.#world.catalog);
     }
     const lastSeq = await this.#write(transaction, record);
     this.#current = undefined;
@@ -135,7 +135,7 @@ export class RequestTransaction {
 
   /** Commits once nobody keeps it waiting: only the disk does, or a conflict ends it. */
   async #write(transaction: Transaction, record: RecordedWrites): Promise<number | null> {
-    const { catalog, clock, store } = this.#environment;
+    const { catalog, clock, store } = this.#world;
     if (transaction.keyCount > BATCH_ROWS_MAX) {
       const steps = commitSteps(transaction, { catalog, clock, store, record });
       const lastSeq = await runSteps(steps, { clock, ledger: this.#ledger });
@@ -158,7 +158,7 @@ export class RequestTransaction {
   }
 
   #requireUsable(transaction: Transaction): void {
-    const { catalog, clock, limits } = this.#environment;
+    const { catalog, clock, limits } = this.#world;
     const elapsedMs = clock.monotonicMs() - transaction.startedAtMs;
     if (elapsedMs > limits.transactionTimeoutMs) {
       throw new DatabaseError(

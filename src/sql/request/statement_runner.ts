@@ -16,8 +16,8 @@ import type { Profile } from "../execute/run/profile.ts";
 import type { RequestLedger } from "../execute/run/request_ledger.ts";
 import type { Run } from "../execute/run/run.ts";
 import type { Transaction } from "../execute/run/transaction.ts";
-import { Uploads } from "../files/uploads.ts";
-import { newRun } from "../prepare/new_run.ts";
+import { Uploads, type UploadWorld } from "../files/uploads.ts";
+import { newRun, type RunWorld } from "../prepare/new_run.ts";
 import type { Prepared, PreparedDml, PreparedQuery } from "../prepare/prepared.ts";
 import type { AnswerChannel } from "./answer_stream.ts";
 import { CollectedRows } from "./collected_rows.ts";
@@ -64,13 +64,16 @@ export class Written {
   }
 }
 
+/** What statements of rows run in. */
+export interface StatementWorld extends RunWorld, UploadWorld, Pick<SqlEnvironment, "writeGates"> {}
+
 export class StatementRunner {
-  readonly #environment: SqlEnvironment;
+  readonly #world: StatementWorld;
   readonly #options: RunnerOptions;
   #isWaiting = false;
 
-  constructor(environment: SqlEnvironment, options: RunnerOptions) {
-    this.#environment = environment;
+  constructor(world: StatementWorld, options: RunnerOptions) {
+    this.#world = world;
     this.#options = options;
   }
 
@@ -98,9 +101,9 @@ export class StatementRunner {
 
   #query(prepared: PreparedQuery, options: RunOptions): StatementResult | Promise<StatementResult> {
     if (options.files !== undefined) refuseExtra(options.files, []);
-    const { store } = this.#environment;
+    const { store } = this.#world;
     const { namespace, parameters, principal, transaction } = options;
-    const run = newRun(this.#environment, {
+    const run = newRun(this.#world, {
       principal,
       namespace,
       slots: parameters,
@@ -122,7 +125,7 @@ export class StatementRunner {
     options: RunOptions,
     run: Run,
   ): StatementResult | Promise<StatementResult> {
-    const { clock, limits } = this.#environment;
+    const { clock, limits } = this.#world;
     const { cells } = prepared;
     const { principal } = options;
     const isMeasured = options.profile !== undefined;
@@ -161,7 +164,7 @@ export class StatementRunner {
     options: RunOptions,
     uploads: Uploads,
   ): StatementResult | Written | Promise<StatementResult> {
-    const { store, writeGates } = this.#environment;
+    const { store, writeGates } = this.#world;
     if (writeGates.isClosed(prepared.target.tableId)) {
       return this.#changeLater(prepared, options, uploads);
     }
@@ -178,7 +181,7 @@ export class StatementRunner {
     options: RunOptions,
     uploads: Uploads,
   ): Promise<StatementResult> {
-    await this.#environment.writeGates.opened([given.target.tableId], this.#options.ledger);
+    await this.#world.writeGates.opened([given.target.tableId], this.#options.ledger);
     return await onceDurable(this.#change(renewedDml(given, options), options, uploads));
   }
 
@@ -190,7 +193,7 @@ export class StatementRunner {
       uploads,
     }: { prepared: PreparedDml; options: RunOptions; uploads: Uploads },
   ): Promise<StatementResult> {
-    const { clock, store, writeGates } = this.#environment;
+    const { clock, store, writeGates } = this.#world;
     const outcome = await finishChange(steps, {
       clock,
       ledger: this.#options.ledger,
@@ -210,11 +213,11 @@ export class StatementRunner {
   }
 
   #begin(prepared: PreparedDml, options: RunOptions, uploads: Uploads): DmlOutcome | DmlSteps {
-    const { catalog, store } = this.#environment;
+    const { catalog, store } = this.#world;
     const { namespace, parameters, transaction } = options;
     const { references } = uploads;
     const principal = ownerOfWrites(options.principal, catalog);
-    const run = newRun(this.#environment, {
+    const run = newRun(this.#world, {
       principal,
       namespace,
       slots: references.length === 0 ? parameters : [...parameters, ...references],
@@ -249,7 +252,7 @@ export class StatementRunner {
       );
     }
     refuseExtra(options.files, files);
-    return Uploads.stage(this.#environment, { parts: options.files, names: files });
+    return Uploads.stage(this.#world, { parts: options.files, names: files });
   }
 }
 

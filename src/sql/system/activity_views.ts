@@ -8,15 +8,17 @@ import type { SqlEnvironment } from "../common/environment.ts";
 import { parseLimitsOf } from "../common/parameters.ts";
 import { ADMIN_ONLY, view } from "./system_view.ts";
 
+type ActivityViewWorld = Pick<SqlEnvironment, "activity" | "clock" | "limits">;
+
 /** The views by "namespace.name". */
-export function activityViews(environment: SqlEnvironment): [string, SystemView][] {
+export function activityViews(world: ActivityViewWorld): [string, SystemView][] {
   return [
-    ["system.queries", queriesView(environment)],
-    ["system.query_stats", queryStatsView(environment)],
+    ["system.queries", queriesView(world)],
+    ["system.query_stats", queryStatsView(world)],
   ];
 }
 
-function queriesView(environment: SqlEnvironment): SystemView {
+function queriesView({ activity, clock, limits }: ActivityViewWorld): SystemView {
   return view(
     [
       ["query_id", TEXT],
@@ -30,25 +32,23 @@ function queriesView(environment: SqlEnvironment): SystemView {
       ["memory_bytes", BIGINT],
     ],
     (call) =>
-      environment.activity.running
-        .all()
-        .map(({ asUser, ledger, queryId, sql, startedAtMs, userId }) => [
-          queryId,
-          userId,
-          asUser,
-          // What others write is theirs: their literals are not shown.
-          shownSql(sql, parseLimitsOf(environment), { hasLiterals: userId === call.userId }),
-          ledger.cancelledBy === undefined ? "running" : "cancelling",
-          startedAtMs * 1000,
-          environment.clock.monotonicMs() - ledger.startMs,
-          ledger.rowsRead,
-          ledger.memory?.bytes ?? 0,
-        ]),
+      activity.running.all().map(({ asUser, ledger, queryId, sql, startedAtMs, userId }) => [
+        queryId,
+        userId,
+        asUser,
+        // What others write is theirs: their literals are not shown.
+        shownSql(sql, parseLimitsOf(limits), { hasLiterals: userId === call.userId }),
+        ledger.cancelledBy === undefined ? "running" : "cancelling",
+        startedAtMs * 1000,
+        clock.monotonicMs() - ledger.startMs,
+        ledger.rowsRead,
+        ledger.memory?.bytes ?? 0,
+      ]),
     ADMIN_ONLY,
   );
 }
 
-function queryStatsView(environment: SqlEnvironment): SystemView {
+function queryStatsView({ activity, clock }: ActivityViewWorld): SystemView {
   return view(
     [
       ["fingerprint", TEXT],
@@ -65,8 +65,8 @@ function queryStatsView(environment: SqlEnvironment): SystemView {
       ["last_seen", DATETIME],
     ],
     () => {
-      const startMs = environment.clock.nowMs() - environment.clock.monotonicMs();
-      return environment.activity.stats
+      const startMs = clock.nowMs() - clock.monotonicMs();
+      return activity.stats
         .all()
         .map((stat) => [
           stat.fingerprint,

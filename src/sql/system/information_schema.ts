@@ -2,7 +2,7 @@
  * The views of information_schema: what PostgreSQL tools ask, of the objects that the caller may read.
  */
 import { mayRun, ownsNamespace, type Principal } from "../../auth/mod.ts";
-import { type ColumnEntry, keyNameOf, type TableEntry } from "../../catalog/mod.ts";
+import { type Catalog, type ColumnEntry, keyNameOf, type TableEntry } from "../../catalog/mod.ts";
 import {
   BIGINT,
   BOOLEAN,
@@ -15,7 +15,6 @@ import {
 } from "../../types/mod.ts";
 import type { SystemCall } from "../bind/bound.ts";
 import type { SystemView } from "../bind/query/select_world.ts";
-import type { SqlEnvironment } from "../common/environment.ts";
 import { type ShownView, visibleViews } from "../common/views.ts";
 import { compareNames, namespaceRows, visibleTables } from "./show.ts";
 import { OPEN, view } from "./system_view.ts";
@@ -31,10 +30,10 @@ const SYSTEM_OWNER = "system";
  * @param systemViews All views of the system, these included once they are made.
  */
 export function informationSchema(
-  environment: SqlEnvironment,
+  catalog: Catalog,
   systemViews: ReadonlyMap<string, SystemView>,
 ): [string, SystemView][] {
-  const world: World = { environment, systemViews };
+  const world: World = { catalog, systemViews };
   const views: readonly (readonly [string, SystemView])[] = [
     ["schemata", schemata(world)],
     ["tables", tables(world)],
@@ -48,7 +47,7 @@ export function informationSchema(
 }
 
 interface World {
-  readonly environment: SqlEnvironment;
+  readonly catalog: Catalog;
   readonly systemViews: ReadonlyMap<string, SystemView>;
 }
 
@@ -66,9 +65,9 @@ type ShownColumn = Pick<
 >;
 
 function relationsSeenBy(world: World, call: SystemCall): Relation[] {
-  const { environment, systemViews } = world;
+  const { catalog, systemViews } = world;
   const principal = principalOf(call);
-  const stored = visibleTables(environment, principal).map(
+  const stored = visibleTables(catalog, principal).map(
     (table): Relation => ({
       namespace: table.namespace,
       name: table.name,
@@ -99,8 +98,8 @@ function relationsSeenBy(world: World, call: SystemCall): Relation[] {
   return [...stored, ...views, ...system].toSorted(compareNames);
 }
 
-function viewsSeenBy({ environment, systemViews }: World, principal: Principal): ShownView[] {
-  return visibleViews(environment.catalog, principal, (namespace, name) =>
+function viewsSeenBy({ catalog, systemViews }: World, principal: Principal): ShownView[] {
+  return visibleViews(catalog, principal, (namespace, name) =>
     systemViews.get(`${namespace}.${name}`),
   );
 }
@@ -109,7 +108,7 @@ function plainColumn({ name, type }: { name: string; type: DataType }): ShownCol
   return { name, type, notNull: false, generatedAlways: false };
 }
 
-function schemata({ environment }: World): SystemView {
+function schemata({ catalog }: World): SystemView {
   return view(
     [
       ["catalog_name", TEXT],
@@ -117,7 +116,7 @@ function schemata({ environment }: World): SystemView {
       ["schema_owner", TEXT],
     ],
     (call) => {
-      const own = namespaceRows(environment, principalOf(call)).map(
+      const own = namespaceRows(catalog, principalOf(call)).map(
         ([name = null, , owner = null]): Row => [CATALOG, name, owner ?? SYSTEM_OWNER],
       );
       const system = ["information_schema", "system"].map((name): Row => {
@@ -178,7 +177,7 @@ function columnsOfSchema(world: World): SystemView {
 
 /** The text of a view is for those who may define it. */
 function viewsOfSchema(world: World): SystemView {
-  const { catalog } = world.environment;
+  const { catalog } = world;
   return view(
     [
       ["table_catalog", TEXT],
@@ -218,11 +217,11 @@ function keyName(table: TableEntry): string[] {
   return table.primaryKey.length === 0 ? [] : [keyNameOf(table)];
 }
 
-function tableConstraints({ environment }: World): SystemView {
+function tableConstraints({ catalog }: World): SystemView {
   return view(
     [...CONSTRAINT_COLUMNS, ["constraint_type", TEXT]],
     (call) =>
-      visibleTables(environment, principalOf(call)).flatMap((table): Row[] => {
+      visibleTables(catalog, principalOf(call)).flatMap((table): Row[] => {
         const keys = keyName(table).map((name) => constraintRow(table, name, "PRIMARY KEY"));
         return keys.concat(table.checks.map(({ name }) => constraintRow(table, name, "CHECK")));
       }),
@@ -230,11 +229,11 @@ function tableConstraints({ environment }: World): SystemView {
   );
 }
 
-function keyColumnUsage({ environment }: World): SystemView {
+function keyColumnUsage({ catalog }: World): SystemView {
   return view(
     [...CONSTRAINT_COLUMNS, ["column_name", TEXT], ["ordinal_position", INT]],
     (call) =>
-      visibleTables(environment, principalOf(call)).flatMap((table): Row[] =>
+      visibleTables(catalog, principalOf(call)).flatMap((table): Row[] =>
         keyName(table).flatMap((name) =>
           table.primaryKey.map((columnId, i) => {
             const column = table.columns.find((each) => each.columnId === columnId);
@@ -246,11 +245,11 @@ function keyColumnUsage({ environment }: World): SystemView {
   );
 }
 
-function checkConstraints({ environment }: World): SystemView {
+function checkConstraints({ catalog }: World): SystemView {
   return view(
     [...CONSTRAINT_COLUMNS, ["check_clause", TEXT]],
     (call) =>
-      visibleTables(environment, principalOf(call)).flatMap((table): Row[] =>
+      visibleTables(catalog, principalOf(call)).flatMap((table): Row[] =>
         table.checks.map(({ name, sql }) => constraintRow(table, name, sql)),
       ),
     OPEN,

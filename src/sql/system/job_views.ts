@@ -1,6 +1,7 @@
 /**
  * `system.jobs` and `system.my_jobs`: long work that is under way, and what has lately ended.
  */
+import type { Catalog } from "../../catalog/mod.ts";
 import type { Job } from "../../storage/mod.ts";
 import { DATETIME, DOUBLE, INT, JSON_TEXT, type Row, TEXT } from "../../types/mod.ts";
 import type { SystemView } from "../bind/query/select_world.ts";
@@ -27,9 +28,11 @@ const COLUMNS: ColumnList = [
   ["node_id", INT],
 ];
 
-export function jobViews(environment: SqlEnvironment): [string, SystemView][] {
-  const rowsOf = (jobs: readonly Job[]): Row[] => jobs.map((job) => jobRow(job, environment));
-  const { jobs } = environment;
+export function jobViews({
+  catalog,
+  jobs,
+}: Pick<SqlEnvironment, "catalog" | "jobs">): [string, SystemView][] {
+  const rowsOf = (list: readonly Job[]): Row[] => list.map((job) => jobRow(job, catalog));
   return [
     ["system.jobs", view(COLUMNS, () => rowsOf(jobs.all()), ADMIN_ONLY)],
     [
@@ -43,7 +46,7 @@ export function jobViews(environment: SqlEnvironment): [string, SystemView][] {
   ];
 }
 
-function jobRow(job: Job, { catalog }: SqlEnvironment): Row {
+function jobRow(job: Job, catalog: Catalog): Row {
   const table = job.tableId === undefined ? undefined : catalog.tableById(job.tableId);
   return [
     job.jobId,

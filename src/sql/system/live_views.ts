@@ -44,9 +44,11 @@ const CONNECTION_COLUMNS: ColumnList = [
   ["last_seen_at", DATETIME],
 ];
 
-export function liveViews(environment: SqlEnvironment): [string, SystemView][] {
-  const live = (userId?: string): Row[] => liveRows(environment, userId);
-  const connections = (userId?: string): Row[] => connectionRows(environment, userId);
+type LiveViewWorld = Pick<SqlEnvironment, "catalog" | "connections" | "live">;
+
+export function liveViews(world: LiveViewWorld): [string, SystemView][] {
+  const live = (userId?: string): Row[] => liveRows(world, userId);
+  const connections = (userId?: string): Row[] => connectionRows(world, userId);
   return [
     ["system.live", view(LIVE_COLUMNS, () => live(), ADMIN_ONLY)],
     ["system.my_live", view(LIVE_COLUMNS, ({ userId }) => live(userId), OPEN)],
@@ -56,7 +58,7 @@ export function liveViews(environment: SqlEnvironment): [string, SystemView][] {
 }
 
 /** Subscriptions of everybody, or of one user. */
-function liveRows({ catalog, live }: SqlEnvironment, userId: string | undefined): Row[] {
+function liveRows({ catalog, live }: LiveViewWorld, userId: string | undefined): Row[] {
   return live()
     .rows()
     .filter((row) => userId === undefined || row.userId === userId)
@@ -86,7 +88,7 @@ function liveRows({ catalog, live }: SqlEnvironment, userId: string | undefined)
 }
 
 /** Connections of everybody, or of one user. */
-function connectionRows({ connections }: SqlEnvironment, userId: string | undefined): Row[] {
+function connectionRows({ connections }: LiveViewWorld, userId: string | undefined): Row[] {
   return connections()
     .rows()
     .filter((row) => userId === undefined || row.userId === userId)

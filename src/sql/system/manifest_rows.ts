@@ -4,7 +4,7 @@
  */
 import { mayRun, type Principal } from "../../auth/mod.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
-import type { ListedSegment } from "../../storage/mod.ts";
+import type { ListedSegment, Store } from "../../storage/mod.ts";
 import { BIGINT, DATETIME, INT, JSON_TEXT, type Row, TEXT } from "../../types/mod.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import type { PlainColumn } from "../common/result.ts";
@@ -26,17 +26,20 @@ export const SHOW_MANIFEST_COLUMNS: readonly PlainColumn[] = [
   { name: "manifest_json", type: JSON_TEXT },
 ];
 
+/** What tells how much of each table lies in segments. */
+export type ManifestWorld = Pick<SqlEnvironment, "catalog" | "store">;
+
 /** One row for each visible table, by namespace and name. */
-export function manifestRows(environment: SqlEnvironment, principal: Principal): Row[] {
-  const filesOf = segmentsByTable(environment);
-  return visibleTables(environment, principal).map((table) =>
-    rowOf(environment, table, { principal, files: filesOf.get(table.tableId) ?? [] }),
+export function manifestRows({ catalog, store }: ManifestWorld, principal: Principal): Row[] {
+  const filesOf = segmentsByTable(store);
+  return visibleTables(catalog, principal).map((table) =>
+    rowOf(store, table, { principal, files: filesOf.get(table.tableId) ?? [] }),
   );
 }
 
 /** `rows` are row versions. Of what users share, as a segment's bytes, none sees the others' part. */
 function rowOf(
-  { store }: SqlEnvironment,
+  store: Store,
   table: TableEntry,
   { files: all, principal }: { files: readonly ListedSegment[]; principal: Principal },
 ): Row {
@@ -75,9 +78,8 @@ export const MANIFEST_COLUMNS: ColumnList = [
 ];
 
 /** The same of every table, for who administers. */
-export function manifestViewRows(environment: SqlEnvironment): Row[] {
-  const { catalog, store } = environment;
-  const filesOf = segmentsByTable(environment);
+export function manifestViewRows({ catalog, store }: ManifestWorld): Row[] {
+  const filesOf = segmentsByTable(store);
   return catalog.tables().map((table): Row => {
     const { isDamaged, lastFlushedAtMs, maxSeq, segments, unflushedVersions } = store.flushedStats(
       table.tableId,
@@ -98,7 +100,7 @@ export function manifestViewRows(environment: SqlEnvironment): Row[] {
   });
 }
 
-function segmentsByTable({ store }: SqlEnvironment): ReadonlyMap<number, ListedSegment[]> {
+function segmentsByTable(store: Store): ReadonlyMap<number, ListedSegment[]> {
   return Map.groupBy(store.segments(), ({ tableId }) => tableId);
 }
 

@@ -4,20 +4,28 @@
  */
 import { BIGINT, DATETIME, JSON_TEXT, type Row, TEXT } from "../../types/mod.ts";
 import type { SystemView } from "../bind/query/select_world.ts";
+import type { AuditLog } from "../common/audit_log.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import { ADMIN_ONLY, view } from "./system_view.ts";
 
+type StatsWorld = Pick<
+  SqlEnvironment,
+  "catalog" | "clock" | "connections" | "jobs" | "live" | "metrics" | "version"
+>;
+
 /** The views by "namespace.name". */
-export function serverViews(environment: SqlEnvironment): [string, SystemView][] {
+export function serverViews(
+  world: StatsWorld & Pick<SqlEnvironment, "audit" | "logLines">,
+): [string, SystemView][] {
   return [
-    ["system.stats", statsView(environment)],
-    ["system.logs", logsView(environment)],
-    ["system.audit_log", auditView(environment)],
+    ["system.stats", statsView(world)],
+    ["system.logs", logsView(world.logLines)],
+    ["system.audit_log", auditView(world.audit)],
   ];
 }
 
-function statsView(environment: SqlEnvironment): SystemView {
-  const { clock } = environment;
+function statsView(world: StatsWorld): SystemView {
+  const { clock, metrics, version } = world;
   const startMs = clock.monotonicMs();
   const startCpu = process.cpuUsage();
   return view(
@@ -32,7 +40,7 @@ function statsView(environment: SqlEnvironment): SystemView {
       const { system, user } = process.cpuUsage(startCpu);
       const cpuSeconds = (system + user) / 1_000_000;
       return [
-        ...countsOf(environment),
+        ...countsOf(world),
         row("memory_rss_bytes", process.memoryUsage.rss(), "bytes", "memory of the process"),
         row(
           "cpu_usage_percent",
@@ -40,19 +48,19 @@ function statsView(environment: SqlEnvironment): SystemView {
           "percent",
           "of one processor, on average since the start",
         ),
-        row("server_version", environment.version),
+        row("server_version", version),
         row("server_uptime_seconds", seconds.toFixed(0), "seconds"),
         row("node_id", 0),
-        ...environment
-          .metrics()
-          .map(({ description, name, value }) => row(name, value, undefined, description)),
+        ...metrics().map(({ description, name, value }) =>
+          row(name, value, undefined, description),
+        ),
       ];
     },
     ADMIN_ONLY,
   );
 }
 
-function countsOf({ catalog, connections, jobs, live }: SqlEnvironment): Row[] {
+function countsOf({ catalog, connections, jobs, live }: StatsWorld): Row[] {
   const all = jobs.all();
   const withStatus = (status: string): number => all.filter((job) => job.status === status).length;
   const accounts = catalog.users().filter(({ deletedAtMs }) => deletedAtMs === undefined);
@@ -74,7 +82,7 @@ function row(name: string, value: number | string, unit?: string, description?: 
   return [name, String(value), unit ?? null, description ?? null];
 }
 
-function auditView({ audit }: SqlEnvironment): SystemView {
+function auditView(audit: AuditLog): SystemView {
   return view(
     [
       ["audit_id", BIGINT],
@@ -93,7 +101,7 @@ function auditView({ audit }: SqlEnvironment): SystemView {
 }
 
 /** The newest lines, those of level debug left out. */
-function logsView({ logLines }: SqlEnvironment): SystemView {
+function logsView(logLines: SqlEnvironment["logLines"]): SystemView {
   return view(
     [
       ["timestamp", DATETIME],

@@ -3,6 +3,7 @@
  */
 import { mayRead, mayRun, ownsNamespace, type Principal } from "../../auth/mod.ts";
 import {
+  type Catalog,
   type ColumnEntry,
   DEFAULT_NAMESPACE,
   ROOT_USER_ID,
@@ -90,15 +91,14 @@ export const SHOW_STORAGES_COLUMNS: readonly PlainColumn[] = columns([
 ]);
 
 /** Tables that the caller may read, ordered by namespace and name. */
-export function visibleTables({ catalog }: SqlEnvironment, principal: Principal): TableEntry[] {
+export function visibleTables(catalog: Catalog, principal: Principal): TableEntry[] {
   return catalog
     .tables()
     .filter((table) => mayRead(principal, table, catalog.namespace(table.namespace)));
 }
 
-export function namespaceRows(environment: SqlEnvironment, principal: Principal): Row[] {
-  const { catalog } = environment;
-  const tables = visibleTables(environment, principal);
+export function namespaceRows(catalog: Catalog, principal: Principal): Row[] {
+  const tables = visibleTables(catalog, principal);
   const countOf = (name: string): number =>
     tables.filter(({ namespace }) => namespace === name).length;
   return catalog
@@ -122,14 +122,14 @@ export function namespaceRows(environment: SqlEnvironment, principal: Principal)
 }
 
 export function tableRows(
-  environment: SqlEnvironment,
+  catalog: Catalog,
   {
     namespace,
     principal,
     views,
   }: { principal: Principal; namespace: string | undefined; views: readonly ShownView[] },
 ): Row[] {
-  const tables = visibleTables(environment, principal).map((table) => ({
+  const tables = visibleTables(catalog, principal).map((table) => ({
     place: table,
     row: [
       String(table.tableId),
@@ -169,7 +169,7 @@ export function tableRows(
 
 /** The views of the system in one namespace, as SHOW TABLES tells of tables; they came with the database. */
 export function systemTableRows(
-  { catalog }: SqlEnvironment,
+  catalog: Catalog,
   { names, namespace }: { namespace: string; names: readonly string[] },
 ): Row[] {
   const madeAt = (catalog.user(ROOT_USER_ID)?.createdAtMs ?? 0) * 1000;
@@ -237,7 +237,7 @@ function describeColumn(
 
 /** Of USER tables the caller's own rows only, unless it administers. */
 export function statsRow(
-  { live, store }: SqlEnvironment,
+  { live, store }: Pick<SqlEnvironment, "live" | "store">,
   table: TableEntry,
   principal: Principal,
 ): Row {
@@ -265,13 +265,16 @@ export function statsRow(
   ];
 }
 
+/** What storages are listed from. */
+export type StorageListWorld = Pick<SqlEnvironment, "catalog" | "settings">;
+
 /**
  * `local`, which came with the database, as root did, and is never altered; then the others.
  *
  * @param isAdmin Whether the caller may see where they lie.
  */
 export function storageRows(
-  { catalog, settings }: SqlEnvironment,
+  { catalog, settings }: StorageListWorld,
   { isAdmin }: { isAdmin: boolean },
 ): Row[] {
   const path = settings.find(({ name }) => name === "storage.data_path")?.value;

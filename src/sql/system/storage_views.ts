@@ -19,26 +19,25 @@ import {
   typeName,
 } from "../../types/mod.ts";
 import type { SystemView } from "../bind/query/select_world.ts";
-import type { SqlEnvironment } from "../common/environment.ts";
-import { MANIFEST_COLUMNS, manifestViewRows } from "./manifest_rows.ts";
-import { SHOW_STORAGES_COLUMNS, storageRows } from "./show.ts";
+import { MANIFEST_COLUMNS, type ManifestWorld, manifestViewRows } from "./manifest_rows.ts";
+import { SHOW_STORAGES_COLUMNS, type StorageListWorld, storageRows } from "./show.ts";
 import { ADMIN_ONLY, type ColumnList, OPEN, portionedView, view } from "./system_view.ts";
 
 /** The views by "namespace.name". */
-export function storageViews(environment: SqlEnvironment): [string, SystemView][] {
-  const { catalog } = environment;
+export function storageViews(world: ManifestWorld & StorageListWorld): [string, SystemView][] {
+  const { catalog } = world;
   return [
-    ["system.schemas", schemasView(environment)],
-    ["system.storages", storagesView(environment)],
-    ["system.manifest", manifestView(environment)],
-    ["system.files", portionedView(FILE_COLUMNS, () => fileRows(environment), ADMIN_ONLY)],
+    ["system.schemas", schemasView(catalog)],
+    ["system.storages", storagesView(world)],
+    ["system.manifest", manifestView(world)],
+    ["system.files", portionedView(FILE_COLUMNS, () => fileRows(catalog), ADMIN_ONLY)],
     [
       "system.my_files",
       portionedView(
         FILE_COLUMNS,
         ({ userId }) => {
           const owner = catalog.ownerNumber(userId);
-          return owner === undefined ? [] : fileRows(environment, { owner });
+          return owner === undefined ? [] : fileRows(catalog, { owner });
         },
         OPEN,
       ),
@@ -61,7 +60,7 @@ const FILE_COLUMNS: ColumnList = [
   ["created_at", DATETIME],
 ];
 
-function* fileRows({ catalog }: SqlEnvironment, of?: FilesOf): Generator<readonly Row[]> {
+function* fileRows(catalog: Catalog, of?: FilesOf): Generator<readonly Row[]> {
   for (const portion of catalog.filePortions(of)) yield rowsOfFiles(catalog, portion);
 }
 
@@ -90,7 +89,7 @@ function rowsOfFiles(catalog: Catalog, files: readonly FileEntry[]): Row[] {
 }
 
 /** One row for each version of each table. */
-function schemasView({ catalog }: SqlEnvironment): SystemView {
+function schemasView(catalog: Catalog): SystemView {
   return view(
     [
       ["table_id", TEXT],
@@ -161,14 +160,14 @@ function constraintsOf(table: TableEntry): object[] {
 }
 
 /** One row for each table: the rows of all users lie in the same segments. */
-function manifestView(environment: SqlEnvironment): SystemView {
-  return view(MANIFEST_COLUMNS, () => manifestViewRows(environment), ADMIN_ONLY);
+function manifestView(world: ManifestWorld): SystemView {
+  return view(MANIFEST_COLUMNS, () => manifestViewRows(world), ADMIN_ONLY);
 }
 
-function storagesView(environment: SqlEnvironment): SystemView {
+function storagesView(world: StorageListWorld): SystemView {
   return view(
     SHOW_STORAGES_COLUMNS.map(({ name, type }) => [name, type] as const),
-    () => storageRows(environment, { isAdmin: true }),
+    () => storageRows(world, { isAdmin: true }),
     ADMIN_ONLY,
   );
 }

@@ -4,6 +4,7 @@
  */
 import { mayRun, type Principal, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
+import type { Catalog } from "../../catalog/mod.ts";
 import {
   BIGINT,
   BOOLEAN,
@@ -16,33 +17,84 @@ import {
 } from "../../types/mod.ts";
 import type { SystemView } from "../bind/query/select_world.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
+import type { SettingRow } from "../common/layers_above.ts";
 import { noSystemView } from "../common/table_names.ts";
 import type { QName } from "../parse/ast/ast.ts";
 import { activityViews } from "./activity_views.ts";
 import { informationSchema } from "./information_schema.ts";
 import { jobViews } from "./job_views.ts";
 import { liveViews } from "./live_views.ts";
+import type { ManifestWorld } from "./manifest_rows.ts";
 import { serverViews } from "./server_views.ts";
 import { storageViews } from "./storage_views.ts";
 import { ADMIN_ONLY, microsOf, OPEN, view } from "./system_view.ts";
 
-const viewsByEnvironment = new WeakMap<SqlEnvironment, ReadonlyMap<string, SystemView>>();
+/** The views of the system, by namespace and name. */
+export interface SystemViews {
+  /** One, whoever may read it; undefined when there is none. */
+  readonly find: (namespace: string, name: string) => SystemView | undefined;
+  /** Those that a caller may read, each with its namespace. */
+  readonly namesFor: (principal: Principal) => readonly string[];
+  /**
+   * The same for who may read it; undefined in namespaces that hold none.
+   *
+   * @throws {DatabaseError} TABLE_NOT_FOUND, PERMISSION_DENIED
+   */
+  readonly findFor: (name: QName, from: Caller) => SystemView | undefined;
+  /**
+   * Refuses one where only tables and views of users can stand.
+   *
+   * @param place.ifExists Whether one that is missing is none of the caller's faults.
+   * @throws {DatabaseError} READ_ONLY_OBJECT, TABLE_NOT_FOUND, PERMISSION_DENIED
+   */
+  readonly refuse: (
+    name: QName,
+    place: Caller & { action: string; ifExists?: true | undefined },
+  ) => void;
+}
 
-/** All views by "namespace.name". */
-function systemViewsOf(environment: SqlEnvironment): ReadonlyMap<string, SystemView> {
-  let views = viewsByEnvironment.get(environment);
-  if (views === undefined) {
-    const all = new Map<string, SystemView>([
-      ...systemViews(environment),
-      ...activityViews(environment),
-      ...storageViews(environment),
-      ...serverViews(environment),
-    ]);
-    for (const [name, each] of informationSchema(environment, all)) all.set(name, each);
-    views = all;
-    viewsByEnvironment.set(environment, views);
-  }
-  return views;
+/** Who names a view, and from where. */
+interface Caller {
+  readonly principal: Principal;
+  /** Of unqualified names. */
+  readonly namespace: string;
+}
+
+/** Makes the views of an engine. */
+export function systemViewsOf(environment: SqlEnvironment): SystemViews {
+  const views = allViews(environment);
+  const namesFor = (principal: Principal): string[] => {
+    const isAdmin = mayRun(principal, "inspect");
+    return [...views].flatMap(([name, { isOpen }]) => (isOpen || isAdmin ? [name] : []));
+  };
+  const findFor = (
+    { _location, name, schema }: QName,
+    { namespace, principal }: Caller,
+  ): SystemView | undefined => {
+    const inNamespace = schema ?? namespace;
+    if (!isSystemViews(inNamespace)) return undefined;
+    const shown = `${inNamespace}.${name}`;
+    const found = views.get(shown);
+    if (found === undefined) throw noSystemView(shown, namesFor(principal), { _location });
+    if (!found.isOpen) requireRun(principal, "inspect", { action: `read ${shown}` });
+    return found;
+  };
+  return {
+    find: (namespace, name) => views.get(`${namespace}.${name}`),
+    namesFor,
+    findFor,
+    refuse(name, place) {
+      const { action, ifExists, namespace } = place;
+      const shown = `${name.schema ?? namespace}.${name.name}`;
+      if (ifExists === true && !views.has(shown)) return;
+      if (findFor(name, place) === undefined) return;
+      throw new DatabaseError(
+        "READ_ONLY_OBJECT",
+        `Cannot ${action} ${shown}: it is a system view`,
+        { position: name._location.start },
+      );
+    },
+  };
 }
 
 /** Whether a namespace holds views of the system, and nothing else. */
@@ -50,122 +102,74 @@ export function isSystemViews(namespace: string): boolean {
   return namespace === "system" || namespace === "information_schema";
 }
 
-/** Finds a view of the system by namespace and name. */
-export function systemViewFinder(
-  environment: SqlEnvironment,
-): (namespace: string, name: string) => SystemView | undefined {
-  const views = systemViewsOf(environment);
-  return (namespace, name) => views.get(`${namespace}.${name}`);
-}
-
-/**
- * A view of the system, for who may read it; undefined in namespaces that hold none.
- *
- * @throws {DatabaseError} TABLE_NOT_FOUND, PERMISSION_DENIED
- */
-export function findSystemView(
-  environment: SqlEnvironment,
-  { _location, name, schema }: QName,
-  { namespace, principal }: { namespace: string; principal: Principal },
-): SystemView | undefined {
-  const inNamespace = schema ?? namespace;
-  if (!isSystemViews(inNamespace)) return undefined;
-  const shown = `${inNamespace}.${name}`;
-  const found = systemViewsOf(environment).get(shown);
-  if (found === undefined) {
-    throw noSystemView(shown, systemViewNames(environment, principal), { _location });
-  }
-  if (!found.isOpen) requireRun(principal, "inspect", { action: `read ${shown}` });
-  return found;
-}
-
-/**
- * Refuses a view of the system where only tables and views of users can stand.
- *
- * @param place.ifExists Whether one that is missing is none of the caller's faults.
- * @throws {DatabaseError} READ_ONLY_OBJECT, TABLE_NOT_FOUND, PERMISSION_DENIED
- */
-export function refuseSystemView(
-  environment: SqlEnvironment,
-  name: QName,
-  place: { namespace: string; principal: Principal; action: string; ifExists?: true | undefined },
-): void {
-  const { action, ifExists, namespace } = place;
-  const shown = `${name.schema ?? namespace}.${name.name}`;
-  if (ifExists === true && !systemViewsOf(environment).has(shown)) return;
-  if (findSystemView(environment, name, place) === undefined) return;
-  throw new DatabaseError("READ_ONLY_OBJECT", `Cannot ${action} ${shown}: it is a system view`, {
-    position: name._location.start,
-  });
-}
-
-/** Names of the views of the system that a caller may read, each with its namespace. */
-export function systemViewNames(
-  environment: SqlEnvironment,
-  principal: Principal,
-): readonly string[] {
-  const isAdmin = mayRun(principal, "inspect");
-  return [...systemViewsOf(environment)].flatMap(([name, { isOpen }]) =>
-    isOpen || isAdmin ? [name] : [],
-  );
-}
-
-function systemViews(environment: SqlEnvironment): [string, SystemView][] {
+/** By "namespace.name", each group from what it reads. */
+function allViews(environment: SqlEnvironment): ReadonlyMap<string, SystemView> {
   const { catalog, settings } = environment;
-  return [
+  const views = new Map<string, SystemView>([
     ["system.users", usersView(environment)],
-    [
-      "system.namespaces",
-      view(
-        [
-          ["namespace_id", TEXT],
-          ["name", TEXT],
-          ["owner", TEXT],
-          ["options", JSON_TEXT],
-          ["table_count", BIGINT],
-          ["created_at", DATETIME],
-        ],
-        () =>
-          catalog.namespaces().map(({ createdAtMs, name, options, owner }) => {
-            const count = catalog.tables().filter((table) => table.namespace === name).length;
-            return [name, name, owner ?? null, JSON.stringify(options), count, createdAtMs * 1000];
-          }),
-        ADMIN_ONLY,
-      ),
-    ],
-    ["system.tables", tablesView(environment)],
-    ["system.columns", columnsView(environment)],
+    ["system.namespaces", namespacesView(catalog)],
+    ["system.tables", tablesView(catalog)],
+    ["system.columns", columnsView(catalog)],
     ["system.segments", segmentsView(environment)],
     ...jobViews(environment),
     ...liveViews(environment),
-    [
-      "system.settings",
-      view(
-        [
-          ["name", TEXT],
-          ["value", TEXT],
-          ["default_value", TEXT],
-          ["source", TEXT],
-          ["category", TEXT],
-          ["description", TEXT],
-        ],
-        () =>
-          settings.map(({ category, defaultValue, description, name, source, value }) => [
-            name,
-            value,
-            defaultValue ?? null,
-            source,
-            category,
-            description,
-          ]),
-        ADMIN_ONLY,
-      ),
-    ],
-    ["system.my_account", accountView(environment)],
-  ];
+    ["system.settings", settingsView(settings)],
+    ["system.my_account", accountView(catalog)],
+    ...activityViews(environment),
+    ...storageViews(environment),
+    ...serverViews(environment),
+  ]);
+  for (const [name, each] of informationSchema(catalog, views)) views.set(name, each);
+  return views;
 }
 
-function usersView({ auth, catalog, clock }: SqlEnvironment): SystemView {
+function namespacesView(catalog: Catalog): SystemView {
+  return view(
+    [
+      ["namespace_id", TEXT],
+      ["name", TEXT],
+      ["owner", TEXT],
+      ["options", JSON_TEXT],
+      ["table_count", BIGINT],
+      ["created_at", DATETIME],
+    ],
+    () =>
+      catalog.namespaces().map(({ createdAtMs, name, options, owner }) => {
+        const count = catalog.tables().filter((table) => table.namespace === name).length;
+        return [name, name, owner ?? null, JSON.stringify(options), count, createdAtMs * 1000];
+      }),
+    ADMIN_ONLY,
+  );
+}
+
+function settingsView(settings: readonly SettingRow[]): SystemView {
+  return view(
+    [
+      ["name", TEXT],
+      ["value", TEXT],
+      ["default_value", TEXT],
+      ["source", TEXT],
+      ["category", TEXT],
+      ["description", TEXT],
+    ],
+    () =>
+      settings.map(({ category, defaultValue, description, name, source, value }) => [
+        name,
+        value,
+        defaultValue ?? null,
+        source,
+        category,
+        description,
+      ]),
+    ADMIN_ONLY,
+  );
+}
+
+function usersView({
+  auth,
+  catalog,
+  clock,
+}: Pick<SqlEnvironment, "auth" | "catalog" | "clock">): SystemView {
   return view(
     [
       ["user_id", TEXT],
@@ -211,7 +215,7 @@ function usersView({ auth, catalog, clock }: SqlEnvironment): SystemView {
   );
 }
 
-function accountView({ catalog }: SqlEnvironment): SystemView {
+function accountView(catalog: Catalog): SystemView {
   return view(
     [
       ["user_id", TEXT],
@@ -231,7 +235,7 @@ function accountView({ catalog }: SqlEnvironment): SystemView {
   );
 }
 
-function tablesView({ catalog }: SqlEnvironment): SystemView {
+function tablesView(catalog: Catalog): SystemView {
   return view(
     [
       ["table_id", TEXT],
@@ -290,7 +294,7 @@ function tablesView({ catalog }: SqlEnvironment): SystemView {
   );
 }
 
-function columnsView({ catalog }: SqlEnvironment): SystemView {
+function columnsView(catalog: Catalog): SystemView {
   return view(
     [
       ["namespace_id", TEXT],
@@ -330,7 +334,7 @@ function columnsView({ catalog }: SqlEnvironment): SystemView {
   );
 }
 
-function segmentsView({ catalog, store }: SqlEnvironment): SystemView {
+function segmentsView({ catalog, store }: ManifestWorld): SystemView {
   return view(
     [
       ["segment_id", TEXT],

@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { StatementResult } from "../../../src/sql/mod.ts";
 import { failureOf } from "../../auth/auth_fixture.ts";
+import { ManualClock } from "../../support/manual_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
 let engine: TestEngine;
@@ -305,6 +306,17 @@ test("system.stats counts what there is, and system.logs has the newest lines", 
     expect(await engine.failure("SELECT * FROM system.stats")).toStartWith("PERMISSION_DENIED");
     expect(await engine.failure("SELECT * FROM system.logs")).toStartWith("PERMISSION_DENIED");
   });
+});
+
+test("system.stats counts its seconds from the opening, whenever the first statement comes", async () => {
+  const clock = new ManualClock();
+  await using quiet = await TestEngine.open({ clock });
+  clock.advance(90_000);
+  expect(
+    await quiet.rows(
+      "SELECT metric_value FROM system.stats WHERE metric_name = 'server_uptime_seconds'",
+    ),
+  ).toEqual([["90"]]);
 });
 
 test("the digits that a time column keeps are part of its type, as they are of its values", async () => {
