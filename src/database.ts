@@ -172,7 +172,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   };
   const sql = new LocalSqlEngine(environment);
   const live = liveEngine(config, environment, sql);
-  const stopUpkeep = startUpkeep(environment, { auth, store });
+  const stopUpkeep = startUpkeep({ auth, blobs, catalog, clock, definitionOf, jobs, log, store });
   const database: Database = {
     catalog,
     store,

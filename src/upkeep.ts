@@ -22,17 +22,21 @@ const SPACE_LOOK_MS = 10_000;
 /** How often the catalog is told when users were last seen. */
 const SEEN_MS = 60_000;
 
+/** What is looked after, and with what. */
+export interface UpkeepParts
+  extends Pick<SqlEnvironment, "blobs" | "catalog" | "clock" | "definitionOf" | "jobs" | "log"> {
+  readonly auth: Auth;
+  readonly store: LocalStore;
+}
+
 /** Begins at once with what a stop cut short. Returns what ends it. */
-export function startUpkeep(
-  environment: SqlEnvironment,
-  { auth, store }: { auth: Auth; store: LocalStore },
-): CancelTimer {
-  const { clock, log } = environment;
-  const sweep = fileSweep(environment);
+export function startUpkeep(parts: UpkeepParts): CancelTimer {
+  const { auth, clock, log, store } = parts;
+  const sweep = fileSweep(parts);
   attempt(log, "look at the free space", () => store.lookAtSpace());
   store.lookAtClock();
-  beginDueErasures(environment);
-  sweepDropped(environment);
+  beginDueErasures(parts);
+  sweepDropped(parts);
   const stops = [
     repeatedly(clock, SPACE_LOOK_MS, () => {
       attempt(log, "look at the free space", () => store.lookAtSpace());
@@ -45,7 +49,7 @@ export function startUpkeep(
     }),
     repeatedly(clock, HOUR_MS, () => {
       sweep.begin();
-      tidy(environment, store);
+      tidy(parts);
     }),
   ];
   return () => {
@@ -57,14 +61,14 @@ export function startUpkeep(
 }
 
 /** Removes files that no row names: in turns of its own, one sweep at a time, and none after `end`. */
-function fileSweep(environment: SqlEnvironment): { begin(): void; end(): void } {
-  const { clock, definitionOf, log } = environment;
+function fileSweep(parts: UpkeepParts): { begin(): void; end(): void } {
+  const { clock, definitionOf, log } = parts;
   let isEnded = false;
   let isUnderWay = false;
   const run = async (): Promise<void> => {
     isUnderWay = true;
     try {
-      const count = await sweepFiles(environment, {
+      const count = await sweepFiles(parts, {
         historyMsOf: (table) => definitionOf(table).historyMs,
         nowMs: clock.nowMs(),
         isEnded: () => isEnded,
@@ -91,19 +95,22 @@ function fileSweep(environment: SqlEnvironment): { begin(): void; end(): void } 
  * Discards history that is old enough, reads a part of the segments for damage, erases dropped
  * accounts.
  */
-function tidy(environment: SqlEnvironment, store: LocalStore): void {
-  const { log } = environment;
-  sweepDropped(environment);
+function tidy(parts: UpkeepParts): void {
+  const { log, store } = parts;
+  sweepDropped(parts);
   attempt(log, "discard history", () => store.discardHistory());
   attempt(log, "read segments for damage", () => store.scrub());
-  beginDueErasures(environment);
+  beginDueErasures(parts);
 }
 
 /** Removes the files of dropped tables that a stop, or the disk, kept from going with them. */
-function sweepDropped(environment: SqlEnvironment): void {
-  const { log } = environment;
+function sweepDropped({
+  blobs,
+  catalog,
+  log,
+}: Pick<UpkeepParts, "blobs" | "catalog" | "log">): void {
   const sweep = async (): Promise<void> => {
-    const count = await sweepDroppedTables(environment);
+    const count = await sweepDroppedTables({ blobs, catalog });
     if (count > 0) log.info("removed files of dropped tables", { tables: count });
   };
   // What else it fails with is a bug, and stops the process.
