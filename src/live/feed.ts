@@ -10,13 +10,13 @@
  *   no row is sent that was written after the change to somebody whom the change ends.
  * - While the feed is not marked, nothing of its partition lies between `position` and the visible
  *   seq, so `position` may be moved there.
- * - The batch columns are the union of what the following groups read.
  */
 import { assert } from "../base/assert.ts";
 import type { Seq } from "../base/seq.ts";
 import type { LiveMatch, LivePlan } from "../sql/mod.ts";
 import type { ChangeBatch, Store } from "../storage/mod.ts";
 import type { Budget } from "./budget.ts";
+import { FeedColumns } from "./feed_columns.ts";
 import { type Asked, type Follower, Group, type GroupFeed } from "./groups.ts";
 import { resumeExpired } from "./live_errors.ts";
 import { LiveProgram, sliceChanges, takeChanges } from "./live_program.ts";
@@ -54,9 +54,7 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
   readonly #byFingerprint = new Map<string, Group<Member>>();
   readonly #groups = new Set<Group<Member>>();
   readonly #index = new PredicateIndex<Group<Member>>();
-  #columnIds: number[] = [];
-  /** How many following groups read each column. */
-  readonly #columnUses = new Map<number, number>();
+  readonly #columns = new FeedColumns();
   #position: Seq;
   /** How far those groups are that are further than `#position`; made when there are any. */
   #reached: Map<Group<Member>, Seq> | undefined;
@@ -253,7 +251,7 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
       owner: this.owner,
       after: this.#position,
       upTo,
-      columnIds: this.#columnIds,
+      columnIds: this.#columns.ids,
       batchRows: this.#batchRows(),
     });
     this.#isReading = true;
@@ -321,7 +319,7 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
   /** The groups that a batch may concern, and which rows of it; undefined for all. */
   *#due(batch: ChangeBatch): Generator<readonly [Group<Member>, number[] | undefined]> {
     for (const group of this.#index.always) yield [group, undefined];
-    if (this.#index.hasConditions) yield* this.#index.candidates(batch, this.#columnIds);
+    if (this.#index.hasConditions) yield* this.#index.candidates(batch, this.#columns.ids);
   }
 
   /** The turn ends before `next`: the groups before it have all of the batch. */
@@ -393,12 +391,8 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
   }
 
   #startReading(group: Group<Member>): void {
-    for (const columnId of group.program.storedColumnIds) {
-      const uses = this.#columnUses.get(columnId) ?? 0;
-      this.#columnUses.set(columnId, uses + 1);
-      if (uses === 0 && !this.#columnIds.includes(columnId)) this.#columnIds.push(columnId);
-    }
-    group.sources = group.program.sourcesIn(this.#columnIds);
+    this.#columns.add(group.program.storedColumnIds);
+    group.sources = group.program.sourcesIn(this.#columns.ids);
     this.#index.add(group);
     this.#noteOnly();
   }
@@ -406,12 +400,7 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
   #stopReading(group: Group<Member>): void {
     this.#index.remove(group);
     this.#noteOnly();
-    for (const columnId of group.program.storedColumnIds) {
-      const uses = this.#columnUses.get(columnId) ?? 0;
-      assert(uses > 0, "a column that is let go was read");
-      if (uses > 1) this.#columnUses.set(columnId, uses - 1);
-      else this.#columnUses.delete(columnId);
-    }
+    this.#columns.remove(group.program.storedColumnIds);
   }
 
   #noteOnly(): void {
@@ -419,12 +408,11 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
     this.#only = always.size === 1 && !hasConditions ? [...always][0] : undefined;
   }
 
-  /** Moving columns means finding them again in every group, so it waits until it pays. */
+  /** Where columns have moved, every group finds them again. */
   #compactColumns(): void {
-    if (this.#isReading || this.#columnIds.length <= 2 * this.#columnUses.size) return;
-    this.#columnIds = [...this.#columnUses.keys()];
+    if (this.#isReading || !this.#columns.compact()) return;
     for (const group of this.#followedGroups())
-      group.sources = group.program.sourcesIn(this.#columnIds);
+      group.sources = group.program.sourcesIn(this.#columns.ids);
   }
 
   #followedGroups(): Group<Member>[] {
