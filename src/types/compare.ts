@@ -8,6 +8,7 @@ import type { DataType } from "./data_type.ts";
 import { compareWhole } from "./decimal.ts";
 import { intervalSpan } from "./interval.ts";
 import { compareJson, jsonGroupKey, jsonTree } from "./json_tree.ts";
+import { typeOrder } from "./type_class.ts";
 import type { Interval, Value, Whole } from "./value.ts";
 
 export type Comparator = (left: Value, right: Value) => number;
@@ -19,12 +20,18 @@ export function compareValues(type: DataType, left: Value, right: Value): number
 
 /** {@linkcode compareValues} for hot loops: the branch on the type is taken once. */
 export function comparatorFor(type: DataType): Comparator {
-  switch (type.kind) {
+  if (type.kind === "array") return compareArrays(comparatorFor(type.element));
+  switch (typeOrder(type)) {
+    case "whole":
+    case "double":
+      return compareNumbers;
+    case "boolean":
+      return compareNatural;
     case "text":
+      return type.kind === "uuid" ? compareNatural : compareText;
     case "unknown":
       return compareText;
     case "json":
-    case "file":
       return compareJsonText;
     case "bytes":
       return compareBytes;
@@ -32,13 +39,6 @@ export function comparatorFor(type: DataType): Comparator {
       return compareEmbeddings;
     case "interval":
       return compareIntervals;
-    case "array":
-      return compareArrays(comparatorFor(type.element));
-    case "boolean":
-    case "uuid":
-      return compareNatural;
-    default:
-      return compareNumbers;
   }
 }
 
@@ -102,9 +102,12 @@ export type GroupKey = string | number | bigint | boolean;
 
 /** A primitive that is equal (`===`) for exactly the values that SQL's `=` calls equal. */
 export function groupKeyOf(type: DataType, value: Value): GroupKey {
-  switch (type.kind) {
+  if (type.kind === "array") {
+    const { element } = type;
+    return (value as readonly Value[]).map((item) => elementKey(element, item)).join("");
+  }
+  switch (typeOrder(type)) {
     case "json":
-    case "file":
       return jsonGroupKey(value as string);
     case "bytes":
       return Buffer.from(value as Uint8Array).toString("latin1");
@@ -112,11 +115,11 @@ export function groupKeyOf(type: DataType, value: Value): GroupKey {
       return (value as Float32Array).join(",");
     case "interval":
       return intervalSpan(value as Interval);
-    case "array": {
-      const { element } = type;
-      return (value as readonly Value[]).map((item) => elementKey(element, item)).join("");
-    }
-    default:
+    case "whole":
+    case "double":
+    case "boolean":
+    case "text":
+    case "unknown":
       return value as GroupKey;
   }
 }
@@ -130,15 +133,18 @@ function elementKey(type: DataType, value: Value): string {
 
 /** {@linkcode groupKeyOf} for hot loops; undefined where the value is its own key. */
 export function groupKeyMakerFor(type: DataType): ((value: Value) => GroupKey) | undefined {
-  switch (type.kind) {
+  switch (typeOrder(type)) {
     case "json":
-    case "file":
     case "bytes":
     case "embedding":
     case "interval":
     case "array":
       return (value) => groupKeyOf(type, value);
-    default:
+    case "whole":
+    case "double":
+    case "boolean":
+    case "text":
+    case "unknown":
       return undefined;
   }
 }

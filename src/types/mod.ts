@@ -168,6 +168,7 @@ export {
   valueFromText,
 } from "./text_form.ts";
 export { offsetSecondsAt, offsetSecondsAtLocal, type Zone, zoneFromText } from "./time_zone.ts";
+export { isNumberType, isTextType, isWholeType, typeOrder } from "./type_class.ts";
 export { commonType, type DecimalType, decimalOf } from "./unify.ts";
 export {
   type Interval,

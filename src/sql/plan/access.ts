@@ -2,7 +2,7 @@
  * How a table is reached: which conditions fix its primary key, and which bound single columns.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
-import { isInteger } from "../../types/mod.ts";
+import { isInteger, isNumberType, isTextType } from "../../types/mod.ts";
 import type { BoundExpression, ComparisonOperator } from "../bind/bound_expressions.ts";
 import { MIRRORED } from "../bind/expression/binary_forms.ts";
 import {
@@ -56,13 +56,13 @@ export function accessOf(table: TableEntry, conditions: readonly Condition[]): A
       const begun = beginningIn(condition.expression);
       if (begun !== undefined) textRanges.push(begun);
       for (const range of rangesOfAlternatives(condition.expression)) {
-        (isTextType(range.value) ? textRanges : ranges).push(range);
+        (isTextType(range.value.type) ? textRanges : ranges).push(range);
       }
       continue;
     }
     bounds.push({ bound, condition });
-    const isText = isTextType(bound.value);
-    const range = isText || isRangeType(bound.value) ? rangeOf(bound) : undefined;
+    const isText = isTextType(bound.value.type);
+    const range = isText || isNumberType(bound.value.type) ? rangeOf(bound) : undefined;
     if (range === undefined) continue;
     if (!isText) ranges.push(range);
     else if (isSure(bound.value)) textRanges.push(range);
@@ -232,7 +232,7 @@ function rangesOfAlternatives(
   );
   return first.flatMap((bound) => {
     const { columnId, value } = bound;
-    if (!isSure(value) || !(isTextType(value) || isRangeType(value))) return [];
+    if (!isSure(value) || !(isTextType(value.type) || isNumberType(value.type))) return [];
     const isShared = (side: "min" | "max"): boolean =>
       [[bound], ...others].every((bounds) =>
         bounds.some((other) => {
@@ -251,15 +251,10 @@ function beginningIn(condition: BoundExpression): PlannedRange | undefined {
   if (condition.kind !== "call" || condition.like === undefined) return undefined;
   const [text, like, escape] = condition.args;
   if (condition.like.isNegated || escape !== undefined) return undefined;
-  if (text === undefined || like === undefined || !isTextType(text)) return undefined;
+  if (text === undefined || like === undefined || !isTextType(text.type)) return undefined;
   const columnId = storedColumnId(text);
   if (columnId === undefined || !isFixed(like) || !isSure(like)) return undefined;
   return { columnId, min: undefined, max: undefined, like };
-}
-
-/** Types whose values are in the order of their bytes. */
-function isTextType({ type }: BoundExpression): boolean {
-  return type.kind === "text" || type.kind === "uuid";
 }
 
 /** The column under a comparison; widening an integer keeps its value, so it is seen through. */
@@ -273,23 +268,4 @@ export function storedColumnId(expression: BoundExpression): number | undefined 
 
 function isFixed(expression: BoundExpression): boolean {
   return !readsColumn(expression) && !isVolatile(expression);
-}
-
-/** Types whose values are numbers in memory, in their order. */
-export function isRangeType({ type }: BoundExpression): boolean {
-  switch (type.kind) {
-    case "smallint":
-    case "int":
-    case "bigint":
-    case "float":
-    case "double":
-    case "decimal":
-    case "date":
-    case "time":
-    case "timestamp":
-    case "datetime":
-      return true;
-    default:
-      return false;
-  }
 }

@@ -9,9 +9,10 @@
  *
  * Whether it is, the run decides: only then is it known how few the keys are.
  */
+import { isNumberType } from "../../types/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { conjunctsOf, isVolatile, mayFailOnRow } from "../bind/walk.ts";
-import { areFewKeys, equalityIn, isRangeType, isSure, storedColumnId } from "./access.ts";
+import { areFewKeys, equalityIn, isSure, storedColumnId } from "./access.ts";
 import type { JoinNode, PlanNode, ScanNode } from "./plan.ts";
 import { isByKey } from "./plan_walk.ts";
 
@@ -75,7 +76,7 @@ function keyedSide(
   }
   const first = columnIds.indexOf(primaryKey[0]);
   const key = primaryKey.length > 1 ? keysOfRead[first] : undefined;
-  const isNumber = key !== undefined && isRangeType(key);
+  const isNumber = key !== undefined && isNumberType(key.type);
   return isNumber ? { scan: read, parts: [first], isWhole: false } : undefined;
 }
 

@@ -14,6 +14,7 @@ import {
   type Comparator,
   compareCodePoints,
   type DataType,
+  isTextType,
   physicalKind,
   textSourceOf,
   type Utf8Vector,
@@ -94,7 +95,7 @@ export function placesWithin(
 /** Whether columns of a type can be put in order: numbers, and text by its bytes. */
 export function isOrderedKind(type: DataType): boolean {
   const kind = physicalKind(type);
-  return kind === "i32" || kind === "f64" || type.kind === "text" || type.kind === "uuid";
+  return kind === "i32" || kind === "f64" || isTextType(type);
 }
 
 /** Whether all texts of a vector are short enough to be put in order; true of every other kind. */

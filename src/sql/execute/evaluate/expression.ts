@@ -10,6 +10,7 @@ import { assert, defined } from "../../../base/assert.ts";
 import {
   type Batch,
   constVector,
+  isTextType,
   physicalKind,
   type Selection,
   textsOf,
@@ -227,7 +228,7 @@ function decoded(vector: Vector): Vector {
 function compileCompare(expression: Of<"compare">, layout: Layout): Evaluator {
   const { operator, evaluate } = expression;
   // Other types are equal by more than their text: JSON by its canonical form, for one.
-  const isPlainText = expression.left.type.kind === "text" || expression.left.type.kind === "uuid";
+  const isPlainText = isTextType(expression.left.type);
   const left = compileExpression(expression.left, layout);
   const right = compileExpression(expression.right, layout);
   const values: Value[] = [null, null];

@@ -14,6 +14,7 @@ import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import {
   compareTexts,
   type DataType,
+  isTextType,
   physicalKind,
   type RowNumbers,
   slice,
@@ -41,7 +42,7 @@ export class HeldPages {
   constructor(type: DataType) {
     this.#type = type;
     this.#form = formOf(type);
-    this.#isByteOrdered = type.kind === "text" || type.kind === "unknown" || type.kind === "uuid";
+    this.#isByteOrdered = isTextType(type) || type.kind === "unknown";
   }
 
   /** Returns the bytes that the rows are counted as. */

@@ -9,9 +9,8 @@
  * {@linkcode KeyIndex}. Rows with a NULL in their key have no number: NULL equals nothing.
  */
 import { assert } from "../../../base/assert.ts";
-import { type DataType, type Vector, valueAt } from "../../../types/mod.ts";
+import { type DataType, isWholeType, type Vector, valueAt } from "../../../types/mod.ts";
 import type { MemoryBudget } from "../held/memory_budget.ts";
-import { isWholeType } from "../keys/column_codes.ts";
 import { KeyIndex, NO_KEY, nullKeysOf } from "../keys/key_index.ts";
 
 /** Numbers may lie this far apart in any case, … */

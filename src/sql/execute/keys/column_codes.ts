@@ -10,7 +10,10 @@ import { assert } from "../../../base/assert.ts";
 import {
   type DataType,
   groupKeyOf,
+  isTextType,
+  isWholeType,
   physicalKind,
+  typeOrder,
   type Value,
   type Vector,
   valueAt,
@@ -73,7 +76,7 @@ export class ColumnCodes {
     const isNumbers = vector.kind === "i32" || vector.kind === "f64";
     if (this.#isWhole && isNumbers) return this.#codesOfWhole(vector, rowCount, isAdding);
     const codes = new Float64Array(rowCount);
-    if (vector.kind === "f64" && vector.nulls === undefined && isDouble(this.#type)) {
+    if (vector.kind === "f64" && vector.nulls === undefined && typeOrder(this.#type) === "double") {
       for (let row = 0; row < rowCount; row += 1) {
         codes[row] = this.#codeOf(vector.values[row] ?? 0, isAdding);
       }
@@ -153,30 +156,4 @@ function codesOfNumbers(numbers: Int32Array): Float64Array {
     codes[row] = number === -1 ? Number.NaN : number;
   }
   return codes;
-}
-
-function isDouble({ kind }: DataType): boolean {
-  return kind === "double" || kind === "float";
-}
-
-/** Whether values of a type are equal as texts are. */
-export function isTextType({ kind }: DataType): boolean {
-  return kind === "text" || kind === "uuid";
-}
-
-/** Whether values of a type are whole numbers in memory, and equal as such. */
-export function isWholeType({ kind }: DataType): boolean {
-  switch (kind) {
-    case "smallint":
-    case "int":
-    case "bigint":
-    case "decimal":
-    case "date":
-    case "time":
-    case "timestamp":
-    case "datetime":
-      return true;
-    default:
-      return false;
-  }
 }

@@ -9,6 +9,8 @@
 import { assert, defined } from "../../../base/assert.ts";
 import {
   type DataType,
+  isTextType,
+  isWholeType,
   type Selection,
   take,
   type Value,
@@ -18,7 +20,6 @@ import {
 } from "../../../types/mod.ts";
 import type { BatchGroups } from "../../functions/aggregate/aggregates.ts";
 import { bytesOf, type MemoryBudget } from "../held/memory_budget.ts";
-import { isTextType, isWholeType } from "./column_codes.ts";
 import {
   countPositions,
   type DensePositions,

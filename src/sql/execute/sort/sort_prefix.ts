@@ -2,7 +2,7 @@
  * The first key of a sort as numbers beside the rows: nearly every comparison is between two of them.
  * The others, and all of kinds that no number says, are left to the values themselves.
  */
-import type { DataType } from "../../../types/mod.ts";
+import { type DataType, typeOrder } from "../../../types/mod.ts";
 import type { HeldRows } from "../held/held_rows.ts";
 import type { SortKey } from "./sort_key.ts";
 
@@ -52,21 +52,21 @@ export function* prefixSteps(
   return { first, second };
 }
 
-function prefixKindOf({ kind }: DataType): "number" | "text" | undefined {
-  switch (kind) {
+function prefixKindOf(type: DataType): "number" | "text" | undefined {
+  switch (typeOrder(type)) {
+    case "whole":
+    case "double":
+    case "boolean":
+      return "number";
     case "text":
     case "unknown":
-    case "uuid":
       return "text";
     case "json":
-    case "file":
     case "bytes":
     case "embedding":
     case "interval":
     case "array":
       return undefined;
-    default:
-      return "number";
   }
 }
 
