@@ -1,17 +1,10 @@
 /**
  * Who calls, and what they may do.
  */
-export type {
-  Caller,
-  MeAnswer,
-  SessionAnswer,
-  SetupAnswer,
-  StatusAnswer,
-  UserAnswer,
-} from "./answers.ts";
-export type { AuditEvent, OnAudit } from "./audit.ts";
-export { Auth, type AuthOptions, type AuthSettings } from "./auth.ts";
-export { type AuthCode, AuthError } from "./auth_error.ts";
+export type { Caller } from "./answers.ts";
+export type { AuditEvent } from "./audit.ts";
+export { Auth, type AuthSettings } from "./auth.ts";
+export { AuthError } from "./auth_error.ts";
 export { type PasswordPolicy, passwordFault } from "./password.ts";
 export {
   mayRead,
@@ -26,7 +19,6 @@ export {
   requireRun,
   requireWrite,
   type StatementClass,
-  type TableRight,
 } from "./permissions.ts";
 export type { Principal } from "./principal.ts";
 export {
@@ -34,10 +26,9 @@ export {
   keptSecret,
   keptSecretFault,
   keptSecretPath,
-  type SecretFault,
   secretFault,
 } from "./secret.ts";
-export type { OnRevoked, Revocation } from "./session_ends.ts";
+export type { Revocation } from "./session_ends.ts";
 export {
   type AlterUserRequest,
   type CreateUserRequest,

@@ -2,10 +2,9 @@
  * Names and rules: namespaces, tables, users, files, and the manifest of the store.
  */
 export { ROOT_USER_ID } from "./accounts.ts";
-export type { Catalog, NewUser, SetupUsers, UserChange } from "./catalog.ts";
+export type { Catalog, NewUser } from "./catalog.ts";
 export {
   CatalogDatabase,
-  type CatalogDatabaseOptions,
   type UsedBefore,
 } from "./catalog_database.ts";
 export { CATALOG_FILE, CATALOG_SIDE_FILES, catalogPathOf } from "./catalog_path.ts";
@@ -25,15 +24,12 @@ export type {
   TableOptions,
   UserEntry,
   ViewEntry,
-  ViewOfView,
   ViewTable,
 } from "./entries.ts";
-export type { CatalogJournal, JournalEntry } from "./journal.ts";
+export type { JournalEntry } from "./journal.ts";
 export {
-  type ManifestDatabase,
   type ManifestSegment,
   type ManifestTable,
-  type ManifestUpdate,
 } from "./manifest_database.ts";
 export {
   checkColumnName,
@@ -44,11 +40,9 @@ export {
   isSystemNamespace,
   isUserId,
   keyNameOf,
-  type ObjectKind,
 } from "./names.ts";
 export {
   changedTableOptions,
-  type FlushPolicyOption,
   flushPolicyFrom,
   type OptionSetting,
   refuseTwice,

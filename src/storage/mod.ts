@@ -16,7 +16,7 @@ export { type CheckListener, damageFinding, type Finding, noteFinding } from "./
 export { cutLog, endLog, type LogCut, plannedCut } from "./check/repair_log.ts";
 export { dropSegments, quarantineSegments } from "./check/repair_segments.ts";
 export { shownKey } from "./commit/conflicts.ts";
-export type { BlobPath, BlobStore, StagedBlob } from "./contract/blob_store.ts";
+export type { BlobStore, StagedBlob } from "./contract/blob_store.ts";
 export type { ListedLogFile } from "./contract/commit_log.ts";
 export {
   errorFrom,
@@ -45,7 +45,6 @@ export {
   type Commit,
   type CompactResult,
   type FlushedStats,
-  type FlushPolicy,
   type FlushResult,
   type KeySpans,
   type ListedSegment,
@@ -100,7 +99,7 @@ export { LocalBlobStore } from "./directory/local_blob_store.ts";
 export { moveToLostAndFound } from "./directory/lost_and_found.ts";
 export { readSealedText, writeSealedText } from "./directory/sealed_text.ts";
 export { LocalStore } from "./local_store.ts";
-export type { LocalStoreOptions, LocalStoreParts } from "./local_store_options.ts";
+export type { LocalStoreOptions } from "./local_store_options.ts";
 export { decodeWalHeader, WAL_HEADER_BYTES } from "./local_wal/format.ts";
 export { rewriteNumberFile } from "./local_wal/high_water.ts";
 export { findLogPoint, type LogPoint, shortenLog } from "./log_point.ts";
@@ -108,7 +107,6 @@ export { refuseNewerFiles } from "./newer_files.ts";
 export { reservationAt } from "./snowflake_ids.ts";
 export {
   type ListedStorage,
-  type StorageProbe,
   Storages,
   storageFault,
   unavailable,

@@ -2,9 +2,7 @@
  * What a value is: data types, values, vectors, batches, and what can be done with one value.
  */
 export {
-  type Caster,
   type CastMode,
-  type CastOptions,
   canCast,
   castBetween,
   casterFor,
@@ -20,7 +18,6 @@ export {
   type Comparator,
   comparatorFor,
   compareValues,
-  type GroupKey,
   groupKeyMakerFor,
   groupKeyOf,
 } from "./compare.ts";
@@ -55,7 +52,6 @@ export {
   UUID,
 } from "./data_type.ts";
 export {
-  type CivilDate,
   checkDate,
   civilFromDays,
   dateFromCivil,
@@ -67,13 +63,11 @@ export {
   joinTimestamp,
   roundMicros,
   roundTimestamp,
-  type SplitTimestamp,
   splitTimestamp,
 } from "./datetime.ts";
 export {
   addWhole,
   compareWhole,
-  type DecimalDigits,
   decimalFromText,
   digitsFromText,
   divideDecimal,
@@ -102,7 +96,6 @@ export {
 export {
   addIntervals,
   divideInterval,
-  type IntervalField,
   type IntervalLimit,
   intervalFromText,
   limitedInterval,
@@ -114,18 +107,14 @@ export {
 } from "./interval.ts";
 export {
   cellMakerFor,
-  type DataTypeWord,
   dataTypeWord,
   isCellIdentity,
-  type TypedValue,
   valueFromParameter,
   type WireParameter,
 } from "./json_cell.ts";
 export {
   checkJson,
   isJsonString,
-  type JsonKind,
-  type JsonMember,
   type JsonSlice,
   jsonElement,
   jsonElements,
@@ -143,8 +132,6 @@ export {
   isJsonArray,
   isJsonObject,
   type JsonNode,
-  type JsonNumber,
-  type JsonObject,
   jsonObject,
   jsonTree,
   textFromJson,
@@ -152,7 +139,6 @@ export {
 export { valueFromNumberText } from "./number_literal.ts";
 export {
   areEqualTexts,
-  type ByteRange,
   compareTextBytes,
   compareTexts,
   copyText,
@@ -169,7 +155,7 @@ export {
 } from "./text_form.ts";
 export { offsetSecondsAt, offsetSecondsAtLocal, type Zone, zoneFromText } from "./time_zone.ts";
 export { isNumberType, isTextType, isWholeType, typeOrder } from "./type_class.ts";
-export { commonType, type DecimalType, decimalOf } from "./unify.ts";
+export { commonType, decimalOf } from "./unify.ts";
 export {
   type Interval,
   isInterval,
@@ -179,18 +165,12 @@ export {
   wholeFromBigint,
 } from "./value.ts";
 export {
-  type AnyVector,
   type Batch,
-  type BoolVector,
-  type Codes,
-  type ConstVector,
   constVector,
   type DictionaryVector,
-  type Float64Vector,
   gatherBytes,
   gatherFloat64,
   gatherInt32,
-  type Int32Vector,
   isNullAt,
   keepRows,
   physicalKind,
