@@ -122,7 +122,7 @@ export interface ViewTable {
 }
 
 /** Another view that the text of a view names, and its columns at that time. */
-export interface ViewOfView {
+interface ViewOfView {
   readonly viewId: number;
   readonly columnNames: readonly string[];
 }

@@ -20,7 +20,7 @@ import {
 import { wholeFromBigint } from "./value.ts";
 
 /** A number by its canonical text, so that no digit is lost. */
-export interface JsonNumber {
+interface JsonNumber {
   readonly number: string;
 }
 

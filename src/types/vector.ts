@@ -67,7 +67,7 @@ export interface Utf8Vector {
   readonly choose?: (selection: Selection) => Utf8Vector | undefined;
 }
 
-export interface AnyVector {
+interface AnyVector {
   readonly kind: "any";
   readonly length: number;
   readonly values: readonly Value[];

@@ -60,7 +60,7 @@ export interface TableDefinition {
   readonly home?: SegmentHome | undefined;
 }
 
-export interface FlushPolicy {
+interface FlushPolicy {
   /** Flush when this many row versions of the table are buffered. */
   readonly rowsMax: number;
   /** Flush when the oldest buffered row version is this old. */

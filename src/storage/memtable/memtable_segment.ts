@@ -72,7 +72,7 @@ export interface FrozenRows {
   readonly deleted: Uint8Array;
 }
 
-export interface FrozenColumn extends SegmentColumn {
+interface FrozenColumn extends SegmentColumn {
   readonly vector: Vector;
 }
 

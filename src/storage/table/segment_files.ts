@@ -21,7 +21,7 @@ import { openListedSegment, readListedDeletions } from "./listed_files.ts";
 import type { OpenSegment, SegmentFiles } from "./open_segment.ts";
 
 /** What is asked of the storages in which segments lie: see `storages.ts`. */
-export interface StorageState {
+interface StorageState {
   faultOf(storageId: string): string | undefined;
   requireThere(home: SegmentHome | undefined): void;
   look(home: SegmentHome): void;
