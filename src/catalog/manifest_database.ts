@@ -3,7 +3,8 @@
  * transaction, and there is no manifest file to get wrong.
  *
  * Storage owns the interface (`storage/contract/manifest.ts`) and is a sibling that is not imported; the
- * same shapes are declared here, and `database.ts`, which sees both, hands one to the other.
+ * same shapes are declared here, by the same names, and `database.ts`, which sees both, hands one to
+ * the other. What their members mean is said there.
  */
 import { assert } from "../base/assert.ts";
 import { type Seq, seqFromNumber } from "../base/seq.ts";
@@ -11,8 +12,8 @@ import type { Counters } from "./counters.ts";
 import { allSealed, putSealed, removeSealed } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
 
-/** One live segment file: documented as `SegmentEntry` in `storage/contract/manifest.ts`. */
-export interface ManifestSegment {
+/** One live segment file. */
+export interface SegmentEntry {
   readonly segmentId: number;
   readonly tableId: number;
   readonly minSeq: Seq;
@@ -27,15 +28,15 @@ export interface ManifestSegment {
   readonly home?: SegmentHome;
 }
 
-/** Documented in `storage/manifest.ts`. */
-export interface SegmentHome {
+/** Where in a storage segments of a table lie. */
+interface SegmentHome {
   readonly storageId: string;
   readonly root: string;
   readonly directory: string;
 }
 
-/** How far a table is flushed: documented as `TableState` in `storage/contract/manifest.ts`. */
-export interface ManifestTable {
+/** How far a table is flushed. */
+export interface TableState {
   readonly tableId: number;
   readonly flushedSeq: Seq;
   readonly lowWaterSeq: Seq;
@@ -43,12 +44,12 @@ export interface ManifestTable {
   readonly lastFlushedAtMs: number;
 }
 
-/** Applied whole or not at all: documented as `ManifestChange` in `storage/contract/manifest.ts`. */
-export interface ManifestUpdate {
-  readonly addSegments?: readonly ManifestSegment[];
-  readonly changeSegments?: readonly ManifestSegment[];
+/** Applied whole or not at all. */
+export interface ManifestChange {
+  readonly addSegments?: readonly SegmentEntry[];
+  readonly changeSegments?: readonly SegmentEntry[];
   readonly removeSegmentIds?: readonly number[];
-  readonly tables?: readonly ManifestTable[];
+  readonly tables?: readonly TableState[];
   readonly removeTableIds?: readonly number[];
   readonly firstLogFile?: number;
 }
@@ -60,7 +61,7 @@ export interface ListedOfTable {
 }
 
 /** A segment as it lies in the file, by the names that are there. */
-interface StoredSegment extends Omit<ManifestSegment, "isGivenUp"> {
+interface StoredSegment extends Omit<SegmentEntry, "isGivenUp"> {
   readonly putAside?: true;
 }
 
@@ -70,8 +71,8 @@ const SEGMENT_ID_BLOCK = 64;
 export class ManifestDatabase {
   readonly #file: SqliteFile;
   readonly #counters: Counters;
-  readonly #segments = new Map<number, ManifestSegment>();
-  readonly #tables = new Map<number, ManifestTable>();
+  readonly #segments = new Map<number, SegmentEntry>();
+  readonly #tables = new Map<number, TableState>();
   #nextSegmentId: number;
 
   constructor(file: SqliteFile, counters: Counters) {
@@ -81,15 +82,15 @@ export class ManifestDatabase {
     for (const stored of allSealed<StoredSegment>(file, "segments")) {
       this.#segments.set(stored.segmentId, segmentFrom(stored));
     }
-    for (const entry of allSealed<ManifestTable>(file, "table_states")) {
+    for (const entry of allSealed<TableState>(file, "table_states")) {
       this.#tables.set(entry.tableId, entry);
     }
   }
 
   /** Every live segment, ascending by id, every table's state, and where the log begins. */
   load(): {
-    segments: readonly ManifestSegment[];
-    tables: readonly ManifestTable[];
+    segments: readonly SegmentEntry[];
+    tables: readonly TableState[];
     firstLogFile?: number | undefined;
   } {
     const segments = [...this.#segments.values()];
@@ -122,7 +123,7 @@ export class ManifestDatabase {
   }
 
   /** One durable transaction: when this returns, a crash does not undo it. */
-  publish(change: ManifestUpdate): void {
+  publish(change: ManifestChange): void {
     const { addSegments = [], changeSegments = [], removeSegmentIds = [] } = change;
     const { tables = [], removeTableIds = [], firstLogFile = 0 } = change;
     for (const { segmentId } of addSegments) {
@@ -186,20 +187,20 @@ export class ManifestDatabase {
   }
 }
 
-function withoutHome(entry: ManifestSegment): ManifestSegment {
+function withoutHome(entry: SegmentEntry): SegmentEntry {
   const { home: _, ...rest } = entry;
   return rest;
 }
 
-function segmentFrom({ putAside, ...rest }: StoredSegment): ManifestSegment {
+function segmentFrom({ putAside, ...rest }: StoredSegment): SegmentEntry {
   return putAside === undefined ? rest : { ...rest, isGivenUp: putAside };
 }
 
-function storedFrom({ isGivenUp, ...rest }: ManifestSegment): StoredSegment {
+function storedFrom({ isGivenUp, ...rest }: SegmentEntry): StoredSegment {
   return isGivenUp === undefined ? rest : { ...rest, putAside: isGivenUp };
 }
 
-function highestOf({ addSegments = [], changeSegments = [], tables = [] }: ManifestUpdate): number {
+function highestOf({ addSegments = [], changeSegments = [], tables = [] }: ManifestChange): number {
   let highest = 0;
   for (const { maxSeq } of addSegments) highest = Math.max(highest, maxSeq);
   for (const { maxSeq } of changeSegments) highest = Math.max(highest, maxSeq);

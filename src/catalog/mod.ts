@@ -28,8 +28,8 @@ export type {
 } from "./entries.ts";
 export type { JournalEntry } from "./journal.ts";
 export {
-  type ManifestSegment,
-  type ManifestTable,
+  type SegmentEntry,
+  type TableState,
 } from "./manifest_database.ts";
 export {
   checkColumnName,

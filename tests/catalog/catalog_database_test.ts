@@ -8,7 +8,7 @@ import { silentLog } from "../../src/base/log.ts";
 import {
   type CatalogDatabase,
   DEFAULT_NAMESPACE,
-  type ManifestSegment,
+  type SegmentEntry,
   type StorageEntry,
   type TableEntry,
   type ViewEntry,
@@ -295,7 +295,7 @@ function definitionIdsIn(path: string): readonly unknown[] {
   return rows.map(({ id }) => id);
 }
 
-function segmentOf(tableId: number, segmentId: number): ManifestSegment {
+function segmentOf(tableId: number, segmentId: number): SegmentEntry {
   return {
     segmentId,
     tableId,

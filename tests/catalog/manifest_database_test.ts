@@ -4,7 +4,7 @@
  */
 import { Database } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";
-import type { ManifestSegment, ManifestTable } from "../../src/catalog/mod.ts";
+import type { SegmentEntry, TableState } from "../../src/catalog/mod.ts";
 import type { Manifest } from "../../src/storage/mod.ts";
 import {
   freshPath,
@@ -17,7 +17,7 @@ import {
 
 afterAll(removeCatalogs);
 
-function segment(segmentId: number, change: Partial<ManifestSegment> = {}): ManifestSegment {
+function segment(segmentId: number, change: Partial<SegmentEntry> = {}): SegmentEntry {
   return {
     segmentId,
     tableId: 1,
@@ -32,7 +32,7 @@ function segment(segmentId: number, change: Partial<ManifestSegment> = {}): Mani
   };
 }
 
-function state(tableId: number, flushed: number): ManifestTable {
+function state(tableId: number, flushed: number): TableState {
   return { tableId, flushedSeq: seqOf(flushed), lowWaterSeq: seqOf(0), lastFlushedAtMs: 3 };
 }
 
