@@ -53,7 +53,6 @@ const USES: readonly (readonly [use: string, ...does: string[]])[] = [
 /** Where the second column of the help begins. */
 const DOES_COLUMN = 34;
 
-/** Reads the arguments. */
 export function commandFrom(args: readonly string[], program: Program): Command {
   const [first, ...rest] = args;
   if (first === undefined) {
@@ -85,7 +84,6 @@ export function commandFrom(args: readonly string[], program: Program): Command 
   return { kind, path };
 }
 
-/** The help. */
 export function helpText(program: Program): string {
   const uses = USES.map(([use, ...does]) => {
     const head = `  ${programText(program, use)} ${use}`;

@@ -28,7 +28,7 @@ export interface SegmentEntry {
   readonly home?: SegmentHome;
 }
 
-/** Where in a storage segments of a table lie. */
+/** Documented in `storage/contract/manifest.ts`. */
 interface SegmentHome {
   readonly storageId: string;
   readonly root: string;

@@ -1,5 +1,6 @@
 /**
- * What a connection is made from.
+ * What a connection is made from, apart from it, so that what serves a part of it knows its shape
+ * and not the connection. What all have in common is one object: an idle connection holds little.
  */
 import type { Auth, Caller } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";

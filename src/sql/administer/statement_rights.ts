@@ -6,8 +6,8 @@ import type { StatementClass } from "../../auth/mod.ts";
 import type { Statement } from "../parse/ast/ast.ts";
 
 /**
- * `"object"` is decided by what the statement names: `definitions.ts` asks with the namespace or the
- * table at hand, `request.ts` for the statement inside EXECUTE AS.
+ * `"object"` is decided by what the statement names: `sql/define/definitions.ts` asks with the
+ * namespace or the table at hand, `sql/request/request.ts` for the statement inside EXECUTE AS.
  */
 export type StatementRight = StatementClass | "object";
 

@@ -87,7 +87,10 @@ export type BoundExpression =
       readonly readsTimeWords?: boolean;
       /** The loop over a whole column, of those that have one. */
       readonly evaluateVector?: VectorFunction | undefined;
-      /** Of LIKE: whether it is NOT LIKE; its loop over undecoded text is `kernels/like_bytes.ts`. */
+      /**
+       * Of LIKE: whether it is NOT LIKE; its loop over undecoded text is in
+       * `sql/execute/kernels/like_bytes.ts`.
+       */
       readonly like?: { readonly isNegated: boolean } | undefined;
     }
   | {

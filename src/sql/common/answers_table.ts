@@ -1,6 +1,6 @@
 /**
  * The table of the answers that requests with a key have had, which no catalog knows.
- * `request/idempotency.ts` writes and reads it.
+ * `sql/request/idempotency.ts` writes and reads it.
  */
 import { HOUR_MS } from "../../base/clock.ts";
 import type { TableDefinition } from "../../storage/mod.ts";

@@ -1,6 +1,6 @@
 /**
  * SQL, as the layers above see it: requests in, result entries out; and the plan of a live query.
- * `local_engine.ts` implements {@linkcode SqlEngine}.
+ * `sql/local_engine.ts` implements {@linkcode SqlEngine}.
  */
 
 import type { Principal } from "../../auth/mod.ts";

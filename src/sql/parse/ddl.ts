@@ -1,5 +1,6 @@
 /**
- * Definitions of tables, views and namespaces.
+ * Definitions of tables, views and namespaces. Expressions are kept with their text, which is what
+ * the catalog stores: it outlives any change of the tree.
  */
 import type {
   AlterNamespaceStatement,
@@ -25,17 +26,14 @@ import { refuseForeignKey, refuseUnique } from "./refused.ts";
 import { parseQuery } from "./select.ts";
 import { Token } from "./text/lexer.ts";
 
-/** `IF NOT EXISTS`. */
 export function acceptIfNotExists(cursor: Cursor): true | undefined {
   return cursor.acceptAll("if", "not", "exists") ? true : undefined;
 }
 
-/** `IF EXISTS`. */
 export function acceptIfExists(cursor: Cursor): true | undefined {
   return cursor.acceptAll("if", "exists") ? true : undefined;
 }
 
-/** `RESTRICT` or `CASCADE`. */
 export function acceptBehaviour(cursor: Cursor): DropBehaviour | undefined {
   return cursor.acceptOneOf("restrict", "cascade");
 }

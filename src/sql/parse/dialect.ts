@@ -28,7 +28,6 @@ export function parseUse(cursor: Cursor, start: number): Statement {
   return { type: "use namespace", name, _location: cursor.since(start) };
 }
 
-/** `SET …`. */
 export function parseSet(cursor: Cursor, start: number): Statement {
   cursor.expect("set");
   const isNamespace = cursor.is("namespace") || cursor.is("schema");
@@ -91,7 +90,6 @@ const SHOW_SIMPLE = new Map<string, ShowSimpleStatement["type"]>([
   ["all", "show all"],
 ]);
 
-/** `SHOW …`. */
 export function parseShow(cursor: Cursor, start: number): Statement {
   cursor.expect("show");
   const simple = SHOW_SIMPLE.get(cursor.word);
@@ -128,7 +126,6 @@ export function parseDescribe(cursor: Cursor, start: number): DescribeStatement 
   return { type: "describe", table, history, _location: cursor.since(start) };
 }
 
-/** `SUBSCRIBE TO …`. */
 export function parseSubscribe(cursor: Cursor, start: number): SubscribeStatement {
   cursor.expectAll("subscribe", "to");
   const token = cursor.token;
@@ -187,7 +184,6 @@ function malformed(cursor: Cursor, what: string): never {
   );
 }
 
-/** `EXPLAIN …`. */
 export function parseExplain(
   cursor: Cursor,
   start: number,

@@ -1,5 +1,7 @@
 /**
- * Statements of the second stage: topics, COPY, policies.
+ * Statements that the language has and no version runs yet: topics, COPY, policies. They are read
+ * whole and refused with UNSUPPORTED_FEATURE once the caller's rights are asked, so that what is
+ * misspelt, or not for this caller, is told as such.
  */
 import type {
   AckStatement,
@@ -61,7 +63,6 @@ function parseOperation(cursor: Cursor): WriteOperation {
   return cursor.expectOneOf("insert", "update", "delete");
 }
 
-/** `CONSUME FROM …`. */
 export function parseConsume(cursor: Cursor, start: number): ConsumeStatement {
   cursor.expectAll("consume", "from");
   const made: Mutable<ConsumeStatement> = {
@@ -80,7 +81,6 @@ export function parseConsume(cursor: Cursor, start: number): ConsumeStatement {
   return made;
 }
 
-/** `ACK …`. */
 export function parseAck(cursor: Cursor, start: number): AckStatement {
   cursor.expect("ack");
   const topic = cursor.qname("a topic");
@@ -92,7 +92,6 @@ export function parseAck(cursor: Cursor, start: number): AckStatement {
   return { type: "ack", topic, group, partition, upToOffset, _location: cursor.since(start) };
 }
 
-/** `COPY …`. */
 export function parseCopy(cursor: Cursor, start: number): CopyStatement {
   cursor.expect("copy");
   const made: Mutable<CopyStatement> = {

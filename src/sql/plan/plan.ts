@@ -1,6 +1,6 @@
 /**
  * The plan of a query: a tree of what to do, as plain data. `planner.ts` makes it from a bound
- * query, `execute/build/build.ts` turns it into operators, EXPLAIN prints it.
+ * query, `sql/execute/build/build.ts` turns it into operators, EXPLAIN prints it.
  *
  * Every node lists the columns that it yields, in order; expressions name columns by id, and a node
  * may use only the columns of its inputs.

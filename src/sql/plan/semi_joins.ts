@@ -8,8 +8,8 @@
  * equality is the key.
  *
  * Errors are those of a query that is read once without the conditions between the two
- * (`bind/query/decorrelate.ts`): the inner rows are asked what concerns them alone, whichever outer rows
- * there are, but a fault counts only when there is one. Keys are evaluated for all rows of their
+ * (`sql/bind/query/decorrelate.ts`): the inner rows are asked what concerns them alone, whichever
+ * outer rows there are, but a fault counts only when there is one. Keys are evaluated for all rows of their
  * side, an outer one only where what is asked of the outer row alone holds. All else is asked of
  * pairs with equal keys, and what may fail last.
  */

@@ -3,7 +3,8 @@
  * all that is kept of them takes more room.
  *
  * The bytes of a version are its part of the segment that it lies in; what is in memory does not
- * count. Nothing that was replaced less than an hour ago goes (`history.ts`), however much it is.
+ * count. Nothing that was replaced less than an hour ago goes (`storage/table/history.ts`), however
+ * much it is.
  */
 import { type Seq, seqFromUnixMs, unixMsFromSeq } from "../../base/seq.ts";
 import { horizonSeqOf } from "../table/history.ts";

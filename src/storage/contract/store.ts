@@ -11,7 +11,7 @@
  *   `appliedSeq`: it writes in the same turn of the event loop, or by a {@linkcode StagedCommit} that
  *   is begun in it and refused when something of what was read is taken back.
  *
- * `local_store.ts` implements this over a {@linkcode Disk}.
+ * `storage/local_store.ts` implements this over a {@linkcode Disk}.
  */
 import type { Seq } from "../../base/seq.ts";
 import type { Batch, DataType, Row, Value, Vector } from "../../types/mod.ts";

@@ -6,7 +6,7 @@
  *     segments/<table id>/<segment id>.seg  segments/<table id>/<segment id>.<generation>.dv
  *     files/<table id>/<owner>/<sub>/<stored name>  tmp/  lost+found/
  *
- * Segments of a table that has another storage lie below that (`storages.ts`):
+ * Segments of a table that has another storage lie below that (`storage/storages.ts`):
  *
  *     STORAGE  LOCK  tmp/  lost+found/  segments/<template>/<table id>/<segment id>.seg
  */

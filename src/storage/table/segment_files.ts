@@ -20,7 +20,7 @@ import type { SegmentReader } from "../segment/reader.ts";
 import { openListedSegment, readListedDeletions } from "./listed_files.ts";
 import type { OpenSegment, SegmentFiles } from "./open_segment.ts";
 
-/** What is asked of the storages in which segments lie: see `storages.ts`. */
+/** What is asked of the storages in which segments lie: see `storage/storages.ts`. */
 interface StorageState {
   faultOf(storageId: string): string | undefined;
   requireThere(home: SegmentHome | undefined): void;

@@ -1,7 +1,7 @@
 /**
- * Counts and sizes of a table.
+ * Counts and sizes of a table, from what is in memory anyway, so that planning a statement or
+ * looking at a table costs no reading of rows; only a count of live rows may read, and is kept.
  */
-
 import type { FlushedStats, ListedSegment, TableStats } from "../contract/store.ts";
 import type { Memtable } from "../memtable/memtable.ts";
 import type { OpenSegment } from "./open_segment.ts";

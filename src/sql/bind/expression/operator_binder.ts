@@ -1,6 +1,7 @@
 /**
- * Operators: which form serves the types of the operands, and which of them have a loop of their
- * own in the evaluator.
+ * Which binder an operator has. Most are a choice among forms by the types of both operands
+ * (`binary_forms.ts`); those here look at an operand before it is bound, as ANY, IN and OVERLAPS do,
+ * or are a chain that would nest deeper than the stack is.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { BOOLEAN, DATETIME, TEXT, typeName } from "../../../types/mod.ts";

@@ -12,7 +12,7 @@
  * such a one evaluates, and at no time while it, or a reading, asks another operator for rows. Where
  * none is allowed, or one row is too much, what is made is bounded by the memory of the statement.
  *
- * A sleep is a pause, too, and {@linkcode operator.ts} waits for its end. Evaluated again, a row asks
+ * A sleep is a pause, too, and `operator.ts` waits for its end. Evaluated again, a row asks
  * for its sleeps in the same order: how many of them are over is kept beside the row. So a sleep
  * first asks for rows one by one, and where no pause is allowed it is refused.
  */

@@ -1,7 +1,7 @@
 /**
  * What a scalar function is: names, argument types, result type, and how to compute one value.
  *
- * Functions are looked up by `registry.ts`. A function sees values in the form of
+ * Functions are looked up by `sql/functions/registry.ts`. A function sees values in the form of
  * `types/value.ts`, already cast to the parameter types of the overload chosen.
  */
 import type { DataType, Value, Vector } from "../../../types/mod.ts";

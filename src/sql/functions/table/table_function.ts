@@ -7,7 +7,6 @@
 import type { DataType, Row, Value } from "../../../types/mod.ts";
 import type { Signature } from "../base/function.ts";
 
-/** A column of the result. */
 export interface ResultColumn {
   /** Undefined: it is named like the alias of the call, else like the function. */
   readonly name: string | undefined;

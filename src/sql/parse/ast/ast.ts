@@ -196,7 +196,7 @@ export interface FromTable extends AstNode {
   readonly type: "table";
   readonly name: QNameMapped;
   readonly join?: JoinClause | undefined;
-  /** Own, stage 2: FOR SYSTEM_TIME AS OF. */
+  /** Read, and refused when it is bound: FOR SYSTEM_TIME AS OF. */
   readonly systemTime?: Expr | undefined;
 }
 
@@ -276,7 +276,7 @@ export interface LiteralList {
   readonly columnCount: number;
   /** {@linkcode LiteralCell} of each cell. */
   readonly kinds: Uint8Array;
-  /** The text of the request in UTF-8, in which the cells lie; `literal_list.ts` reads them. */
+  /** The text of the request in UTF-8, in which the cells lie; see `literalText`. */
   readonly bytes: Buffer;
   /** Offset in `bytes` at which each cell begins: of a string its quote, of a number its sign. */
   readonly starts: Int32Array;

@@ -25,7 +25,7 @@ import { isFunctionWord, isNameWord, keywordOf } from "../text/keywords.ts";
 /** Prints a query without parentheses. */
 export type QueryPrinter = (query: SelectStatement) => string;
 
-// The levels of `expressions.ts`; 12 a sign, 13 what needs no parentheses.
+// The levels of `sql/parse/expressions.ts`; 12 a sign, 13 what needs no parentheses.
 const POWER_SIGN = 12;
 const POWER_PRIMARY = 13;
 const POWER_OTHER = 7;
@@ -44,12 +44,10 @@ export function qnameText({ schema, name }: QName): string {
   return schema === undefined ? nameText(name) : `${nameText(schema)}.${nameText(name)}`;
 }
 
-/** A string literal. */
 export function stringText(value: string): string {
   return `'${value.replaceAll("'", "''")}'`;
 }
 
-/** A type. */
 export function dataTypeText(type: DataTypeDef): string {
   if (type.kind === "array") return `${dataTypeText(type.arrayOf)}[]`;
   const config = type.config === undefined ? "" : `(${type.config.join(", ")})`;
@@ -66,7 +64,6 @@ function intervalFieldsText({ config, intervalFields = [] }: BasicDataTypeDef): 
   return ` ${intervalFields.join(" to ").toUpperCase()}${digits}`;
 }
 
-/** Any expression. */
 export function expressionText(expr: Expr, query: QueryPrinter): string {
   switch (expr.type) {
     case "binary":
