@@ -399,7 +399,7 @@ test("a server that is killed while it makes a backup leaves one that is whole, 
   for (const delayMs of [0, 3, 8, 15]) {
     const path = join(root, `b${delayMs}`);
     const answer = server.sql(`BACKUP DATABASE TO '${path}'`).catch(() => undefined);
-    while (!existsSync(path)) await Bun.sleep(1);
+    await until(() => existsSync(path));
     await Bun.sleep(delayMs);
     server.kill("SIGKILL");
     await server.exited();

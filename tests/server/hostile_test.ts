@@ -2,8 +2,11 @@
  * What no client library sends: requests cut in the middle, malformed heads, false lengths. The
  * server answers or hangs up, and nothing of it counts as a bug.
  */
+
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { defined } from "../../src/base/assert.ts";
 import { startTestServer, type TestServer } from "../support/http.ts";
+import { until } from "../support/until.ts";
 
 let server: TestServer;
 let head: string;
@@ -18,7 +21,15 @@ afterAll(async () => {
   await server.close();
 });
 
-/** Sends bytes and returns what came back before either side hung up. */
+function runningCount(): number {
+  const found = server.server.metrics().find(({ name }) => name.endsWith("_http_requests_running"));
+  return Number(defined(found, "a metric").value);
+}
+
+/**
+ * Sends bytes and returns what came back before either side hung up; itself it does so
+ * once the server has begun with the request.
+ */
 async function exchange(text: string, { hangUp }: { hangUp: boolean }): Promise<string> {
   const answered = Promise.withResolvers<void>();
   let received = "";
@@ -37,7 +48,7 @@ async function exchange(text: string, { hangUp }: { hangUp: boolean }): Promise<
   socket.write(text);
   if (hangUp) {
     socket.flush();
-    await Bun.sleep(20);
+    await until(() => runningCount() > 0);
   } else {
     await answered.promise;
   }
@@ -52,6 +63,7 @@ test.each([
 ])("a client that hangs up after %s harms nobody", async (_what, rest) => {
   for (const path of ["/v1/api/sql", "/v1/api/auth/login"]) {
     await exchange(`POST ${path} HTTP/1.1\r\n${head}${rest}`, { hangUp: true });
+    await until(() => runningCount() === 0);
   }
   expect((await server.sql({ sql: "SELECT 1" })).status).toBe(200);
   expect(server.bugs).toEqual([]);

@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
+import { until } from "../support/until.ts";
 
 const ROWS = 12_000;
 
@@ -57,8 +58,11 @@ test("KILL QUERY ends a change, and nothing of it is there", async () => {
     "UPDATE app.t SET v = t.v + 1 FROM app.t a, app.t b WHERE a.id + b.id = t.id",
   );
   const listed = "SELECT query_id FROM system.queries WHERE sql LIKE 'UPDATE%'";
-  let found = await server.rows(listed);
-  while (found.length === 0) found = await server.rows(listed);
+  let found: readonly (readonly unknown[])[] = [];
+  await until(async () => {
+    found = await server.rows(listed);
+    return found.length > 0;
+  });
   await server.rows(`KILL QUERY '${String(found[0]?.[0])}'`);
   const { body } = await running;
   expect([body.error?.code, body.error?.reason]).toEqual(["SQL_EXECUTION_ERROR", "cancelled"]);

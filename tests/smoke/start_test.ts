@@ -14,6 +14,7 @@ import {
   startServer,
   tomlFromSections,
 } from "../support/server_process.ts";
+import { until } from "../support/until.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 const folders: string[] = [];
@@ -225,7 +226,9 @@ describe("the server", () => {
       let printed = "";
       let url: string | undefined;
       while (url === undefined) {
-        printed += decoder.decode((await reader.read()).value, { stream: true });
+        const { done, value } = await reader.read();
+        if (done) throw new Error(`It ended without an address:\n${printed}`);
+        printed += decoder.decode(value, { stream: true });
         url = /http:\/\/[\d.]+:\d+(?=\s)/.exec(printed)?.[0];
       }
       await Promise.all([reader.cancel(), child.stderr.cancel()]);
@@ -331,7 +334,7 @@ describe("statements that outlast the time to stop", () => {
       server.sql(`BEGIN; INSERT INTO default.t VALUES (1); ${ENDLESS}; COMMIT`),
     ];
     const running = "SELECT 1 FROM system.queries WHERE sql NOT LIKE '%system.queries%'";
-    while ((await server.rows(running)).length < 2) await Bun.sleep(1);
+    await until(async () => (await server.rows(running)).length === 2);
     server.kill("SIGTERM");
     for (const { body, headers, status } of await Promise.all(asked)) {
       expect(status).toBe(503);

@@ -4,6 +4,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
+import { until } from "../support/until.ts";
 
 let server: ServerProcess;
 
@@ -38,8 +39,7 @@ test("a subscription follows inserts and deletes, and hears nothing of expiry", 
     old_values: [{ who: "bob", _row_seq: second?.["_seq"] }],
   });
 
-  await Bun.sleep(1200);
-  expect(await server.rows("SELECT * FROM typing")).toEqual([]);
+  await until(async () => (await server.rows("SELECT * FROM typing")).length === 0);
   await server.rows("INSERT INTO typing VALUES ('late')");
   expect(await socket.expect("change")).toMatchObject({ rows: [{ who: "late" }] });
   // A resume replays what the TTL has left.

@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type ServerProcess, type SqlBody, startReadyServer } from "../support/server_process.ts";
+import { until } from "../support/until.ts";
 
 /** Far more than one turn of the event loop makes. */
 const ROW_COUNT = 200_000;
@@ -49,7 +50,7 @@ async function runningQueries(): Promise<readonly unknown[]> {
 }
 
 async function untilNoneRuns(): Promise<void> {
-  while ((await runningQueries()).length > 0) await Bun.sleep(10);
+  await until(async () => (await runningQueries()).length === 0);
 }
 
 describe("a long answer", () => {
@@ -162,7 +163,7 @@ describe("a client", () => {
     const answer = post(`SELECT count(*) FROM (${ENDLESS}) q WHERE t LIKE '%y'`, {
       signal: controller.signal,
     }).catch(() => "left");
-    while ((await runningQueries()).length === 0) await Bun.sleep(10);
+    await until(async () => (await runningQueries()).length > 0);
     controller.abort();
     expect(await answer).toBe("left");
     await untilNoneRuns();

@@ -1,7 +1,9 @@
 /**
  * What the store does when the disk is full, fails, or stops anywhere.
  */
+
 import { expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
 import type { DiskFile, OpenOptions } from "../../src/base/disk.ts";
 import { DatabaseError, DiskError } from "../../src/base/errors.ts";
 import { silentLog } from "../../src/base/log.ts";
@@ -50,7 +52,7 @@ test("every acknowledged commit was written and then synced before its writer he
   const store = await openStore({ disk, definitions: [TABLE] });
   await Promise.all(
     Array.from({ length: 20 }, async (_, index) => {
-      await new Promise((resolve) => setTimeout(resolve, index % 3));
+      for (let turn = 0; turn < index % 3; turn += 1) await systemClock.yield();
       const { lastSeq } = store.apply({
         writes: [{ tableId: 1, owner: 0, operation: "insert", rows: [[index, "x"]] }],
       });

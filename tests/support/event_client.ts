@@ -46,13 +46,8 @@ export class EventClient {
   /** The next event; undefined when the stream has ended. */
   async next(): Promise<StreamEvent | undefined> {
     for (;;) {
-      const end = this.#text.indexOf("\n\n");
-      if (end < 0) {
-        if (!(await this.#read())) return undefined;
-        continue;
-      }
-      const lines = this.#text.slice(0, end).split("\n");
-      this.#text = this.#text.slice(end + 2);
+      const lines = await this.#nextLines();
+      if (lines === undefined) return undefined;
       const fields = new Map(lines.map((line) => splitLine(line)));
       const event = fields.get("event");
       if (event === undefined) {
@@ -72,9 +67,29 @@ export class EventClient {
     throw new Error(`Expected ${name}, got ${JSON.stringify(next)}`);
   }
 
+  /** Waits for a comment, which must be what comes next. */
+  async expectComment(): Promise<void> {
+    const lines = await this.#nextLines();
+    if (lines?.length === 1 && lines[0]?.startsWith(":") === true) return;
+    throw new Error(`Expected a comment, got ${JSON.stringify(lines)}`);
+  }
+
   /** Breaks off, whatever is still to come. */
   close(): void {
     this.#abort.abort();
+  }
+
+  /** The lines up to the next empty one; undefined when the stream has ended. */
+  async #nextLines(): Promise<readonly string[] | undefined> {
+    for (;;) {
+      const end = this.#text.indexOf("\n\n");
+      if (end >= 0) {
+        const lines = this.#text.slice(0, end).split("\n");
+        this.#text = this.#text.slice(end + 2);
+        return lines;
+      }
+      if (!(await this.#read())) return undefined;
+    }
   }
 
   async #read(): Promise<boolean> {

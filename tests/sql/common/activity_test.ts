@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import { QueryStat } from "../../../src/sql/common/query_stats.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
+import { until } from "../../support/until.ts";
 
 /** Milliseconds within which a killed query has ended, on a machine with nothing else to do. */
 const KILL_MS_MAX = 250;
@@ -24,10 +25,6 @@ beforeAll(async () => {
   );
 });
 afterAll(() => engine[Symbol.asyncDispose]());
-
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await systemClock.yield();
-}
 
 const RUNNING = "SELECT query_id, user_id, as_user, state, rows_read, sql FROM system.queries";
 
