@@ -98,6 +98,8 @@ export {
 export { LocalBlobStore } from "./directory/local_blob_store.ts";
 export { moveToLostAndFound } from "./directory/lost_and_found.ts";
 export { readSealedText, writeSealedText } from "./directory/sealed_text.ts";
+export { type ListedStorage, storageFault, unavailable } from "./directory/storage_directory.ts";
+export type { StorageProbe } from "./directory/storage_probe.ts";
 export { LocalStore } from "./local_store.ts";
 export type { LocalStoreOptions } from "./local_store_options.ts";
 export { decodeWalHeader, WAL_HEADER_BYTES } from "./local_wal/format.ts";
@@ -105,10 +107,5 @@ export { rewriteNumberFile } from "./local_wal/high_water.ts";
 export { findLogPoint, type LogPoint, shortenLog } from "./log_point.ts";
 export { refuseNewerFiles } from "./newer_files.ts";
 export { reservationAt } from "./snowflake_ids.ts";
-export {
-  type ListedStorage,
-  Storages,
-  storageFault,
-  unavailable,
-} from "./storages.ts";
+export { Storages } from "./storages.ts";
 export { refusalFor } from "./table/open_segment.ts";

@@ -17,11 +17,12 @@ import type { Manifest, ManifestState, SegmentEntry } from "./contract/manifest.
 import type { TableDefinition } from "./contract/store.ts";
 import { sweepSegments } from "./data_directory.ts";
 import type { DataPaths } from "./directory/file_names.ts";
+import { unavailable } from "./directory/storage_directory.ts";
 import { onlyTableOf } from "./local_wal/format.ts";
 import { type HighWaterFile, openHighWater } from "./local_wal/high_water.ts";
 import { WriteReader } from "./local_wal/logged_writes.ts";
 import { type LoggedCommit, missingBeginning, readWal, type WalEnd } from "./local_wal/reader.ts";
-import { type Storages, unavailable } from "./storages.ts";
+import type { Storages } from "./storages.ts";
 import { LowWater } from "./table/history.ts";
 import { OpenSegment, type SegmentFiles } from "./table/open_segment.ts";
 import { StoredTable } from "./table/table.ts";

@@ -12,10 +12,8 @@
  * - One that has a fault has it until the next start. Its tables are refused meanwhile and their
  *   segments left alone; the log keeps what they cannot flush.
  */
-import { assert } from "../base/assert.ts";
 import { removeTree } from "../base/copy_file.ts";
-import type { Disk } from "../base/disk.ts";
-import { CorruptionError, DatabaseError, DiskError } from "../base/errors.ts";
+import { DatabaseError, DiskError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import type { SegmentEntry, SegmentHome } from "./contract/manifest.ts";
@@ -23,17 +21,19 @@ import { type AllowedPaths, isBelow, requireAllowedPath } from "./directory/allo
 import { backupAround } from "./directory/backup_list.ts";
 import { type DataPaths, dataPathsOf, storagePathsOf } from "./directory/file_names.ts";
 import { listedFiles, moveToLostAndFound, unlistedFiles } from "./directory/lost_and_found.ts";
-import { readSealedText, writeSealedText } from "./directory/sealed_text.ts";
+import {
+  claim,
+  isFree,
+  type ListedStorage,
+  mark,
+  parentOf,
+  pruneBelow,
+  storageFault,
+  unavailable,
+  unmark,
+} from "./directory/storage_directory.ts";
+import { PROBE, probe, type StorageProbe } from "./directory/storage_probe.ts";
 import { refuseNewerSegments } from "./newer_files.ts";
-
-/** A storage as the catalog lists it. */
-export interface ListedStorage {
-  readonly storageId: string;
-  /** An absolute path. */
-  readonly root: string;
-  /** What its mark says; "" until it has one. */
-  readonly key: string;
-}
 
 export interface StoragesOptions extends AllowedPaths {
   readonly log: Log;
@@ -48,12 +48,6 @@ interface OpenStorage {
 
 /** Enough that no two storages are ever taken for one. */
 const KEY_BYTES = 16;
-
-/** Files of {@linkcode Storages.probe}, which a crash may leave. */
-const PROBE = "probe.";
-
-/** What a storage without tables has beside its mark. */
-const OWN_NAMES: ReadonlySet<string> = new Set(["LOCK", "STORAGE.new", "segments", "tmp"]);
 
 export class Storages {
   /** Called when a storage is found to be gone while the server runs. */
@@ -169,7 +163,7 @@ export class Storages {
       const listed = { ...wanted, key };
       release = claim(disk, listed);
       if (release === undefined) throw new DiskError("EBUSY", wanted.root, "lock");
-      const { fault } = this.probe(storagePathsOf(wanted.root).tmp);
+      const { fault } = this.#probe(storagePathsOf(wanted.root).tmp);
       if (fault !== undefined) throw new DatabaseError("STORAGE_UNAVAILABLE", fault);
       mark(disk, listed);
       this.#open.set(wanted.storageId, { listed, release, fault: undefined });
@@ -246,12 +240,12 @@ export class Storages {
 
   /** Tries a storage, or the data directory; one that is not used is not tried. */
   examine(storageId: string | undefined): StorageProbe {
-    if (storageId === undefined) return this.probe(dataPathsOf(this.#options.dataPath).tmp);
+    if (storageId === undefined) return this.#probe(dataPathsOf(this.#options.dataPath).tmp);
     const known = this.#open.get(storageId);
     const fault =
       this.faultOf(storageId) ?? (known && storageFault(this.#options.disk, known.listed));
     if (known !== undefined && fault === undefined) {
-      return this.probe(storagePathsOf(known.listed.root).tmp);
+      return this.#probe(storagePathsOf(known.listed.root).tmp);
     }
     return {
       isReadable: false,
@@ -275,43 +269,6 @@ export class Storages {
       if (error instanceof DiskError) return undefined;
       throw error;
     }
-  }
-
-  /** Writes, reads, lists and removes a file, as far as that goes. */
-  probe(directory: string): StorageProbe {
-    const { disk } = this.#options;
-    const name = `${PROBE}${this.#hex()}`;
-    const path = `${directory}/${name}`;
-    const bytes = Buffer.from(name);
-    const faults: string[] = [];
-    const can = (step: () => boolean): boolean => {
-      try {
-        return step();
-      } catch (error) {
-        // Safe: that is what is asked.
-        if (!(error instanceof DiskError)) throw error;
-        faults.push(error.message);
-        return false;
-      }
-    };
-    const isWritable = can(() => {
-      const file = disk.open(path, { create: true, exclusive: true });
-      try {
-        file.write(bytes, 0);
-        file.syncNow();
-      } finally {
-        file.close();
-      }
-      return true;
-    });
-    const isReadable = can(() => bytes.equals(disk.readFile(path)));
-    const isListable = can(() => disk.list(directory).some((entry) => entry.name === name));
-    const isDeletable = can(() => {
-      disk.remove(path);
-      return true;
-    });
-    if (!isReadable || !isListable) faults.push(`Cannot find ${path} as it was written`);
-    return { isReadable, isWritable, isListable, isDeletable, fault: faults[0] };
   }
 
   close(): void {
@@ -338,6 +295,10 @@ export class Storages {
     }
   }
 
+  #probe(directory: string): StorageProbe {
+    return probe(this.#options.disk, directory, `${PROBE}${this.#hex()}`);
+  }
+
   #hex(): string {
     return Buffer.from(this.#options.random.bytes(KEY_BYTES)).toString("hex");
   }
@@ -346,116 +307,6 @@ export class Storages {
 export interface StorageSizes {
   readonly totalBytes: number;
   readonly usedBytes: number;
-}
-
-export interface StorageProbe {
-  readonly isReadable: boolean;
-  readonly isWritable: boolean;
-  readonly isListable: boolean;
-  readonly isDeletable: boolean;
-  /** The first thing that went wrong. */
-  readonly fault: string | undefined;
-}
-
-/** Why a directory is not the one of a storage; undefined when it is. Changes nothing. */
-export function storageFault(
-  disk: Disk,
-  { key, root, storageId }: ListedStorage,
-): string | undefined {
-  const path = storagePathsOf(root).mark;
-  try {
-    if (!disk.exists(root)) return `there is no directory ${root}`;
-    if (!disk.exists(path)) {
-      return `${root} has no file STORAGE: it is not mounted, or something else is in its place`;
-    }
-    const { key: found, storage } = JSON.parse(readSealedText(disk, path)) as Partial<
-      Record<string, unknown>
-    >;
-    return found === key && storage === storageId
-      ? undefined
-      : `${path} names another storage, or another database`;
-  } catch (error) {
-    if (error instanceof DiskError || error instanceof CorruptionError) return error.message;
-    throw error;
-  }
-}
-
-/** @param action Before the name: "read". */
-export function unavailable(
-  action: string,
-  { root, storageId }: Pick<SegmentHome, "root" | "storageId">,
-  what: string,
-): DatabaseError {
-  const hint = `put ${root} back as it was, and restart the server; STORAGE CHECK ${storageId} says how it is`;
-  const message = `Cannot ${action} storage ${storageId}: ${what}`;
-  return new DatabaseError("STORAGE_UNAVAILABLE", message, { hint });
-}
-
-/** Whether there is nothing in a directory but what a creation that failed has left. */
-function isFree(disk: Disk, root: string): boolean {
-  if (!disk.exists(root)) return true;
-  const { segments, tmp } = storagePathsOf(root);
-  const namesIn = (path: string): string[] =>
-    disk.exists(path) ? disk.list(path).map(({ name }) => name) : [];
-  return (
-    namesIn(root).every((name) => OWN_NAMES.has(name)) &&
-    namesIn(tmp).every((name) => name.startsWith(PROBE)) &&
-    namesIn(segments).length === 0
-  );
-}
-
-/**
- * Takes the lock, makes the directories and empties the staging; undefined when another process has
- * the lock.
- */
-function claim(disk: Disk, { root }: ListedStorage): (() => void) | undefined {
-  const { lock, segments, tmp } = storagePathsOf(root);
-  disk.makeDirectory(segments);
-  const release = disk.lock(lock);
-  if (release === undefined) return undefined;
-  try {
-    removeTree(disk, tmp);
-    disk.makeDirectory(tmp);
-    disk.syncDirectory(root);
-    return release;
-  } catch (error) {
-    release();
-    throw error;
-  }
-}
-
-function parentOf(root: string): string {
-  return root.slice(0, Math.max(1, root.lastIndexOf("/")));
-}
-
-/** The last step: from now on it is a storage. */
-function mark(disk: Disk, { key, root, storageId }: ListedStorage): void {
-  assert(key !== "", "a mark has a key");
-  // Also when it was there: an attempt before this one may not have made its name durable.
-  disk.syncDirectory(parentOf(root));
-  const body = JSON.stringify({ storage: storageId, key });
-  writeSealedText(disk, storagePathsOf(root).mark, body);
-}
-
-/** A creation that failed in its last step leaves no storage. */
-function unmark(disk: Disk, root: string): void {
-  const { mark: path } = storagePathsOf(root);
-  try {
-    if (disk.exists(path)) disk.remove(path);
-  } catch (error) {
-    // Safe: the next attempt is told that it is there.
-    if (!(error instanceof DiskError)) throw error;
-  }
-}
-
-/** Removes directories in which there is no file. */
-function pruneBelow(disk: Disk, directory: string): void {
-  for (const { isDirectory, name } of disk.list(directory)) {
-    if (!isDirectory) continue;
-    const path = `${directory}/${name}`;
-    pruneBelow(disk, path);
-    if (disk.list(path).length === 0) disk.removeDirectory(path);
-  }
 }
 
 /** What the disk says, as a failure of the statement. */

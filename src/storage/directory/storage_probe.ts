@@ -1,0 +1,52 @@
+/**
+ * Tries what a directory is good for, with a file of its own.
+ */
+import type { Disk } from "../../base/disk.ts";
+import { DiskError } from "../../base/errors.ts";
+
+/** How names of the files begin, which a crash may leave. */
+export const PROBE = "probe.";
+
+export interface StorageProbe {
+  readonly isReadable: boolean;
+  readonly isWritable: boolean;
+  readonly isListable: boolean;
+  readonly isDeletable: boolean;
+  /** The first thing that went wrong. */
+  readonly fault: string | undefined;
+}
+
+/** Writes, reads, lists and removes a file, as far as that goes. */
+export function probe(disk: Disk, directory: string, name: string): StorageProbe {
+  const path = `${directory}/${name}`;
+  const bytes = Buffer.from(name);
+  const faults: string[] = [];
+  const can = (step: () => boolean): boolean => {
+    try {
+      return step();
+    } catch (error) {
+      // Safe: that is what is asked.
+      if (!(error instanceof DiskError)) throw error;
+      faults.push(error.message);
+      return false;
+    }
+  };
+  const isWritable = can(() => {
+    const file = disk.open(path, { create: true, exclusive: true });
+    try {
+      file.write(bytes, 0);
+      file.syncNow();
+    } finally {
+      file.close();
+    }
+    return true;
+  });
+  const isReadable = can(() => bytes.equals(disk.readFile(path)));
+  const isListable = can(() => disk.list(directory).some((entry) => entry.name === name));
+  const isDeletable = can(() => {
+    disk.remove(path);
+    return true;
+  });
+  if (!isReadable || !isListable) faults.push(`Cannot find ${path} as it was written`);
+  return { isReadable, isWritable, isListable, isDeletable, fault: faults[0] };
+}
