@@ -11,8 +11,8 @@
  * leaves nothing; a crash leaves a directory without backup.json, which is no backup.
  *
  * Segments of other storages are copied to where they would lie without those, so that a backup is
- * whole by itself. A segment is copied once every checksum in it held: a backup that keeps damage would take the
- * place of one from before it. Only what a repair has named as lost is left out.
+ * whole by itself. A segment is copied once every checksum in it held: a backup that keeps damage
+ * would take the place of one from before it. Only what a repair has named as lost is left out.
  */
 import type { Clock } from "../base/clock.ts";
 import { checksumOfFile, copyFile, makeDirectoryOf, removeTree } from "../base/copy_file.ts";
@@ -291,6 +291,7 @@ class Backup {
     } catch (error) {
       if (!(error instanceof CorruptionError)) throw error;
       store.noteDamage(entry, error);
+      this.#requireStorage(entry);
       const { offset, path, what } = error;
       if (error instanceof UnreadableError) {
         throw this.#refused(entry, `${path} cannot be read: ${what}`, UNREADABLE_HINT);

@@ -94,15 +94,19 @@ export class Storages {
     if (what !== undefined) throw unavailable("use", home, what);
   }
 
-  /** The disk would not read a file: whether all of its storage is gone. */
-  look({ storageId }: SegmentHome): void {
+  /**
+   * Looks at the mark, for who met files that are not as they should be, or gives up some. Returns
+   * why the storage is not used from now on.
+   */
+  look({ storageId }: SegmentHome): string | undefined {
     const known = this.#open.get(storageId);
-    if (known === undefined || known.fault !== undefined) return;
+    if (known === undefined || known.fault !== undefined) return this.faultOf(storageId);
     const fault = storageFault(this.#options.disk, known.listed);
-    if (fault === undefined) return;
+    if (fault === undefined) return undefined;
     this.#options.log.error("storage is gone", { storage: storageId, what: fault });
     this.#open.set(storageId, { ...known, fault });
     this.onFault();
+    return fault;
   }
 
   /**

@@ -3,9 +3,14 @@
  * nothing, whatever the disk does meanwhile.
  */
 import { describe, expect, test } from "bun:test";
-import { DatabaseError, DiskError, isExpected } from "../../src/base/errors.ts";
+import { CorruptionError, DatabaseError, DiskError, isExpected } from "../../src/base/errors.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { type ListedStorage, Storages, storageFault } from "../../src/storage/mod.ts";
+import {
+  type ListedStorage,
+  type LocalStore,
+  Storages,
+  storageFault,
+} from "../../src/storage/mod.ts";
 import { laterConditionOf } from "../support/conditions.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
 import { SeededRandom } from "../support/seeded_random.ts";
@@ -269,6 +274,86 @@ describe("a table in a storage", () => {
     await commit(store, 1, "insert", [[2, "b"]]);
     expect(readRows(store, TABLE).map(([, id]) => id)).toEqual([2]);
     await store.close();
+  });
+
+  describe("whose storage another one has taken the place of while it was open", () => {
+    const entryPath = `${ROOT}/segments/app/t/1/1.seg`;
+
+    /** A store with a flushed table, and a file of another storage where its segment lay. */
+    async function withAnother(): Promise<{
+      disk: SimulatedDisk;
+      manifest: MemoryManifest;
+      again: () => Promise<LocalStore>;
+    }> {
+      const disk = diskWithStorages();
+      const storage = makeStorage(disk, "fast");
+      const manifest = new MemoryManifest();
+      const parts = {
+        disk,
+        storages: [storage],
+        manifest,
+        definitions: [inStorage(TABLE, storage)],
+      };
+      const before = await openStore(parts);
+      await commit(before, 1, "insert", [[1, "a"]]);
+      await before.flush(1);
+      await before.close();
+      return { disk, manifest, again: () => openStore(parts) };
+    }
+
+    function swap(disk: SimulatedDisk): void {
+      disk.rename(ROOT, `${STORAGES_PATH}/away`);
+      disk.rename(makeStorage(disk, "other").root, ROOT);
+      disk.makeDirectory(entryPath.slice(0, entryPath.lastIndexOf("/")));
+      const file = disk.open(entryPath, { create: true });
+      file.write(Buffer.alloc(4096, 1), 0);
+      file.close();
+    }
+
+    async function expectWhole(
+      disk: SimulatedDisk,
+      manifest: MemoryManifest,
+      again: () => Promise<LocalStore>,
+    ): Promise<void> {
+      expect(disk.exists(entryPath)).toBe(true);
+      expect(manifest.load().segments.some(({ quarantined }) => quarantined)).toBe(false);
+      disk.rename(ROOT, `${STORAGES_PATH}/another`);
+      disk.rename(`${STORAGES_PATH}/away`, ROOT);
+      const store = await again();
+      expect(readRows(store, TABLE).map(([, id]) => id)).toEqual([1]);
+      await store.close();
+    }
+
+    test("is refused, and no segment of it is taken for damaged", async () => {
+      const { again, disk, manifest } = await withAnother();
+      const store = await again();
+      swap(disk);
+      expect(() => readRows(store, TABLE)).toThrow(/Cannot read storage fast: .* another storage/);
+      expect(() => readRows(store, TABLE)).toThrow(/Cannot use table .* another storage/);
+      await store.close();
+      await expectWhole(disk, manifest, again);
+    });
+
+    test("has damage that a copy of it met forgotten", async () => {
+      const { again, disk, manifest } = await withAnother();
+      const store = await again();
+      swap(disk);
+      const [entry] = manifest.load().segments;
+      if (entry === undefined) throw new Error("there is a segment");
+      store.noteDamage(entry, new CorruptionError(entryPath, 0, "its checksum is wrong"));
+      expect(() => readRows(store, TABLE)).toThrow(/another storage/);
+      await store.close();
+      await expectWhole(disk, manifest, again);
+    });
+
+    test("removes no file there when it is dropped", async () => {
+      const { again, disk } = await withAnother();
+      const store = await again();
+      swap(disk);
+      store.dropTable(1);
+      await store.close();
+      expect(disk.exists(entryPath)).toBe(true);
+    });
   });
 
   test("is refused while its storage is away, and its rows of the log are kept", async () => {

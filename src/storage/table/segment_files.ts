@@ -3,12 +3,7 @@
  */
 import type { Clock } from "../../base/clock.ts";
 import type { Disk } from "../../base/disk.ts";
-import {
-  type CorruptionError,
-  DatabaseError,
-  DiskError,
-  UnreadableError,
-} from "../../base/errors.ts";
+import { CorruptionError, DatabaseError, DiskError, UnreadableError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { SeldomLog } from "../../base/seldom_log.ts";
 import type { Manifest, SegmentEntry, SegmentHome } from "../contract/manifest.ts";
@@ -16,6 +11,7 @@ import { DeletionVector } from "../deletions/deletion_vector.ts";
 import { type DataPaths, deletionVectorPath, segmentPath } from "../directory/file_names.ts";
 import { Holds } from "../directory/holds.ts";
 import { available } from "../directory/readable.ts";
+import { unavailable } from "../directory/storage_directory.ts";
 import type { SegmentReader } from "../segment/reader.ts";
 import { openListedSegment, readListedDeletions } from "./listed_files.ts";
 import type { OpenSegment, SegmentFiles } from "./open_segment.ts";
@@ -24,7 +20,7 @@ import type { OpenSegment, SegmentFiles } from "./open_segment.ts";
 interface StorageState {
   faultOf(storageId: string): string | undefined;
   requireThere(home: SegmentHome | undefined): void;
-  look(home: SegmentHome): void;
+  look(home: SegmentHome): string | undefined;
 }
 
 export interface SegmentFilesOptions {
@@ -51,19 +47,21 @@ export class LocalSegmentFiles implements SegmentFiles {
 
   openReader(entry: SegmentEntry): SegmentReader {
     const path = this.segmentPath(entry);
-    return this.#opened(path, () => openListedSegment(this.#options.disk, path, { entry }));
+    const open = (): SegmentReader => openListedSegment(this.#options.disk, path, { entry });
+    return this.#opened(entry, path, open);
   }
 
   readDeletions(entry: SegmentEntry): DeletionVector {
     if (entry.deletionGeneration === 0) return new DeletionVector(entry);
     const path = this.deletionVectorPath(entry);
-    return this.#opened(path, () => readListedDeletions(this.#options.disk, path, entry).deletions);
+    const read = (): DeletionVector =>
+      readListedDeletions(this.#options.disk, path, entry).deletions;
+    return this.#opened(entry, path, read);
   }
 
   remove(entry: SegmentEntry): void {
-    const { home } = entry;
     // What has that name now may be another's; its own files go once its storage is back.
-    if (home !== undefined && this.#options.storages.faultOf(home.storageId) !== undefined) return;
+    if (this.#faultAround(entry) !== undefined) return;
     this.removeFile(this.segmentPath(entry));
     if (entry.deletionGeneration > 0) this.removeFile(this.deletionVectorPath(entry));
   }
@@ -74,9 +72,9 @@ export class LocalSegmentFiles implements SegmentFiles {
     damage.isLogged = true;
     if (segment.entry.quarantined) return;
     const { segmentId, tableId } = segment.entry;
+    // Whatever lies in the place of a storage says nothing of the storage's own files.
+    if (this.#faultAround(segment.entry) !== undefined) return;
     const isForGood = !(damage instanceof UnreadableError);
-    const { home } = segment.entry;
-    if (!isForGood && home !== undefined) this.#options.storages.look(home);
     const did = isForGood
       ? "damaged segment, quarantined"
       : "segment cannot be read, quarantined until the next start";
@@ -150,10 +148,18 @@ export class LocalSegmentFiles implements SegmentFiles {
     await this.#removal;
   }
 
-  #opened<T>(path: string, open: () => T): T {
+  /** Why the storage of a segment is not used; undefined if it is, or has none. */
+  #faultAround({ home }: SegmentEntry): string | undefined {
+    return home === undefined ? undefined : this.#options.storages.look(home);
+  }
+
+  #opened<T>(entry: SegmentEntry, path: string, open: () => T): T {
     try {
       return available(path, open);
     } catch (error) {
+      const { home } = entry;
+      const fault = error instanceof CorruptionError ? this.#faultAround(entry) : undefined;
+      if (home !== undefined && fault !== undefined) throw unavailable("read", home, fault);
       if (error instanceof DatabaseError) {
         this.#seldomLog.error("cannot open the files of segments", { error: error.message });
       }
