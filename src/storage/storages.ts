@@ -197,8 +197,7 @@ export class Storages {
   }
 
   /** Nobody lists it any more. What cannot be removed is left. */
-  async drop(storageId: string): Promise<void> {
-    await this.filesGone();
+  drop(storageId: string): void {
     const known = this.#open.get(storageId);
     this.#open.delete(storageId);
     if (known?.release === undefined) return;

@@ -81,7 +81,7 @@ export function createStorage(
   }
   const root = pathOf(node);
   storages.requireFree({ storageId, root });
-  return async () => {
+  return () => {
     store.requireRoom();
     const nowMs = clock.nowMs();
     const description = given.get("description")?.value;
@@ -97,7 +97,7 @@ export function createStorage(
         updatedAtMs: nowMs,
       });
     } catch (error) {
-      await storages.drop(storageId);
+      storages.drop(storageId);
       throw error;
     }
     return `Storage ${storageId} created`;
@@ -141,21 +141,29 @@ export function dropStorage(
   node: DropStorageStatement,
   { catalog, storages }: StoragePlaces,
 ): BoundDefinition {
-  refuseLocal(node, "drop");
   const storageId = node.name.name;
-  if (node.ifExists === true && catalog.storage(storageId) === undefined) {
-    return () => `Storage ${storageId} does not exist`;
-  }
+  refuseLocal(node, "drop");
+  refuseDrop(node, catalog);
+  return async () => {
+    // Of tables that were dropped there may still be files in it.
+    await storages.filesGone();
+    // Others may have used it meanwhile, or dropped it.
+    refuseDrop(node, catalog);
+    if (catalog.storage(storageId) === undefined) return `Storage ${storageId} does not exist`;
+    catalog.dropStorage(storageId);
+    storages.drop(storageId);
+    return `Storage ${storageId} dropped`;
+  };
+}
+
+/** @throws {DatabaseError} OBJECT_NOT_FOUND, DEPENDENT_OBJECTS */
+function refuseDrop(node: DropStorageStatement, catalog: Catalog): void {
+  if (node.ifExists === true && catalog.storage(node.name.name) === undefined) return;
   refuseUsed(catalog, findStorage(catalog, node.name), {
     action: "drop storage",
     position: node.name._location.start,
     hint: "drop those tables first",
   });
-  return async () => {
-    catalog.dropStorage(storageId);
-    await storages.drop(storageId);
-    return `Storage ${storageId} dropped`;
-  };
 }
 
 /** A storage beside the data directory. @throws {DatabaseError} OBJECT_NOT_FOUND */

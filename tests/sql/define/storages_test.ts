@@ -216,6 +216,18 @@ test("a storage that was dropped leaves its directory empty, and can be made aga
   ]);
 });
 
+test("a storage that is made while one of its name is dropped stays, or is refused", async () => {
+  await engine.run(create("fast"));
+  const another = `CREATE STORAGE fast TYPE filesystem PATH '${root}/another'`;
+  const [, made] = await Promise.all([engine.ask("DROP STORAGE fast"), engine.ask(another)]);
+  if (made.error !== undefined) {
+    expect(made.error.message).toMatch(/already exists/);
+    await engine.run(another);
+  }
+  expect((await engine.rows("STORAGE CHECK fast"))[0]?.[1]).toBe("healthy");
+  expect(existsSync(join(root, "another", "STORAGE"))).toBe(true);
+});
+
 test("a table stays in its storage, and only a dba makes, changes, checks and drops one", async () => {
   await engine.run(`${create("fast")}; CREATE TABLE t ${TABLE} WITH (STORAGE_ID = 'fast')`);
   await engine.run(`CREATE TABLE here ${TABLE}`);
