@@ -17,7 +17,12 @@ import { DatabaseError, DiskError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import type { SegmentEntry, SegmentHome } from "./contract/manifest.ts";
-import { type AllowedPaths, isBelow, requireAllowedPath } from "./directory/allowed_paths.ts";
+import {
+  type AllowedPaths,
+  isBelow,
+  realPathOf,
+  requireAllowedPath,
+} from "./directory/allowed_paths.ts";
 import { backupAround } from "./directory/backup_list.ts";
 import { type DataPaths, dataPathsOf, storagePathsOf } from "./directory/file_names.ts";
 import { listedFiles, moveToLostAndFound, unlistedFiles } from "./directory/lost_and_found.ts";
@@ -117,18 +122,21 @@ export class Storages {
   requireFree({ root, storageId }: Omit<ListedStorage, "key">): void {
     const { disk } = this.#options;
     const action = `create storage ${storageId} in`;
-    requireAllowedPath(this.#options, { action, path: root });
     const refuse = (what: string, hint?: string): DatabaseError =>
       new DatabaseError("INVALID_OPTION", `Cannot ${action} "${root}": ${what}`, { hint });
-    this.requireApart({ action, path: root });
     const parent = parentOf(root);
     try {
+      requireAllowedPath(this.#options, { action, path: root });
+      this.requireApart({ action, path: root });
       if (!disk.exists(parent)) throw refuse(`there is no directory ${parent}`);
-      const backup = backupAround(disk, parent);
+      const backup = backupAround(disk, parent) ?? backupAround(disk, disk.realPath(parent));
       if (backup !== undefined) throw refuse(`it lies inside the backup ${backup}`);
       if (isFree(disk, root)) return;
       throw disk.exists(storagePathsOf(root).mark)
-        ? refuse("it is a storage already, of this database or another", "name another directory")
+        ? refuse(
+            "it is a storage already, of this database or another",
+            `name another directory, or empty it if SHOW STORAGES of no server lists it`,
+          )
         : refuse("it is not empty", "name a directory that is empty or not there yet");
     } catch (error) {
       if (error instanceof DiskError) throw failed(action, root, error);
@@ -137,14 +145,19 @@ export class Storages {
   }
 
   /**
-   * Refuses a path in a storage, or around one: what is no segment there would be swept away.
+   * Refuses a path in a storage, or around one, as it says and as symbolic links lead: what is no
+   * segment there would be swept away.
    *
    * @throws {DatabaseError} INVALID_OPTION
+   * @throws {DiskError}
    */
   requireApart({ action, path }: { action: string; path: string }): void {
+    const { disk } = this.#options;
+    const paths = [path, realPathOf(disk, path)];
     for (const { listed } of this.#open.values()) {
       const { root, storageId } = listed;
-      if (root !== path && !isBelow(path, root) && !isBelow(root, path)) continue;
+      const roots = [root, realPathOf(disk, root)];
+      if (!roots.some((own) => paths.some((other) => overlap(own, other)))) continue;
       throw new DatabaseError(
         "INVALID_OPTION",
         `Cannot ${action} "${path}": storage ${storageId} lies in ${root}`,
@@ -219,26 +232,41 @@ export class Storages {
     }
   }
 
-  /** Moves what the manifest does not list to the lost+found of each storage. */
+  /**
+   * Moves what the manifest does not list to the lost+found of each storage. A disk that refuses that
+   * is no reason not to start: such files are in nobody's way.
+   */
   sweep(paths: DataPaths, entries: readonly SegmentEntry[]): void {
-    const { disk, log } = this.#options;
+    const { log } = this.#options;
     const listed = listedFiles(paths, entries);
     for (const { fault, listed: storage } of this.#open.values()) {
       if (fault !== undefined) continue;
-      const { lostAndFound, root, segments } = storagePathsOf(storage.root);
-      let count = 0;
-      for (const from of unlistedFiles(disk, segments, listed)) {
-        const name = from.slice(segments.length + 1).replaceAll("/", "-");
-        moveToLostAndFound(disk, { lostAndFound }, { from, name });
-        disk.syncDirectory(from.slice(0, from.lastIndexOf("/")));
-        count += 1;
+      const { root } = storage;
+      try {
+        this.#sweep(root, listed);
+      } catch (error) {
+        if (!(error instanceof DiskError)) throw error;
+        log.warn("cannot sweep a storage", { root, error: error.message });
       }
-      pruneBelow(disk, segments);
-      if (count === 0) continue;
-      disk.syncDirectory(lostAndFound);
-      disk.syncDirectory(root);
-      log.warn("moved unlisted segment files to lost+found", { path: segments, count });
     }
+  }
+
+  /** @throws {DiskError} */
+  #sweep(storageRoot: string, listed: ReadonlySet<string>): void {
+    const { disk, log } = this.#options;
+    const { lostAndFound, root, segments } = storagePathsOf(storageRoot);
+    let count = 0;
+    for (const from of unlistedFiles(disk, segments, listed)) {
+      const name = from.slice(segments.length + 1).replaceAll("/", "-");
+      moveToLostAndFound(disk, { lostAndFound }, { from, name });
+      disk.syncDirectory(from.slice(0, from.lastIndexOf("/")));
+      count += 1;
+    }
+    pruneBelow(disk, segments);
+    if (count === 0) return;
+    disk.syncDirectory(lostAndFound);
+    disk.syncDirectory(root);
+    log.warn("moved unlisted segment files to lost+found", { path: segments, count });
   }
 
   /** Tries a storage, or the data directory; one that is not used is not tried. */
@@ -310,6 +338,11 @@ export class Storages {
 export interface StorageSizes {
   readonly totalBytes: number;
   readonly usedBytes: number;
+}
+
+/** Whether one path is the other, or lies in it. */
+function overlap(left: string, right: string): boolean {
+  return left === right || isBelow(left, right) || isBelow(right, left);
 }
 
 /** What the disk says, as a failure of the statement. */

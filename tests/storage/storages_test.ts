@@ -175,6 +175,32 @@ describe("a table in a storage", () => {
     await again.close();
   });
 
+  test("is read when the disk of its storage refuses to be swept, and the next start sweeps it", async () => {
+    const disk = diskWithStorages();
+    const storage = makeStorage(disk, "fast");
+    const parts = {
+      disk,
+      storages: [storage],
+      manifest: new MemoryManifest(),
+      definitions: [inStorage(TABLE, storage)],
+    };
+    const store = await openStore(parts);
+    await commit(store, 1, "insert", [[1, "a"]]);
+    await store.flush(1);
+    await store.close();
+    const left = `${ROOT}/segments/app/t/1/99.seg`;
+    disk.open(left, { create: true }).close();
+    disk.faultPlan = (operation, path) =>
+      operation === "rename" && path.startsWith(ROOT) ? { code: "ENOSPC" } : undefined;
+    const unswept = await openStore(parts);
+    expect(readRows(unswept, TABLE).map(([, id]) => id)).toEqual([1]);
+    await unswept.close();
+    expect(disk.exists(left)).toBe(true);
+    disk.faultPlan = undefined;
+    await (await openStore(parts)).close();
+    expect(disk.exists(left)).toBe(false);
+  });
+
   test("keeps deletion vectors beside older segments in the data directory, and merges take those along", async () => {
     const disk = diskWithStorages();
     const storage = makeStorage(disk, "fast");

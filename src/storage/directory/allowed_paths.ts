@@ -48,7 +48,7 @@ export function isBelow(path: string, root: string): boolean {
 }
 
 /** Where a path leads that need not be there yet: what is there of it is resolved. */
-function realPathOf(disk: Disk, path: string): string {
+export function realPathOf(disk: Disk, path: string): string {
   if (disk.exists(path)) return disk.realPath(path);
   const end = path.lastIndexOf("/");
   if (end <= 0) return path;

@@ -1,6 +1,7 @@
 /** Storages by SQL: statements and what they refuse, and tables whose storage is there or not. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import {
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -196,6 +197,39 @@ test("CREATE STORAGE refuses directories that are elsewhere, not empty, or in an
   expect(await engine.failure(`BACKUP DATABASE TO '${root}/fast/segments/b'`)).toStartWith(
     "INVALID_OPTION@1",
   );
+});
+
+test("CREATE STORAGE and BACKUP see through links that lead into a storage or a backup", async () => {
+  mkdirSync(join(root, "real"));
+  symlinkSync(join(root, "real"), join(root, "link"));
+  await engine.run(`CREATE STORAGE fast TYPE filesystem PATH '${root}/link/fast'`);
+  await engine.run(`BACKUP DATABASE TO '${root}/real/backup'`);
+  symlinkSync(join(root, "real", "backup"), join(root, "copied"));
+  symlinkSync(join(root, "real", "fast", "segments"), join(root, "deep"));
+  const refused: readonly (readonly [string, RegExp])[] = [
+    [`${root}/real/fast`, /storage fast lies/],
+    [`${root}/real/fast/x`, /storage fast lies/],
+    [`${root}/deep/x`, /storage fast lies/],
+    [`${root}/copied/x`, /inside the backup/],
+  ];
+  for (const [path, message] of refused) {
+    const sql = `CREATE STORAGE other TYPE filesystem PATH '${path}'`;
+    expect(await engine.failure(sql), path).toStartWith("INVALID_OPTION@1");
+    expect(await messageOf(sql)).toMatch(message);
+  }
+  const backup = `BACKUP DATABASE TO '${root}/deep/b'`;
+  expect(await engine.failure(backup)).toStartWith("INVALID_OPTION@1");
+});
+
+test("CREATE STORAGE says what to do about one that a crash has left", async () => {
+  await engine.run(create("fast"));
+  const files = readdirSync(join(root, "fast"));
+  cpSync(join(root, "fast"), join(root, "made"), { recursive: true });
+  const { error } = await engine.ask(create("made"));
+  expect(error?.message).toMatch(/storage already/);
+  expect(error?.hint).toMatch(/empty it/);
+  for (const name of files) rmSync(join(root, "made", name), { recursive: true });
+  await engine.run(create("made"));
 });
 
 test("a storage that was dropped leaves its directory empty, and can be made again there", async () => {
