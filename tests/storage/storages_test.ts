@@ -12,6 +12,7 @@ import {
   storageFault,
 } from "../../src/storage/mod.ts";
 import { laterConditionOf } from "../support/conditions.ts";
+import { ManualClock } from "../support/manual_clock.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
 import { SeededRandom } from "../support/seeded_random.ts";
 import { type DiskOperation, failNth, type SimulatedDisk } from "../support/simulated_disk.ts";
@@ -299,6 +300,55 @@ describe("a table in a storage", () => {
     await store.flush(1);
     await commit(store, 1, "insert", [[2, "b"]]);
     expect(readRows(store, TABLE).map(([, id]) => id)).toEqual([2]);
+    await store.close();
+  });
+
+  test("takes no more rows while its storage is away or refuses it, until a flush finds it again", async () => {
+    const disk = diskWithStorages();
+    const storage = makeStorage(disk, "fast");
+    const other = defineTable(2, [{ kind: "int" }, { kind: "text" }]);
+    const clock = new ManualClock();
+    const definitions = [inStorage(TABLE, storage), other];
+    const store = await openStore({ disk, clock, storages: [storage], definitions });
+    const insert = (id: number): Promise<unknown> => commit(store, 1, "insert", [[id, "a"]]);
+    const failedFlush = async (): Promise<void> => {
+      await store.flush(1).catch((error: unknown) => expect(isExpected(error)).toBe(true));
+    };
+    await insert(1);
+    disk.rename(ROOT, `${STORAGES_PATH}/away`);
+    await failedFlush();
+    expect(() => insert(2)).toThrow(/storage fast does not take its rows: .* no directory/);
+    expect(await laterConditionOf(() => insert(2))).toBe("STORAGE_UNAVAILABLE");
+    await commit(store, 2, "insert", [[1, "a"]]);
+    disk.rename(`${STORAGES_PATH}/away`, ROOT);
+    clock.advance(5000);
+    await store.flush(1);
+    await insert(2);
+    disk.faultPlan = (operation, path) =>
+      operation === "open" && path.startsWith(`${ROOT}/tmp`) ? { code: "EACCES" } : undefined;
+    await failedFlush();
+    expect(await laterConditionOf(() => insert(3))).toBe("STORAGE_UNAVAILABLE");
+    expect(readRows(store, TABLE).map(([, id]) => id)).toEqual([1, 2]);
+    disk.faultPlan = undefined;
+    await store.flush(1);
+    await insert(3);
+    await store.close();
+  });
+
+  test("is not taken for full when the disk of the data directory is", async () => {
+    const disk = diskWithStorages();
+    const storage = makeStorage(disk, "fast");
+    const manifest = new MemoryManifest();
+    const definitions = [inStorage(TABLE, storage)];
+    const store = await openStore({ disk, manifest, storages: [storage], definitions });
+    await commit(store, 1, "insert", [[1, "a"]]);
+    const publish = manifest.publish.bind(manifest);
+    manifest.publish = () => {
+      throw new DatabaseError("DISK_FULL", "Cannot change the catalog: the disk is full");
+    };
+    await store.flush(1).catch((error: unknown) => expect(error).toBeInstanceOf(DatabaseError));
+    manifest.publish = publish;
+    expect(store.isReadOnly).toBe(true);
     await store.close();
   });
 

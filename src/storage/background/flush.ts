@@ -7,12 +7,13 @@
  * flush of the table begins with it.
  */
 import type { CancelTimer, Clock } from "../../base/clock.ts";
-import { DatabaseError, DiskError, isExpected } from "../../base/errors.ts";
+import { DatabaseError, DiskError, hasNoDescriptor, isExpected } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { CommitLog } from "../contract/commit_log.ts";
 import type { Job, JobList, NewJob } from "../contract/job_list.ts";
 import type { FlushResult } from "../contract/store.ts";
+import { isBelow } from "../directory/allowed_paths.ts";
 import { Holds } from "../directory/holds.ts";
 import type { SpaceGuard } from "../directory/space.ts";
 import type { Memtable } from "../memtable/memtable.ts";
@@ -288,7 +289,7 @@ export class Flusher {
     try {
       const result = await flushTable(table, memtable, { ...this.#options, isCancelled });
       this.#failed.delete(table);
-      table.isStorageFull = false;
+      table.storageFailure = undefined;
       this.#releaseLog();
       return result;
     } catch (error) {
@@ -314,17 +315,29 @@ export class Flusher {
   }
 
   #noteFailed(table: StoredTable, error: DiskError | DatabaseError): void {
-    if (isFull(error)) this.#noteFull(table);
+    table.storageFailure = this.#storageFailure(table, error);
+    // A storage that is full is no reason to refuse rows of tables that are elsewhere.
+    if (table.storageFailure === undefined && isFull(error)) this.#options.space.noteFull();
     this.#failed.add(table);
     if (this.#isClosing) return;
     this.#cancelTimer(table);
     this.#requestAfter(table, RETRY_MS);
   }
 
-  /** A full storage is no reason to refuse rows of tables that are elsewhere. */
-  #noteFull(table: StoredTable): void {
-    if (table.definition.home === undefined) this.#options.space.noteFull();
-    else table.isStorageFull = true;
+  /** What kept a flush from writing to the table's storage; undefined if it was something else. */
+  #storageFailure(
+    { definition: { home }, segments }: StoredTable,
+    error: DiskError | DatabaseError,
+  ): DiskError | DatabaseError | undefined {
+    if (home === undefined) return undefined;
+    try {
+      this.#options.files.requireThere(home, segments);
+    } catch (failure) {
+      if (failure instanceof DatabaseError) return failure;
+      throw failure;
+    }
+    const isThere = error instanceof DiskError && isBelow(error.path, home.root);
+    return isThere && !hasNoDescriptor(error.code) ? error : undefined;
   }
 
   #cancelTimer(table: StoredTable): void {

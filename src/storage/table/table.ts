@@ -7,7 +7,7 @@
  * Readers see them as one ascending stream per owner.
  */
 import { assert } from "../../base/assert.ts";
-import { DatabaseError, isDamage, withDetails } from "../../base/errors.ts";
+import { DatabaseError, DiskError, isDamage, withDetails } from "../../base/errors.ts";
 import { type Seq, type SeqGenerator, seqFromUnixMs } from "../../base/seq.ts";
 import { WorkLine } from "../../base/work_line.ts";
 import { type Row, type Value, type Vector, valueAt } from "../../types/mod.ts";
@@ -54,8 +54,8 @@ export class StoredTable {
   isDropped = false;
   /** Why nobody reads or writes it: a storage of its segments is not available. */
   fault: DatabaseError | undefined;
-  /** The last flush found no room in its storage. */
-  isStorageFull = false;
+  /** Why its storage did not take the rows of the last flush. */
+  storageFailure: DatabaseError | DiskError | undefined;
   /** What was replaced up to here goes before its time, since history takes too much room. */
   sizeHorizonSeq = 0;
   /** A flush and a merge may run at a time, but not the parts in which they change the segments. */
@@ -104,14 +104,28 @@ export class StoredTable {
     return this;
   }
 
-  /** For who is about to add rows. @throws {DatabaseError} DISK_FULL */
+  /**
+   * For who is about to add rows: those that no flush can write stay in memory, and in the log.
+   *
+   * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
+   */
   requireRoom(): void {
+    const { storageFailure: failure } = this;
     const { home, name } = this.#definition;
-    if (!this.isStorageFull || home === undefined) return;
+    if (failure === undefined || home === undefined) return;
+    if (failure instanceof DiskError && failure.code === "ENOSPC") {
+      throw new DatabaseError(
+        "DISK_FULL",
+        `Cannot write to ${name}: the disk of storage ${home.storageId} is full`,
+        { hint: `make room in ${home.root}; rows can be deleted meanwhile` },
+      );
+    }
     throw new DatabaseError(
-      "DISK_FULL",
-      `Cannot write to ${name}: the disk of storage ${home.storageId} is full`,
-      { hint: `make room in ${home.root}; rows can be deleted meanwhile` },
+      "STORAGE_UNAVAILABLE",
+      `Cannot write to ${name}: storage ${home.storageId} does not take its rows: ${failure.message}`,
+      {
+        hint: `STORAGE CHECK ${home.storageId} says how it is; the server tries again every few seconds`,
+      },
     );
   }
 
