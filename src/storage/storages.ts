@@ -192,11 +192,12 @@ export class Storages {
     }
   }
 
-  /** Gives a storage that a restore brought here a mark, if its directory is there and empty. */
+  /** Gives a storage that a restore brought here a mark, if its directory is there, empty and allowed. */
   adopt(listed: Omit<ListedStorage, "key">): ListedStorage | undefined {
     const { disk } = this.#options;
-    const { root } = listed;
+    const { root, storageId } = listed;
     try {
+      requireAllowedPath(this.#options, { action: `adopt storage ${storageId} in`, path: root });
       if (!disk.exists(root) || !isFree(disk, root)) return undefined;
       const adopted = { ...listed, key: this.#hex() };
       claim(disk, adopted)?.();
@@ -204,7 +205,7 @@ export class Storages {
       return adopted;
     } catch (error) {
       // Safe: it has a fault then, which says the same.
-      if (error instanceof DiskError) return undefined;
+      if (error instanceof DiskError || error instanceof DatabaseError) return undefined;
       throw error;
     }
   }

@@ -93,6 +93,7 @@ describe("a backup", () => {
     await other.run(`RESTORE DATABASE FROM '${root}/b'`);
     await other.restart();
     expect(await other.failure(ROWS)).toBe("STORAGE_UNAVAILABLE@1");
+    expect((await other.ask(ROWS)).error?.message).toMatch(/came with a restore, .* no empty dir/);
     expect(await other.rows("SELECT id FROM here")).toEqual([[1]]);
     await engine.restart();
     expect(await engine.rows(ROWS)).toEqual(KEPT);
@@ -106,6 +107,22 @@ describe("a backup", () => {
     expect(namesBelow(join(root, "fast", "segments"))).toHaveLength(1);
     await engine.reopen();
     expect(await engine.failure(ROWS)).toBe("STORAGE_UNAVAILABLE@1");
+  });
+
+  test("that is restored where its storage is not allowed writes nothing there", async () => {
+    mkdirSync(join(root, "copies"));
+    await engine.run(`BACKUP DATABASE TO '${root}/copies/b'`);
+    await engine.database.close();
+    rmSync(join(root, "fast"), { recursive: true });
+    mkdirSync(join(root, "fast"));
+    await using other = await TestEngine.open({
+      config: `storage.allowed_roots = ["${root}/copies"]`,
+    });
+    await other.run(`RESTORE DATABASE FROM '${root}/copies/b'`);
+    await other.restart();
+    expect(await other.failure(ROWS)).toBe("STORAGE_UNAVAILABLE@1");
+    expect(readdirSync(join(root, "fast"))).toEqual([]);
+    await engine.reopen();
   });
 
   test("is brought to a point at which there are more tables in storages", async () => {

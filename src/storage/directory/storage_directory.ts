@@ -28,6 +28,9 @@ export function storageFault(
   disk: Disk,
   { key, root, storageId }: ListedStorage,
 ): string | undefined {
+  if (key === "") {
+    return `it came with a restore, and ${root} was no empty directory below storage.allowed_roots when the server started`;
+  }
   const path = storagePathsOf(root).mark;
   try {
     if (!disk.exists(root)) return `there is no directory ${root}`;
@@ -52,7 +55,7 @@ export function unavailable(
   { root, storageId }: Pick<SegmentHome, "root" | "storageId">,
   what: string,
 ): DatabaseError {
-  const hint = `put ${root} back as it was, and restart the server; STORAGE CHECK ${storageId} says how it is`;
+  const hint = `put ${root} in order, and restart the server; STORAGE CHECK ${storageId} says how it is`;
   const message = `Cannot ${action} storage ${storageId}: ${what}`;
   return new DatabaseError("STORAGE_UNAVAILABLE", message, { hint });
 }
