@@ -40,6 +40,7 @@ export {
   isSystemNamespace,
   isUserId,
   keyNameOf,
+  NAME_LENGTH_MAX,
 } from "./names.ts";
 export {
   changedTableOptions,

@@ -11,7 +11,7 @@ import type { TableEntry } from "./entries.ts";
 export const DEFAULT_NAMESPACE = "default";
 
 /** Characters of an object or column name. */
-const NAME_LENGTH_MAX = 64;
+export const NAME_LENGTH_MAX = 64;
 
 /** Bytes of a user id in UTF-8. */
 const USER_ID_BYTES_MAX = 128;

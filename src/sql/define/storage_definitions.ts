@@ -8,6 +8,7 @@ import { DatabaseError } from "../../base/errors.ts";
 import {
   type Catalog,
   checkObjectName,
+  NAME_LENGTH_MAX,
   type StorageEntry,
   type TableEntry,
   type TableKind,
@@ -50,7 +51,15 @@ const ALTER_SETTINGS: readonly string[] = CREATE_SETTINGS.filter(
 /** A part of a template: a plain name that placeholders may be in. */
 const TEMPLATE_PART = /^(?:[A-Za-z0-9._-]|\{(?:namespace|tableName|userId)\})+$/;
 
+const LONGEST_NAME: string = "x".repeat(NAME_LENGTH_MAX);
+
 const TEMPLATE_LENGTH_MAX = 200;
+
+/** What file systems take as one name. */
+const PART_LENGTH_MAX = 255;
+
+/** Leaves room for the longest template, with the longest names in it, in the 4096 of the system. */
+const PATH_BYTES_MAX = 2048;
 
 /** Storages by name, and their directories. */
 type StoragePlaces = Pick<SqlEnvironment, "catalog" | "storages">;
@@ -226,16 +235,22 @@ export function requireSameStorage(
   );
 }
 
-/** What names a table of users holds rows of them all. */
 function expanded(
   template: string,
-  { name, namespace, tableId }: Pick<TableEntry, "namespace" | "name" | "tableId">,
+  table: Pick<TableEntry, "namespace" | "name" | "tableId">,
 ): string {
-  const path = template
+  return `${replaced(template, table)}/${table.tableId}`;
+}
+
+/** What names a table of users holds rows of them all. */
+function replaced(
+  template: string,
+  { name, namespace }: Pick<TableEntry, "namespace" | "name">,
+): string {
+  return template
     .replaceAll("{namespace}", namespace)
     .replaceAll("{tableName}", name)
     .replaceAll("{userId}", "users");
-  return `${path}/${tableId}`;
 }
 
 function pathOf(node: CreateStorageStatement): string {
@@ -249,7 +264,14 @@ function pathOf(node: CreateStorageStatement): string {
       { position: another._location.start },
     );
   }
-  if (path !== undefined) return path.value;
+  if (path !== undefined) {
+    if (Buffer.byteLength(path.value) <= PATH_BYTES_MAX) return path.value;
+    throw new DatabaseError(
+      "INVALID_OPTION",
+      `Cannot create storage ${storageId}: its PATH has more than ${PATH_BYTES_MAX} bytes`,
+      { position: path._location.start },
+    );
+  }
   throw new DatabaseError(
     "INVALID_OPTION",
     `Cannot create storage ${storageId}: it should have a PATH`,
@@ -299,6 +321,16 @@ function templateOf(setting: StorageSetting | undefined): string | undefined {
   if (!isPlain || value.length > TEMPLATE_LENGTH_MAX) {
     throw refuse(
       `it should be a relative path of letters, digits, ".", "_", "-" and placeholders, up to ${TEMPLATE_LENGTH_MAX} characters`,
+    );
+  }
+  const longest = { name: LONGEST_NAME, namespace: LONGEST_NAME };
+  if (
+    replaced(value, longest)
+      .split("/")
+      .some((part) => part.length > PART_LENGTH_MAX)
+  ) {
+    throw refuse(
+      `a directory would have a name of more than ${PART_LENGTH_MAX} characters, as names of namespaces and tables have up to ${NAME_LENGTH_MAX}`,
     );
   }
   return value;

@@ -159,6 +159,7 @@ const BAD_TEMPLATES: readonly (readonly [name: string, value: string])[] = [
   ["SHARED_TABLES_TEMPLATE", "{namespace}//{tableName}"],
   ["SHARED_TABLES_TEMPLATE", "{namespace}/{tableName}/{other}"],
   ["SHARED_TABLES_TEMPLATE", `{namespace}/{tableName}/${"x".repeat(200)}`],
+  ["SHARED_TABLES_TEMPLATE", "{namespace}{tableName}{tableName}{tableName}"],
   ["USER_TABLES_TEMPLATE", "{namespace}/{tableName}"],
   ["USER_TABLES_TEMPLATE", "{tableName}/{userId}"],
 ];
@@ -166,6 +167,23 @@ const BAD_TEMPLATES: readonly (readonly [name: string, value: string])[] = [
 test.each(BAD_TEMPLATES)("CREATE STORAGE refuses %s '%s'", async (name, value) => {
   expect(await engine.failure(create("s", `${name} '${value}'`))).toStartWith("INVALID_OPTION@1:");
   expect(existsSync(join(root, "s"))).toBe(false);
+});
+
+test("a table with the longest names is flushed below the longest template and path", async () => {
+  const deep = join(root, ...Array.from({ length: 8 }, () => "d".repeat(240)));
+  mkdirSync(deep, { recursive: true });
+  const path = `${deep}/${"e".repeat(2048 - deep.length - 1)}`;
+  const long = `CREATE STORAGE s TYPE filesystem PATH '${path}`;
+  expect(await engine.failure(`${long}e'`)).toBe("INVALID_OPTION@1:33");
+  expect(await messageOf(`${long}e'`)).toMatch(/more than 2048 bytes/);
+  const template = `{namespace}{tableName}${"{tableName}/".repeat(13)}yyyyyy`;
+  await engine.run(`${long}' SHARED_TABLES_TEMPLATE '${template}'`);
+  const [space, table] = ["n".repeat(64), "t".repeat(64)];
+  await engine.run(`CREATE NAMESPACE ${space}`);
+  const name = `${space}.${table}`;
+  await engine.run(`CREATE TABLE ${name} ${TABLE} WITH (STORAGE_ID = 's')`);
+  await engine.run(`INSERT INTO ${name} VALUES (1, 'a'); STORAGE FLUSH TABLE ${name}`);
+  expect(await engine.rows("SELECT storage_id FROM system.segments")).toEqual([["s"]]);
 });
 
 test("CREATE STORAGE refuses directories that are elsewhere, not empty, or in another storage", async () => {
