@@ -12,7 +12,12 @@ import type { Log } from "../base/log.ts";
 import type { SegmentEntry } from "./contract/manifest.ts";
 import { backupAround, backupListPath } from "./directory/backup_list.ts";
 import { type DataPaths, dataPathsOf } from "./directory/file_names.ts";
-import { listedFiles, moveToLostAndFound, unlistedFiles } from "./directory/lost_and_found.ts";
+import {
+  listedFiles,
+  moveToLostAndFound,
+  nameInLostAndFound,
+  unlistedFiles,
+} from "./directory/lost_and_found.ts";
 import { refuseNewerFiles } from "./newer_files.ts";
 
 /** Raised whenever an older program could not read what this one writes. */
@@ -99,8 +104,7 @@ export function sweepSegments(
   const movedCounts = new Map<string, number>();
   for (const from of unlistedFiles(disk, paths.segments, listedFiles(paths, entries))) {
     const directory = parentOf(from);
-    const [tableName = "", name = ""] = from.split("/").slice(-2);
-    moveToLostAndFound(disk, paths, { from, name: `${tableName}-${name}` });
+    moveToLostAndFound(disk, paths, { from, name: nameInLostAndFound(from) });
     movedCounts.set(directory, (movedCounts.get(directory) ?? 0) + 1);
   }
   for (const [path, count] of movedCounts) {

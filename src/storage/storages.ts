@@ -25,7 +25,12 @@ import {
 } from "./directory/allowed_paths.ts";
 import { backupAround } from "./directory/backup_list.ts";
 import { type DataPaths, dataPathsOf, storagePathsOf } from "./directory/file_names.ts";
-import { listedFiles, moveToLostAndFound, unlistedFiles } from "./directory/lost_and_found.ts";
+import {
+  listedFiles,
+  moveToLostAndFound,
+  nameInLostAndFound,
+  unlistedFiles,
+} from "./directory/lost_and_found.ts";
 import {
   claim,
   isFree,
@@ -258,8 +263,7 @@ export class Storages {
     const { lostAndFound, root, segments } = storagePathsOf(storageRoot);
     let count = 0;
     for (const from of unlistedFiles(disk, segments, listed)) {
-      const name = from.slice(segments.length + 1).replaceAll("/", "-");
-      moveToLostAndFound(disk, { lostAndFound }, { from, name });
+      moveToLostAndFound(disk, { lostAndFound }, { from, name: nameInLostAndFound(from) });
       disk.syncDirectory(from.slice(0, from.lastIndexOf("/")));
       count += 1;
     }

@@ -175,10 +175,7 @@ describe("verify and repair", () => {
     expect(found.text).toContain(segment);
     expect(maintain("repair", [path]).code).toBe(0);
     expect(existsSync(segment)).toBe(false);
-    expect(namesBelow(join(root, "fast", "lost+found"))).toEqual([
-      "default-t-1-1.1.dv",
-      "default-t-1-1.seg",
-    ]);
+    expect(namesBelow(join(root, "fast", "lost+found"))).toEqual(["1-1.1.dv", "1-1.seg"]);
     await engine.reopen();
     expect(await engine.failure("SELECT * FROM t")).toStartWith("DATA_DAMAGED@1");
     await engine.database.close();

@@ -170,7 +170,7 @@ describe("a table in a storage", () => {
     disk.open(`${ROOT}/tmp/98.seg`, { create: true }).close();
     const again = await openStore(parts);
     expect(filesIn(disk, `${ROOT}/segments`)).toEqual([`${ROOT}/segments/app/t/1/1.seg`]);
-    expect(filesIn(disk, `${ROOT}/lost+found`)).toEqual([`${ROOT}/lost+found/app-t-1-99.seg`]);
+    expect(filesIn(disk, `${ROOT}/lost+found`)).toEqual([`${ROOT}/lost+found/1-99.seg`]);
     expect(filesIn(disk, `${ROOT}/tmp`)).toEqual([]);
     expect(readRows(again, TABLE).map(([, id]) => id)).toEqual([1]);
     await again.close();

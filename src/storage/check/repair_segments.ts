@@ -17,7 +17,7 @@ import {
   segmentPath,
   segmentRoot,
 } from "../directory/file_names.ts";
-import { moveToLostAndFound } from "../directory/lost_and_found.ts";
+import { moveToLostAndFound, nameInLostAndFound } from "../directory/lost_and_found.ts";
 
 interface Damaged {
   readonly entries: readonly SegmentEntry[];
@@ -55,7 +55,7 @@ function moveFiles(disk: Disk, paths: DataPaths, entries: readonly SegmentEntry[
     if (entry.deletionGeneration > 0) files.push(deletionVectorPath(paths, entry));
     const place = segmentRoot(paths, entry.home);
     for (const from of files.filter((path) => disk.exists(path))) {
-      const name = from.slice(place.segments.length + 1).replaceAll("/", "-");
+      const name = nameInLostAndFound(from);
       moved.push(moveToLostAndFound(disk, place, { from, name }));
       disk.syncDirectory(segmentDirectory(paths, entry));
       disk.syncDirectory(place.lostAndFound);

@@ -22,6 +22,11 @@ export function listedFiles(paths: DataPaths, entries: readonly SegmentEntry[]):
   return listed;
 }
 
+/** Of a file of a segment: with the table's id, below which it lies. A whole path may be too long. */
+export function nameInLostAndFound(from: string): string {
+  return from.split("/").slice(-2).join("-");
+}
+
 /** Moves a file to lost+found, under a name that is free there. Returns its new path. */
 export function moveToLostAndFound(
   disk: Disk,

@@ -184,6 +184,14 @@ test("a table with the longest names is flushed below the longest template and p
   await engine.run(`CREATE TABLE ${name} ${TABLE} WITH (STORAGE_ID = 's')`);
   await engine.run(`INSERT INTO ${name} VALUES (1, 'a'); STORAGE FLUSH TABLE ${name}`);
   expect(await engine.rows("SELECT storage_id FROM system.segments")).toEqual([["s"]]);
+  await engine.database.close();
+  const segments = join(path, "segments");
+  const [flushed = ""] = (readdirSync(segments, { recursive: true }) as string[]).filter((found) =>
+    found.endsWith(".seg"),
+  );
+  writeFileSync(join(segments, flushed, "../99.seg"), "");
+  await engine.reopen();
+  expect(readdirSync(join(path, "lost+found"))).toEqual(["1-99.seg"]);
 });
 
 test("CREATE STORAGE refuses directories that are elsewhere, not empty, or in another storage", async () => {
