@@ -282,11 +282,37 @@ export function jsonMember(text: string, slice: JsonSlice, key: string): JsonSli
 
 /** Whether a string value stands for these characters. */
 export function isJsonString(text: string, slice: JsonSlice, wanted: string): boolean {
-  if (slice.end - slice.start - 2 === wanted.length && text.startsWith(wanted, slice.start + 1)) {
-    // The same characters without an escape are the same string.
-    if (!wanted.includes("\\")) return true;
+  const length = slice.end - slice.start - 2;
+  if (length === wanted.length) {
+    // The same characters without an escape are the same string; an escape stands for fewer.
+    return text.startsWith(wanted, slice.start + 1) && !wanted.includes("\\");
   }
-  return text.slice(slice.start, slice.end).includes("\\") && jsonString(text, slice) === wanted;
+  return length > wanted.length && jsonString(text, slice) === wanted;
+}
+
+/** Whether a number is equal to another one: `1`, `1.0` and `10e-1` are, however many digits. */
+export function isJsonNumber(text: string, { start, end }: JsonSlice, wanted: string): boolean {
+  if (end - start === wanted.length && text.startsWith(wanted, start)) return true;
+  const written = text.slice(start, end);
+  return isPlain(written) && isPlain(wanted)
+    ? Number(written) === Number(wanted)
+    : numberKey(written) === numberKey(wanted);
+}
+
+/** Whether a double holds all digits of a number, so that it is compared as one. */
+function isPlain(number: string): boolean {
+  return number.length <= 15 && !/e/i.test(number);
+}
+
+/** The same text for equal numbers: digits without zeros around them, and where the point is. */
+function numberKey(number: string): string {
+  const parts = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(number);
+  const [, sign = "", whole = "", fraction = "", exponent = "0"] = parts ?? [];
+  const digits = (whole + fraction).replace(/^0+/, "");
+  const significant = digits.replace(/0+$/, "");
+  if (significant === "") return "0";
+  const trailing = digits.length - significant.length;
+  return `${sign}${significant}e${BigInt(exponent) - BigInt(fraction.length - trailing)}`;
 }
 
 /** The element at an index, from the end if negative; undefined if absent or not an array. */

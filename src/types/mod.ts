@@ -114,6 +114,7 @@ export {
 } from "./json_cell.ts";
 export {
   checkJson,
+  isJsonNumber,
   isJsonString,
   type JsonSlice,
   jsonElement,

@@ -10,6 +10,8 @@ import {
   checkJson,
   compareJson,
   groupKeyOf,
+  isJsonNumber,
+  isJsonString,
   JSON_TEXT,
   JSONB,
   type JsonSlice,
@@ -198,4 +200,31 @@ test.each(["\\u0000", "a\\ud800", "\\udc00\\ud800"])(
 test("jsonScalarText reads both halves of a surrogate pair", () => {
   const text = '"\\ud83d\\ude00"';
   expect(jsonScalarText(text, jsonRoot(text))).toBe("😀");
+});
+
+test.each([
+  ["1", "1", true],
+  ["1e0", "1", true],
+  ["10E-1", "1.00", true],
+  ["-0", "0", true],
+  ["0e5", "0.0", true],
+  ["1", "-1", false],
+  ["1e1", "1", false],
+  ["9007199254740993", "9007199254740992", false],
+  ["0.1000000000000000000001", "0.1", false],
+  ["1e999999999999999999", "1", false],
+  ["1e-400", "0", false],
+])("isJsonNumber: %s and %s are equal: %p", (written, wanted, isEqual) => {
+  expect(isJsonNumber(written, jsonRoot(written), wanted)).toBe(isEqual);
+});
+
+test.each([
+  ['"a"', "a", true],
+  ['"\\u0061"', "a", true],
+  ['"\\n"', "\\n", false],
+  ['"\\\\n"', "\\n", true],
+  ['"ab"', "a", false],
+  ['"a"', "ab", false],
+])("isJsonString: %s stands for %s: %p", (written, wanted, isEqual) => {
+  expect(isJsonString(written, jsonRoot(written), wanted)).toBe(isEqual);
 });

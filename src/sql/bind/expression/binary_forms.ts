@@ -75,7 +75,7 @@ export function binaryOf(operands: BinaryOperands, node: Expr): BoundExpression 
     castArgument(left, { to: leftType, node });
   const r =
     comparedLiteral(right, tested, rightType) ?? castArgument(right, { to: rightType, node });
-  const { evaluate, result, seesNull } = form;
+  const { evaluate, evaluateVector, result, seesNull } = form;
   if (comparison !== undefined && sameType(leftType, rightType)) {
     return comparedByDay(
       { kind: "compare", type: BOOLEAN, operator: comparison, left: l, right: r, evaluate },
@@ -100,6 +100,7 @@ export function binaryOf(operands: BinaryOperands, node: Expr): BoundExpression 
     name: op,
     args: [l, r],
     evaluate,
+    evaluateVector,
     seesNull: seesNull === true,
     volatility: "immutable",
   };

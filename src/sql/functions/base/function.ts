@@ -113,4 +113,6 @@ export interface OperatorForm {
   readonly seesNull?: boolean;
   /** @throws {DatabaseError} DIVISION_BY_ZERO, VALUE_OUT_OF_RANGE, … */
   readonly evaluate: (values: readonly Value[]) => Value;
+  /** The same for a column at once, if there is a loop for its form. */
+  readonly evaluateVector?: VectorFunction;
 }

@@ -11,7 +11,6 @@ import {
   fitsInteger,
   INT,
   JSON_TEXT,
-  JSONB,
   type JsonSlice,
   jsonElement,
   jsonElements,
@@ -185,8 +184,8 @@ export const JSON_FUNCTIONS: readonly ScalarFunction[] = [
   ...functionsNamed(["json_extract_path_text", "jsonb_extract_path_text"], EXTRACT_PATH_TEXT),
   ...functionsNamed(
     ["jsonb_exists"],
-    overload([JSONB, TEXT], BOOLEAN, ([json = null, key = null]) =>
-      jsonHasKey(jsonTree(json as string), key as string),
+    overload(["json", TEXT], BOOLEAN, ([json = null, key = null]) =>
+      jsonHasKey(json as string, key as string),
     ),
   ),
   ...functionsNamed(["json_get", "json_get_json"], getter(undefined, sliceText)),

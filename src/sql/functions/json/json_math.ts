@@ -5,6 +5,7 @@ import { DatabaseError } from "../../../base/errors.ts";
 import {
   compareJson,
   isJsonArray,
+  isJsonNumber,
   isJsonObject,
   isJsonString,
   type JsonNode,
@@ -65,36 +66,47 @@ function partsOf(node: JsonNode, most: number): number {
 function textContains(text: string, slice: JsonSlice, inner: JsonNode): boolean {
   const kind = jsonKindAt(text, slice.start);
   if (isJsonObject(inner)) {
+    if (kind !== "object") return false;
     for (const [key, value] of inner) {
       const held = jsonMember(text, slice, key);
       if (held === undefined || !textContains(text, held, value)) return false;
     }
-    return kind === "object";
+    return true;
   }
   if (isJsonArray(inner)) {
     if (kind !== "array") return false;
     const held = jsonElements(text, slice);
     return inner.every((item) => held.some((each) => textContains(text, each, item)));
   }
+  if (inner === null) return kind === "null";
   if (typeof inner === "string") return kind === "string" && isJsonString(text, slice, inner);
-  if (kind === "array" || kind === "object") return false;
-  return compareJson(jsonTree(text.slice(slice.start, slice.end)), inner) === 0;
+  if (typeof inner === "object")
+    return kind === "number" && isJsonNumber(text, slice, inner.number);
+  return kind === "boolean" && inner === (text.charCodeAt(slice.start) === 0x74);
 }
 
-/** Makes the tree of a text; of the same text again, as a constant is for each row, the same one. */
-export function rememberedTree(): (text: string) => JsonNode {
-  let last: { readonly text: string; readonly tree: JsonNode } | undefined;
+/** Makes something of a text; of the same text again, as a constant is for each row, the same. */
+export function remembered<Made>(make: (text: string) => Made): (text: string) => Made {
+  let last: { readonly text: string; readonly made: Made } | undefined;
   return (text) => {
-    if (last?.text !== text) last = { text, tree: jsonTree(text) };
-    return last.tree;
+    if (last?.text !== text) last = { text, made: make(text) };
+    return last.made;
   };
 }
 
 /** Whether a text is a key, an element that is this string, or the string itself. */
-export function jsonHasKey(node: JsonNode, key: string): boolean {
-  if (isJsonObject(node)) return node.has(key);
-  if (isJsonArray(node)) return node.includes(key);
-  return node === key;
+export function jsonHasKey(json: string, key: string): boolean {
+  const root = jsonRoot(json);
+  const isKey = (slice: JsonSlice): boolean =>
+    jsonKindAt(json, slice.start) === "string" && isJsonString(json, slice, key);
+  switch (jsonKindAt(json, root.start)) {
+    case "object":
+      return jsonMember(json, root, key) !== undefined;
+    case "array":
+      return jsonElements(json, root).some(isKey);
+    default:
+      return isKey(root);
+  }
 }
 
 /** `||`: objects merge, anything else is joined as arrays. */

@@ -21,6 +21,7 @@ import {
 } from "../../../types/mod.ts";
 import type { OperatorForm } from "../base/function.ts";
 import { binaryForm } from "../base/operator_form.ts";
+import { soughtBytes, testRowsWith } from "../json/json_columns.ts";
 import {
   jsonConcat,
   jsonContainsAtTop,
@@ -28,7 +29,7 @@ import {
   jsonWithoutIndex,
   jsonWithoutKeys,
   jsonWithoutPath,
-  rememberedTree,
+  remembered,
 } from "../json/json_math.ts";
 import { textsOf } from "../json/path_texts.ts";
 
@@ -61,7 +62,7 @@ export function resolveJson(op: string, left: DataType, right: DataType): Operat
     case "?":
     case "?|":
     case "?&":
-      return isJson(left) ? resolveKeys(op, right) : undefined;
+      return isJson(left) ? resolveKeys(op, left, right) : undefined;
     case "-":
       return isJson(left) ? resolveRemoval(right) : undefined;
     case "#-":
@@ -82,6 +83,11 @@ function onTree(json: Value, change: (node: JsonTree) => JsonTree): string {
 
 function partType(json: DataType): DataType {
   return json.kind === "json" ? json : JSON_TEXT;
+}
+
+/** A document is searched in the text that it has, JSON as JSONB: a literal only is read as JSONB. */
+function searchedType(type: DataType): DataType {
+  return isJson(type) ? partType(type) : JSONB;
 }
 
 function part(text: string, slice: JsonSlice | undefined, asText: boolean): Value {
@@ -129,27 +135,43 @@ function resolveTwoDocuments(
       textFromJson(jsonConcat(jsonTree(l as string), jsonTree(r as string))),
     );
   }
-  const treeOf = rememberedTree();
-  return binaryForm([JSONB, JSONB], BOOLEAN, (l, r) => {
-    const [outer, inner] = op === "@>" ? [l, r] : [r, l];
-    return jsonContainsAtTop(outer as string, treeOf(inner as string));
-  });
+  return containment(op === "@>" ? 0 : 1, [searchedType(left), searchedType(right)]);
 }
 
-function resolveKeys(op: string, right: DataType): OperatorForm | undefined {
+/** @param outerAt Which operand is to contain the other one. */
+function containment(outerAt: 0 | 1, operands: readonly [DataType, DataType]): OperatorForm {
+  const outer = operands[outerAt];
+  const soughtOf = remembered((text) => {
+    const tree = jsonTree(text);
+    const isCanonical = outer.kind === "json" && outer.binary;
+    return { tree, bytes: soughtBytes(tree, isCanonical) };
+  });
+  return {
+    operands,
+    result: BOOLEAN,
+    evaluate: (values) =>
+      jsonContainsAtTop(values[outerAt] as string, soughtOf(values[1 - outerAt] as string).tree),
+    evaluateVector: (vector, values, position) => {
+      if (vector.kind !== "utf8" || position !== outerAt) return undefined;
+      const { bytes, tree } = soughtOf(values[1 - outerAt] as string);
+      if (bytes === undefined) return undefined;
+      return testRowsWith(vector, bytes, (text) => jsonContainsAtTop(text, tree));
+    },
+  };
+}
+
+function resolveKeys(op: string, json: DataType, right: DataType): OperatorForm | undefined {
+  const type = searchedType(json);
   if (op === "?") {
     if (!isText(right)) return undefined;
-    return binaryForm([JSONB, TEXT], BOOLEAN, (json, key) =>
-      jsonHasKey(jsonTree(json as string), key as string),
+    return binaryForm([type, TEXT], BOOLEAN, (document, key) =>
+      jsonHasKey(document as string, key as string),
     );
   }
   if (!isTextArray(right) && right.kind !== "unknown") return undefined;
-  return binaryForm([JSONB, TEXT_ARRAY], BOOLEAN, (json, keys) => {
-    const node = jsonTree(json as string);
-    const texts = textsOf(keys);
-    return op === "?|"
-      ? texts.some((key) => jsonHasKey(node, key))
-      : texts.every((key) => jsonHasKey(node, key));
+  return binaryForm([type, TEXT_ARRAY], BOOLEAN, (document, keys) => {
+    const isHeld = (key: string): boolean => jsonHasKey(document as string, key);
+    return op === "?|" ? textsOf(keys).some(isHeld) : textsOf(keys).every(isHeld);
   });
 }
 

@@ -3,7 +3,7 @@
  * random documents beside a plain definition, and texts of which a tree would be refused.
  */
 import { expect, test } from "bun:test";
-import { jsonContainsAtTop, rememberedTree } from "../../../../src/sql/functions/json/json_math.ts";
+import { jsonContainsAtTop, remembered } from "../../../../src/sql/functions/json/json_math.ts";
 import { canonicalJson, jsonTree } from "../../../../src/types/mod.ts";
 import { SeededRandom } from "../../../support/seeded_random.ts";
 
@@ -75,8 +75,8 @@ test("jsonContainsAtTop reads only what is asked for, and a tree where that is m
   expect(() => jsonContainsAtTop(more, jsonTree(numbers(15)))).toThrow("surrogate");
 });
 
-test("rememberedTree makes the tree of a text once, while it stays the same", () => {
-  const treeOf = rememberedTree();
+test("remembered makes the tree of a text once, while it stays the same", () => {
+  const treeOf = remembered(jsonTree);
   const first = treeOf("[1]");
   expect(treeOf("[1]")).toBe(first);
   expect(treeOf("[2]")).toEqual(jsonTree("[2]"));
