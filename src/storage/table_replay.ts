@@ -6,7 +6,7 @@
  * - Each is given the form and the order of the columns that the definition has now.
  */
 import { defined } from "../base/assert.ts";
-import type { ByteReader } from "../base/bytes.ts";
+import type { ByteReader } from "../base/byte_reader.ts";
 import type { Value } from "../types/mod.ts";
 import { keyOfValues } from "./contract/key.ts";
 import type { LoggedColumns, LoggedHead, RowTaker } from "./local_wal/logged_writes.ts";

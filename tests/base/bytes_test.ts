@@ -3,7 +3,8 @@
  */
 import { expect, test } from "bun:test";
 import { AssertionError } from "../../src/base/assert.ts";
-import { ByteReader, ByteWriter } from "../../src/base/bytes.ts";
+import { ByteReader } from "../../src/base/byte_reader.ts";
+import { ByteWriter } from "../../src/base/byte_writer.ts";
 import { crc32, placeSeed, xxHash3 } from "../../src/base/checksum.ts";
 import { CorruptionError } from "../../src/base/errors.ts";
 import { SeededRandom } from "../support/seeded_random.ts";

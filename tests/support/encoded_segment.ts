@@ -1,7 +1,7 @@
 /**
  * A whole segment in memory: its rows, and the bytes of its file.
  */
-import { ByteWriter } from "../../src/base/bytes.ts";
+import { ByteWriter } from "../../src/base/byte_writer.ts";
 import { groupEnd } from "../../src/storage/segment/group_size.ts";
 import {
   type SegmentColumn,

@@ -16,7 +16,8 @@
  *     const    a tag and a value
  */
 import { unreachable } from "../../base/assert.ts";
-import { ByteReader, type ByteWriter } from "../../base/bytes.ts";
+import { ByteReader } from "../../base/byte_reader.ts";
+import type { ByteWriter } from "../../base/byte_writer.ts";
 import {
   type Batch,
   constVector,

@@ -6,7 +6,7 @@
  * hash ("Implementation techniques for main memory database systems", DeWitt et al., 1984).
  */
 import { assert, defined } from "../../base/assert.ts";
-import { ByteWriter } from "../../base/bytes.ts";
+import { ByteWriter } from "../../base/byte_writer.ts";
 import {
   type Batch,
   type DataType,

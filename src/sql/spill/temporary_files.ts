@@ -13,7 +13,7 @@
  *   was written is noticed, wherever the disk may have it from.
  */
 import { assert } from "../../base/assert.ts";
-import { ByteWriter } from "../../base/bytes.ts";
+import { ByteWriter } from "../../base/byte_writer.ts";
 import { crc32 } from "../../base/checksum.ts";
 import type { Disk, DiskFile } from "../../base/disk.ts";
 import { CorruptionError, DatabaseError, DiskError } from "../../base/errors.ts";

@@ -14,7 +14,7 @@
  *   still refused, and the next repair begins anew with that mark.
  */
 import { assert } from "../../base/assert.ts";
-import { ByteWriter } from "../../base/bytes.ts";
+import { ByteWriter } from "../../base/byte_writer.ts";
 import type { Disk } from "../../base/disk.ts";
 import type { Seq } from "../../base/seq.ts";
 import { type DataPaths, walFilePath } from "../directory/file_names.ts";

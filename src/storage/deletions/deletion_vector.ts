@@ -14,7 +14,9 @@
  *          …    8   hash64 of everything before, seeded with the segment id
  */
 import { assert } from "../../base/assert.ts";
-import { ByteReader, ByteWriter, numberInMagic } from "../../base/bytes.ts";
+import { ByteReader } from "../../base/byte_reader.ts";
+import { ByteWriter } from "../../base/byte_writer.ts";
+import { numberInMagic } from "../../base/bytes.ts";
 import { placeSeed, xxHash3 } from "../../base/checksum.ts";
 import { CorruptionError } from "../../base/errors.ts";
 import type { PreparedReplacements } from "./prepared_replacements.ts";

@@ -6,7 +6,7 @@
  *   there is room for it, and `seal` fills that in, too.
  */
 import { assert, defined } from "../../base/assert.ts";
-import { ByteWriter } from "../../base/bytes.ts";
+import { ByteWriter } from "../../base/byte_writer.ts";
 import type { Row } from "../../types/mod.ts";
 import type { CommitDraft } from "../contract/commit_log.ts";
 import type { StoredColumn, TableWrite } from "../contract/store.ts";

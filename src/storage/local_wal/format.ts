@@ -45,7 +45,9 @@
  * possibly over several files; it counts only with its end.
  */
 import { assert } from "../../base/assert.ts";
-import { ByteReader, ByteWriter, u53At } from "../../base/bytes.ts";
+import { ByteReader } from "../../base/byte_reader.ts";
+import { ByteWriter } from "../../base/byte_writer.ts";
+import { u53At } from "../../base/bytes.ts";
 import { crc32 } from "../../base/checksum.ts";
 import { CorruptionError, DatabaseError } from "../../base/errors.ts";
 

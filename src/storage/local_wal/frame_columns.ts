@@ -3,7 +3,8 @@
  * then each value at its place. A loop over one column meets values of one kind, which takes half of
  * the time of going from column to column in each row. The bytes are those of `frame_rows.ts`.
  */
-import { type ByteWriter, putU53 } from "../../base/bytes.ts";
+import type { ByteWriter } from "../../base/byte_writer.ts";
+import { putU53 } from "../../base/bytes.ts";
 import { type Batch, isNullAt, type Vector } from "../../types/mod.ts";
 import { ROW_HAS_PREV, ROW_HAS_SEQ } from "./format.ts";
 import { TAG_INT, TAG_NULL, TAG_NUMBER, TAG_SMALL, TAG_TEXT } from "./value_codec.ts";

@@ -9,7 +9,7 @@
  *   go back to an earlier place.
  */
 import { assert, defined } from "../../base/assert.ts";
-import { ByteWriter } from "../../base/bytes.ts";
+import { ByteWriter } from "../../base/byte_writer.ts";
 import type { Batch, Row } from "../../types/mod.ts";
 import type { StoredColumn, TableWrite } from "../contract/store.ts";
 import { FrameDraft, PART_BYTES_MAX } from "./commit_draft.ts";

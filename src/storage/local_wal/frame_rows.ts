@@ -2,7 +2,7 @@
  * The rows of a frame as they are written: see `format.ts` for how they look.
  */
 import { assert } from "../../base/assert.ts";
-import type { ByteWriter } from "../../base/bytes.ts";
+import type { ByteWriter } from "../../base/byte_writer.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { Row, Vector } from "../../types/mod.ts";
 import type { StoredColumn, TableWrite } from "../contract/store.ts";

@@ -12,7 +12,8 @@
  *                                     8     4   u32 count of writes, the larger one is newer
  *                                    12     4   u32 CRC of bytes 0..12
  */
-import { ByteReader, ByteWriter } from "../../base/bytes.ts";
+import { ByteReader } from "../../base/byte_reader.ts";
+import { ByteWriter } from "../../base/byte_writer.ts";
 import { crc32 } from "../../base/checksum.ts";
 import type { Disk, DiskFile } from "../../base/disk.ts";
 import { CorruptionError } from "../../base/errors.ts";

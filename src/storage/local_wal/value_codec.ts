@@ -15,7 +15,8 @@
  *      9   embedding        varint count, then f32 each
  */
 import { unreachable } from "../../base/assert.ts";
-import type { ByteReader, ByteWriter } from "../../base/bytes.ts";
+import type { ByteReader } from "../../base/byte_reader.ts";
+import type { ByteWriter } from "../../base/byte_writer.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { isNullAt, type Value, type Vector, valueAt } from "../../types/mod.ts";
 import type { MemColumn } from "../memtable/mem_column.ts";

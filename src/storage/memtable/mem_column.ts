@@ -6,7 +6,8 @@
  * a whole number column that has met a value beyond 2^53, are in a plain array.
  */
 import { assert } from "../../base/assert.ts";
-import { type ByteReader, ByteWriter } from "../../base/bytes.ts";
+import type { ByteReader } from "../../base/byte_reader.ts";
+import { ByteWriter } from "../../base/byte_writer.ts";
 import {
   type DataType,
   physicalKind,

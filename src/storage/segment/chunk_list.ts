@@ -2,7 +2,7 @@
  * The directory of an open segment: checked whole when the file is opened, and read in the map.
  */
 import { assert, defined } from "../../base/assert.ts";
-import { ByteReader } from "../../base/bytes.ts";
+import { ByteReader } from "../../base/byte_reader.ts";
 import { CorruptionError } from "../../base/errors.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { BIGINT, BOOLEAN, type DataType } from "../../types/mod.ts";

@@ -63,7 +63,8 @@
  * section counts as a column, its page as a group.
  */
 import { assert } from "../../base/assert.ts";
-import { ByteWriter, numberInMagic } from "../../base/bytes.ts";
+import { ByteWriter } from "../../base/byte_writer.ts";
+import { numberInMagic } from "../../base/bytes.ts";
 import { type Hash64, placeSeed, xxHash3 } from "../../base/checksum.ts";
 import { type DataType, isNumeric, physicalKind } from "../../types/mod.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../contract/system_columns.ts";

@@ -2,7 +2,8 @@
  * Encodes text as a dictionary or plainly, and byte values as blocks (see `encodings.ts`).
  */
 import { assert } from "../../base/assert.ts";
-import { ByteWriter, bytesOf } from "../../base/bytes.ts";
+import { ByteWriter } from "../../base/byte_writer.ts";
+import { bytesOf } from "../../base/bytes.ts";
 import {
   type DictionaryVector,
   textsOf,

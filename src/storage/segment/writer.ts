@@ -6,7 +6,8 @@
  * key, for each owner its first row, for each chunk its entry.
  */
 import { assert, defined } from "../../base/assert.ts";
-import { ByteWriter, bytesOf } from "../../base/bytes.ts";
+import { ByteWriter } from "../../base/byte_writer.ts";
+import { bytesOf } from "../../base/bytes.ts";
 import type { DiskFile } from "../../base/disk.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import type { DataType, Vector } from "../../types/mod.ts";

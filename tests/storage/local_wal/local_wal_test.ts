@@ -3,7 +3,7 @@
  * finds every acknowledged commit or refuses.
  */
 import { expect, test } from "bun:test";
-import { ByteWriter } from "../../../src/base/bytes.ts";
+import { ByteWriter } from "../../../src/base/byte_writer.ts";
 import { CorruptionError } from "../../../src/base/errors.ts";
 import { type Log, type LogFields, silentLog } from "../../../src/base/log.ts";
 import { dataPathsOf, walFilePath } from "../../../src/storage/directory/file_names.ts";

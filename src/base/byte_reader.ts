@@ -1,0 +1,137 @@
+/**
+ * Reads bytes in order, in the forms of `bytes.ts`, and never past their end: what ends too early is
+ * damage, and says where.
+ */
+import type { ByteWriter } from "./byte_writer.ts";
+import { u53At, VARINT_BYTES_MAX, viewOf } from "./bytes.ts";
+import { CorruptionError } from "./errors.ts";
+
+/** Where bytes came from, for the message when they are damaged. */
+export interface ByteSource {
+  readonly path: string;
+  /** Offset in the file of the first byte; default 0. */
+  readonly fileOffset?: number;
+}
+
+/** Reads on from `position`. Every method throws CorruptionError when the bytes end too early. */
+export class ByteReader {
+  readonly #bytes: Buffer;
+  readonly #view: DataView;
+  readonly #path: string;
+  readonly #fileOffset: number;
+  #position = 0;
+
+  constructor(bytes: Uint8Array, { path, fileOffset = 0 }: ByteSource) {
+    this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#view = viewOf(bytes);
+    this.#path = path;
+    this.#fileOffset = fileOffset;
+  }
+
+  /** Offset of the next byte. */
+  get position(): number {
+    return this.#position;
+  }
+
+  set position(position: number) {
+    if (position > this.#bytes.length) this.fail("points past its end");
+    this.#position = position;
+  }
+
+  /** Bytes not yet read. */
+  get remaining(): number {
+    return this.#bytes.length - this.#position;
+  }
+
+  u8(): number {
+    const at = this.#take(1);
+    return this.#bytes[at] ?? 0;
+  }
+
+  u16(): number {
+    const at = this.#take(2);
+    return this.#view.getUint16(at, true);
+  }
+
+  u32(): number {
+    const at = this.#take(4);
+    return this.#view.getUint32(at, true);
+  }
+
+  i32(): number {
+    const at = this.#take(4);
+    return this.#view.getInt32(at, true);
+  }
+
+  f64(): number {
+    const at = this.#take(8);
+    return this.#view.getFloat64(at, true);
+  }
+
+  u53(): number {
+    const at = this.#take(8);
+    if (this.#view.getUint32(at + 4, true) >= 2097152) this.fail("holds a number beyond 53 bits");
+    return u53At(this.#view, at);
+  }
+
+  varint(): number {
+    const bytes = this.#bytes;
+    let value = 0;
+    let scale = 1;
+    for (let index = 0; index < VARINT_BYTES_MAX; index += 1) {
+      const byte = bytes[this.#take(1)] ?? 0;
+      value += (byte & 127) * scale;
+      if (byte < 128) {
+        if (!Number.isSafeInteger(value)) break;
+        return value;
+      }
+      scale *= 128;
+    }
+    return this.fail("holds a number beyond 53 bits");
+  }
+
+  /** The next bytes, aliasing the source. */
+  raw(count: number): Uint8Array {
+    const at = this.#take(count);
+    return this.#bytes.subarray(at, at + count);
+  }
+
+  /** A block, aliasing the source. */
+  block(): Uint8Array {
+    return this.raw(this.varint());
+  }
+
+  /** Appends the bytes of a block, without their count, to what another writes. */
+  blockInto(into: ByteWriter): void {
+    const count = this.varint();
+    const at = this.#take(count);
+    into.rangeOf(this.#bytes, at, at + count);
+  }
+
+  text(): string {
+    const byteCount = this.varint();
+    const at = this.#take(byteCount);
+    return this.#bytes.toString("utf8", at, at + byteCount);
+  }
+
+  skip(count: number): void {
+    this.#take(count);
+  }
+
+  /** Skips to a multiple of `boundary`. */
+  align(boundary: number): void {
+    this.#take((boundary - (this.#position % boundary)) % boundary);
+  }
+
+  /** Says that the bytes are damaged where the reader stands. @throws {CorruptionError} Always. */
+  fail(what: string): never {
+    throw new CorruptionError(this.#path, this.#fileOffset + this.#position, what);
+  }
+
+  #take(count: number): number {
+    const at = this.#position;
+    if (count > this.#bytes.length - at) this.fail("ends too early");
+    this.#position = at + count;
+    return at;
+  }
+}
