@@ -21,7 +21,7 @@ import {
 import { type ScanBatch } from "../contract/store.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../contract/system_columns.ts";
 import { convertVector, formOf } from "../memtable/convert.ts";
-import { ColumnBuffer } from "../segment/chunk_decoder.ts";
+import { ColumnBuffer } from "../segment/column_buffer.ts";
 import { layoutOf } from "../segment/format.ts";
 import type { RowSpan, SegmentReader } from "../segment/reader.ts";
 import type { OpenSegment } from "../table/open_segment.ts";

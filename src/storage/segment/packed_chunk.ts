@@ -9,17 +9,16 @@ import { assert } from "../../base/assert.ts";
 import { CorruptionError } from "../../base/errors.ts";
 import { zstdUnpack } from "../../base/zstd.ts";
 import type { Selection, Utf8Vector, Value, Vector } from "../../types/mod.ts";
+import { Chunk, type ChunkShape } from "./chunk.ts";
 import type { ChunkCache } from "./chunk_cache.ts";
 import {
-  Chunk,
-  type ChunkShape,
-  type ColumnBuffer,
   decodeLengths,
   decodeNumber,
   decodeRows,
   decodeValue,
   lengthsOf,
 } from "./chunk_decoder.ts";
+import type { ColumnBuffer } from "./column_buffer.ts";
 import {
   BITS,
   BLOCKS,

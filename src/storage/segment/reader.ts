@@ -16,11 +16,9 @@ import { CorruptionError } from "../../base/errors.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import type { DataType, Row, Selection, Utf8Vector, Value, Vector } from "../../types/mod.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../contract/system_columns.ts";
+import { Chunk, type ChunkShape } from "./chunk.ts";
 import { type ChunkCache, sharedCache } from "./chunk_cache.ts";
 import {
-  Chunk,
-  type ChunkShape,
-  type ColumnBuffer,
   decodeFlags,
   decodeLengths,
   decodeNumber,
@@ -29,6 +27,7 @@ import {
   decodeValue,
 } from "./chunk_decoder.ts";
 import { type Directory, readDirectory } from "./chunk_list.ts";
+import type { ColumnBuffer } from "./column_buffer.ts";
 import { BLOCKS, NONE, TEXT } from "./encodings.ts";
 import {
   CHUNK_ENTRY_BYTES,
