@@ -37,6 +37,10 @@ export function chosenRows(
   if (zone !== undefined && expectedShare(zone, spans) > CHOSEN_SHARE_MAX) return undefined;
   if (!orders.has(columnId, group)) return undefined;
   const order = orders.ofGroup(columnId, group);
+  if (order === undefined) {
+    table.refuseOrder(columnId);
+    return undefined;
+  }
   const groupStart = reader.groupStart(group);
   const valueAt = (place: number): Value =>
     order.numberAt(place) ?? segment.valueAt(columnId, groupStart + order.rowAt(place)) ?? null;

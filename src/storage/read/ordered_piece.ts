@@ -4,7 +4,7 @@
  */
 import type { Value } from "../../types/mod.ts";
 import { formOf } from "../memtable/convert.ts";
-import { type MemOrder, memOrdersOf } from "../memtable/mem_order.ts";
+import { type MemPart, memPartsOf, orderOfPart } from "../memtable/mem_order.ts";
 import type { MemPartition, Memtable } from "../memtable/memtable.ts";
 import { type ColumnOrder, isOrderedKind } from "../segment/column_order.ts";
 import type { RowSpan } from "../segment/reader.ts";
@@ -17,12 +17,17 @@ import { ownerSpan } from "./segment_scan.ts";
 export interface OrderedPiece {
   /** Versions that are looked through at most. */
   readonly rowCount: number;
+  /** Of those, how many take room in the cache of chunks once they are in order. */
+  readonly cachedRowCount: number;
   /** Bounds of the values, where they are known without a look at the rows. */
   readonly zone: { readonly min: number; readonly max: number } | undefined;
   /** Whether `order` takes no time. */
   isReady(): boolean;
-  /** Rows count from 0 in it; some may be of others. */
-  order(): ColumnOrder;
+  /**
+   * Rows count from 0 in it; some may be of others. Undefined where they turn out to have none, of
+   * which the next one who asks for pieces knows.
+   */
+  order(): ColumnOrder | undefined;
   valueAt(row: number): Value;
   isCurrent(row: number): boolean;
   /** Has a cursor stand on a row. */
@@ -48,40 +53,47 @@ export function piecesOf(table: StoredTable, filter: PieceFilter): OrderedPiece[
     const stored = segment.columnType(columnId);
     // Values that look different by now are in the same order, and compared by nobody.
     if (stored === undefined || formOf(stored) !== formOf(column.type)) return undefined;
-    const groups = segment.guard(() => groupPieces(segment, filter));
+    const groups = segment.guard(() => groupPieces({ segment, table }, filter));
     if (groups === undefined) return undefined;
     pieces.push(...groups);
   }
   for (const memtable of table.memtables()) {
     const partition = memtable.partitions.get(owner);
     if (partition === undefined) continue;
-    const orders = memOrdersOf(memtable, partition, columnId);
-    if (orders === undefined) return undefined;
+    const parts = memPartsOf(memtable, partition, columnId);
+    if (parts === undefined) return undefined;
     const span = {
       start: memtable.indexAfter(partition, after),
       end: memtable.indexAfter(partition, seqMax),
     };
-    pieces.push(...orders.map((part) => new MemPiece({ memtable, partition, part, span, filter })));
+    pieces.push(...parts.map((part) => new MemPiece({ memtable, partition, part, span, filter })));
   }
   return pieces;
 }
 
-function groupPieces(segment: OpenSegment, filter: PieceFilter): OrderedPiece[] | undefined {
-  const { orders, reader } = segment;
+interface GroupSource {
+  readonly segment: OpenSegment;
+  readonly table: StoredTable;
+}
+
+function groupPieces(source: GroupSource, filter: PieceFilter): OrderedPiece[] | undefined {
+  const { orders, reader } = source.segment;
   const span = ownerSpan(reader, filter);
   const pieces: OrderedPiece[] = [];
   if (span.start === span.end) return pieces;
   const last = reader.groupOf(span.end - 1);
   for (let group = reader.groupOf(span.start); group <= last; group += 1) {
     if (!orders.has(filter.columnId, group)) return undefined;
-    pieces.push(new GroupPiece(segment, { group, span, filter }));
+    pieces.push(new GroupPiece(source, { group, span, filter }));
   }
   return pieces;
 }
 
 class GroupPiece implements OrderedPiece {
   readonly rowCount: number;
+  readonly cachedRowCount: number;
   readonly zone: OrderedPiece["zone"];
+  readonly #table: StoredTable;
   readonly #segment: OpenSegment;
   readonly #group: number;
   readonly #filter: PieceFilter;
@@ -93,12 +105,13 @@ class GroupPiece implements OrderedPiece {
   readonly #hasTombstones: boolean;
 
   constructor(
-    segment: OpenSegment,
+    { segment, table }: GroupSource,
     { filter, group, span }: { group: number; span: RowSpan; filter: PieceFilter },
   ) {
     const { reader } = segment;
     const groupStart = reader.groupStart(group);
     const groupRows = reader.groupRows(group);
+    this.#table = table;
     this.#segment = segment;
     this.#group = group;
     this.#filter = filter;
@@ -107,6 +120,7 @@ class GroupPiece implements OrderedPiece {
       end: Math.min(span.end, groupStart + groupRows),
     };
     this.rowCount = this.#span.end - this.#span.start;
+    this.cachedRowCount = this.rowCount;
     this.zone = reader.zone(filter.columnId, group);
     this.#isWhole = this.rowCount >= groupRows * OWN_SHARE_MAX;
     this.#first = this.#isWhole ? groupStart : this.#span.start;
@@ -117,8 +131,10 @@ class GroupPiece implements OrderedPiece {
     return this.#isWhole && this.#segment.orders.isKnown(this.#filter.columnId, this.#group);
   }
 
-  order(): ColumnOrder {
-    return this.#segment.guard(() => this.#order());
+  order(): ColumnOrder | undefined {
+    const order = this.#segment.guard(() => this.#order());
+    if (order === undefined) this.#table.refuseOrder(this.#filter.columnId);
+    return order;
   }
 
   valueAt(row: number): Value {
@@ -137,7 +153,7 @@ class GroupPiece implements OrderedPiece {
     cursor.standInSegment(this.#segment, this.#first + row);
   }
 
-  #order(): ColumnOrder {
+  #order(): ColumnOrder | undefined {
     const { orders, reader } = this.#segment;
     const { columnId } = this.#filter;
     if (this.#isWhole) return orders.ofGroup(columnId, this.#group);
@@ -151,7 +167,7 @@ class GroupPiece implements OrderedPiece {
 interface MemPieceParts {
   readonly memtable: Memtable;
   readonly partition: MemPartition;
-  readonly part: MemOrder;
+  readonly part: MemPart;
   /** Rows of the partition's list that are asked for. */
   readonly span: RowSpan;
   readonly filter: PieceFilter;
@@ -159,6 +175,7 @@ interface MemPieceParts {
 
 class MemPiece implements OrderedPiece {
   readonly rowCount: number;
+  readonly cachedRowCount = 0;
   readonly zone: undefined;
   readonly #parts: MemPieceParts;
 
@@ -168,11 +185,11 @@ class MemPiece implements OrderedPiece {
   }
 
   isReady(): boolean {
-    return true;
+    return this.#parts.part.order !== undefined;
   }
 
-  order(): ColumnOrder {
-    return this.#parts.part.order;
+  order(): ColumnOrder | undefined {
+    return orderOfPart(this.#parts, this.#parts.filter.columnId);
   }
 
   valueAt(row: number): Value {

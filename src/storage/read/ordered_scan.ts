@@ -146,18 +146,27 @@ export class StoreOrderedScan implements OrderedScan {
   }
 
   /** Whether what is put in order is kept: otherwise each scan would do so again. */
-  #mayOrder({ rowCount }: OrderedPiece): boolean {
-    this.#rowsOrdered += rowCount;
+  #mayOrder({ cachedRowCount }: OrderedPiece): boolean {
+    this.#rowsOrdered += cachedRowCount;
     if (areOrdersKept(this.#rowsOrdered)) return true;
     this.#table.refuseOrder(this.#options.columnId);
-    this.rowsPassed = Number.POSITIVE_INFINITY;
+    this.#giveUp();
     return false;
+  }
+
+  /** Whoever reads sees that it takes too long in order. */
+  #giveUp(): void {
+    this.rowsPassed = Number.POSITIVE_INFINITY;
   }
 
   /** Puts the first piece of the heap in order, and goes to its first row within the bounds. */
   #open(head: Head): void {
     const { isDescending } = this.#options;
     const order = head.piece.order();
+    if (order === undefined) {
+      this.#giveUp();
+      return;
+    }
     const valueAt = (place: number): Value => valueOf(head.piece, order, place);
     const { end, start: first } = placesWithin(order, this.#options, {
       compare: this.#ascending,

@@ -26,6 +26,9 @@ const ROW_BITS = 16;
 const ROW_MASK = 0xffff;
 const VALUE_SPAN = 2 ** 48;
 
+/** How often each row is sorted by 40 bits of its text, on average: a time takes about 6 ms a group. */
+const PASSES_MAX = 8;
+
 /** Bytes of a text that a word holds; the rest of its 48 bits says how many there were. */
 const WORD_BYTES = 5;
 
@@ -105,7 +108,10 @@ export function areTextsShort(vector: Vector): boolean {
   return (offsets[length] ?? 0) - (offsets[0] ?? 0) <= length * TEXT_BYTES_MAX;
 }
 
-/** The order of the rows of a vector; undefined where some are NULL or of a kind without one. */
+/**
+ * The order of the rows of a vector; undefined where some are NULL or of a kind without one, or where
+ * texts share so many beginnings of different lengths that it would take more than a turn should.
+ */
 export function orderOf(vector: Vector): ColumnOrder | undefined {
   const { length } = vector;
   assert(length <= ROW_MASK + 1, "a row fits its bits");
@@ -186,21 +192,24 @@ function sortedRows(values: Int32Array | Float64Array, length: number): Uint16Ar
   return rowsOf(words);
 }
 
-function orderOfTexts(vector: Utf8Vector): ColumnOrder {
+function orderOfTexts(vector: Utf8Vector): ColumnOrder | undefined {
   const { length } = vector;
   const words = wordsOf(length);
   for (let row = 0; row < length; row += 1) words[2 * row] = row;
-  sortTexts(vector, words);
+  if (!sortTexts(vector, words)) return undefined;
   return new ColumnOrder(length, { rows: rowsOf(words), numbers: undefined });
 }
 
-/** Sorts the rows in some words by their texts. */
-function sortTexts(vector: Utf8Vector, all: Uint32Array): void {
+/** Sorts the rows in some words by their texts; returns false when it has given up. */
+function sortTexts(vector: Utf8Vector, all: Uint32Array): boolean {
   const { bytes } = textSourceOf(vector.bytes);
   const { offsets } = vector;
   const pending = [{ words: all, depth: 0 }];
+  let wordsLeft = all.length * PASSES_MAX;
   for (let part = pending.pop(); part !== undefined; part = pending.pop()) {
     const { words } = part;
+    wordsLeft -= words.length;
+    if (wordsLeft < 0) return false;
     const depth = commonBytes(vector, words, part.depth);
     for (let at = 0; at < words.length; at += 2) {
       const row = (words[at] ?? 0) & ROW_MASK;
@@ -221,6 +230,7 @@ function sortTexts(vector: Utf8Vector, all: Uint32Array): void {
       pending.push({ words: words.subarray(2 * start, 2 * end), depth: depth + WORD_BYTES });
     }
   }
+  return true;
 }
 
 /** How many first bytes the texts of some rows share, which share `known`. */

@@ -49,21 +49,24 @@ export class ColumnOrders {
     return this.#cache.order(this.#cacheKey, this.#numberOf(columnId, group)) !== undefined;
   }
 
-  /** The order of all rows of a group that can be put in order; to make it takes milliseconds. */
-  ofGroup(columnId: number, group: number): ColumnOrder {
+  /**
+   * The order of all rows of a group that can be put in order; to make it takes milliseconds.
+   * Undefined where it would take more than that, which nobody remembers.
+   */
+  ofGroup(columnId: number, group: number): ColumnOrder | undefined {
     const number = this.#numberOf(columnId, group);
     const known = this.#cache.order(this.#cacheKey, number);
     if (known !== undefined) return known;
     const order = this.ofRows(columnId, group, { start: 0, end: this.#reader.groupRows(group) });
-    this.#cache.putOrder(this.#cacheKey, number, order);
+    if (order !== undefined) this.#cache.putOrder(this.#cacheKey, number, order);
     return order;
   }
 
-  /** The order of some rows of a group, counted from their first one; nobody keeps it. */
-  ofRows(columnId: number, group: number, span: RowSpan): ColumnOrder {
+  /** The same of some rows of a group, counted from their first one; nobody keeps it. */
+  ofRows(columnId: number, group: number, span: RowSpan): ColumnOrder | undefined {
     assert(this.has(columnId, group), "the rows can be put in order");
     const vector = defined(this.#reader.columnRows(columnId, group, span), "it has the column");
-    return defined(orderOf(vector), "rows without a NULL have an order");
+    return orderOf(vector);
   }
 
   /** Forgets all orders: the file is let go of. */

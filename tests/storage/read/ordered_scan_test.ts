@@ -210,6 +210,63 @@ describe("scanOrdered", () => {
     await store.close();
   });
 
+  test("a scan between two values reads on where a group turns out to have no order", async () => {
+    const store = await openStore({ definitions: [TABLE] });
+    const rows = Array.from({ length: 5000 }, (_, i): Row => [i, `${"a".repeat(i % 500)}b${i}`, 0]);
+    await commit(store, 1, "insert", rows);
+    await store.flush(1);
+    const where = { owner: 0, upTo: store.visibleSeq, columnIds: [1] };
+    const keySpans = { columnId: 2, spans: [{ min: "b", max: "c" }] };
+    for (const _ of [1, 2]) {
+      const scan = store.scan(1, { ...where, keySpans });
+      expect(scan.next()?.rowCount).toBeGreaterThan(9);
+      scan.close();
+    }
+    const order = { ...where, columnId: 2, isDescending: false };
+    expect(store.scanOrdered(1, order)).toBeUndefined();
+    await store.close();
+  });
+
+  test("gives up where rows turn out to have no order, in segments and memtables", async () => {
+    const store = await openStore({ definitions: [TABLE] });
+    const options = { owner: 0, columnIds: [1], columnId: 2, isDescending: false };
+    const ask = (): OrderedScan | undefined =>
+      store.scanOrdered(1, { ...options, upTo: store.visibleSeq });
+    const rowsFrom = (start: number): Row[] =>
+      Array.from({ length: 5000 }, (_, i) => [start + i, `${"a".repeat(i % 500)}b${i}`, 0]);
+    // Until somebody comes to them, rows in memory are in no order either.
+    await commit(store, 1, "insert", rowsFrom(0));
+    ask()?.close();
+    const inMemory = defined(ask(), "there may be an order");
+    expect(inMemory.rowsPassed).toBe(0);
+    expect(inMemory.next(10)?.rowCount).toBe(0);
+    expect(inMemory.rowsPassed).toBe(Number.POSITIVE_INFINITY);
+    inMemory.close();
+    expect(ask()).toBeUndefined();
+    await store.flush(1);
+    const inSegment = defined(ask(), "there may be an order");
+    expect(inSegment.next(10)?.rowCount).toBe(0);
+    expect(inSegment.rowsPassed).toBe(Number.POSITIVE_INFINITY);
+    inSegment.close();
+    expect(ask()).toBeUndefined();
+    await store.close();
+  });
+
+  test("puts rows in memory in order a part at a time", async () => {
+    const flush = { ...TABLE.flush, rowsMax: 1_000_000 };
+    const store = await openStore({ definitions: [{ ...TABLE, flush }] });
+    for (let start = 0; start < 70_000; start += 35_000) {
+      const rows = Array.from({ length: 35_000 }, (_, i): Row => [start + i, "t", 0]);
+      await commit(store, 1, "insert", rows);
+    }
+    const scan = open(store, TABLE, { columnId: 1, isDescending: true });
+    expect(scan.next(10)?.rowCount).toBe(0);
+    expect(scan.next(10)?.rowCount).toBe(0);
+    expect(valuesOf(defined(scan.next(10)?.columns[1], "there is a key"))[0]).toBe(69_999);
+    scan.close();
+    await store.close();
+  });
+
   test("has an order of the long texts of one owner among the short ones of another", async () => {
     // Packed texts are put in no order.
     const flush = { ...TABLE.flush, rowsMax: 100_000 };

@@ -114,6 +114,13 @@ test("areTextsShort bounds the mean of the bytes of texts", () => {
   expect(areTextsShort(vectorFromValues(BIGINT, [1]))).toBe(true);
 });
 
+test("orderOf gives up where texts begin alike in many lengths", () => {
+  const nested = Array.from({ length: ROWS }, (_, row) => `${"a".repeat(row % 500)}b`);
+  expect(orderOf(utf8(nested))).toBeUndefined();
+  const alike = Array.from({ length: ROWS }, (_, row) => `${"a".repeat(490)}${row}`);
+  expect(orderOf(utf8(alike))?.rowAt(0)).toBe(0);
+});
+
 test("orderOf refuses NULL and kinds without an order", () => {
   const nulls = new Uint8Array(2);
   nulls[1] = 1;
