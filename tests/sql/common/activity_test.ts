@@ -125,6 +125,13 @@ describe("KILL QUERY", () => {
   });
 });
 
+test("a request that begins when all were ended is ended, too", async () => {
+  await using stopped = await TestEngine.open({ clock: systemClock });
+  expect(stopped.database.sql.shutDown()).toBe(0);
+  const sql = "SELECT count(*) FROM generate_series(1, 2000000) g WHERE g % 7 = 0";
+  expect(await stopped.failure(sql)).toStartWith("SHUTTING_DOWN");
+});
+
 describe("system.query_stats", () => {
   test("counts loads of however many rows as one statement, without their values", async () => {
     await engine.run("CREATE TABLE loaded (id INT PRIMARY KEY, note TEXT)");
