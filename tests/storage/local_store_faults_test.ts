@@ -610,6 +610,40 @@ test.each(["ENOENT", "EIO"])(
   },
 );
 
+// Goal: a replacement that was taken back, while the segment of the replaced row could not be read,
+// hides no row for good. Method: the disk fails both the log and the segment behind one update.
+test("a segment that notes what was taken back meanwhile stays quarantined", async () => {
+  const disk = new SimulatedDisk();
+  const manifest = new MemoryManifest();
+  const definitions = [TABLE];
+  const path = `${PATHS.segments}/1/1.seg`;
+  const store = await openStore({ disk, manifest, definitions });
+  await commit(store, 1, "insert", [
+    [1, "first"],
+    [2, "first"],
+  ]);
+  await store.flush(1);
+  await commit(store, 1, "insert", [[3, "first"]]);
+  const { lastSeq } = store.apply({
+    writes: [{ tableId: 1, owner: SHARED_OWNER, operation: "update", rows: [[1, "taken back"]] }],
+  });
+  const durable = conditionOf(store.durable(lastSeq));
+  const fullOnce = failNth("write", 1, { code: "ENOSPC" });
+  disk.faultPlan = (operation, touched) =>
+    operation === "read" && touched === path ? { code: "EIO" } : fullOnce(operation, touched);
+  expect(() => idsOf(store)).toThrow("the disk says EIO");
+  expect(await durable).toBe("DISK_FULL");
+  disk.faultPlan = undefined;
+  await commit(store, 1, "update", [[3, "later"]]);
+  await store.flush(1);
+  await store.close();
+
+  const last = await openStore({ disk, manifest, definitions });
+  expect(last.segments()[0]?.status).toBe("quarantined");
+  expect(() => idsOf(last)).toThrow("is damaged and quarantined");
+  await last.close();
+});
+
 test("a place of a segment that the disk cannot read is damage in that segment, and named", async () => {
   const disk = new SimulatedDisk();
   const definitions = [TABLE, OTHER];
