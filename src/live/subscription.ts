@@ -17,7 +17,7 @@
 
 import type { Principal } from "../auth/mod.ts";
 import { assert } from "../base/assert.ts";
-import type { CancelTimer, Clock } from "../base/clock.ts";
+import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { type Seq, unixMsFromSeq } from "../base/seq.ts";
 import type { BatchControl, ErrorMessage, SubscriptionSpec } from "../protocol/mod.ts";
@@ -31,11 +31,9 @@ import type { LiveSubscription, SharedMessage } from "./live.ts";
 import { ending, endingFor, resumeExpired } from "./live_errors.ts";
 import type { LiveChange } from "./live_program.ts";
 import type { BatchStep, Loader } from "./loader.ts";
+import { Loading } from "./loading.ts";
 import { ackMessage, changeMessage, draftFrom, shared, sharedBatch } from "./messages.ts";
 import type { Outlet } from "./outlet.ts";
-
-/** Requests for batches that stay open; more are not counted. */
-const REQUESTS_MAX = 16;
 
 /** Versions read at once while behind. */
 const READ_ROWS_MAX = 256;
@@ -66,14 +64,6 @@ export interface SubscriptionOptions {
   readonly group: Group<Subscription>;
   /** What it may be told at once: the resume position, or the boundary when live only. */
   readonly position: Seq | undefined;
-}
-
-/** What serving a snapshot or a replay needs to know, and nothing after it. */
-interface Loading {
-  readonly loader: Loader;
-  batchCount: number;
-  requestCount: number;
-  cancelTimeout: CancelTimer | undefined;
 }
 
 /** Fields cost every idle subscription memory: what only some need lies in objects of their own. */
@@ -143,9 +133,7 @@ export class Subscription implements LiveSubscription, Follower {
       assert(this.#cursor !== undefined, "a live only subscription begins at the boundary");
       this.#phase = "behind";
     } else {
-      const loading = { loader, batchCount: 0, requestCount: 1, cancelTimeout: undefined };
-      this.#loading = loading;
-      this.#armTimeout(loading);
+      this.#loading = this.#loadingBy(loader);
     }
     this.#host.run(this);
   }
@@ -153,8 +141,7 @@ export class Subscription implements LiveSubscription, Follower {
   nextBatch(): void {
     const loading = this.#loading;
     if (loading === undefined) return;
-    loading.requestCount = Math.min(REQUESTS_MAX, loading.requestCount + 1);
-    this.#armTimeout(loading);
+    loading.request();
     this.#host.run(this);
   }
 
@@ -256,17 +243,26 @@ export class Subscription implements LiveSubscription, Follower {
     };
   }
 
+  #loadingBy(loader: Loader): Loading {
+    const { clock, loadingTimeoutMs } = this.#host;
+    const onTimeout = (): void => {
+      const what = "the client asked for no batch in time";
+      this.end(ending(this.id, "SUBSCRIPTION_FAILED", `The subscription ended: ${what}`));
+    };
+    return new Loading(loader, { clock, timeoutMs: loadingTimeoutMs, onTimeout });
+  }
+
   /** Serves the open requests. Returns whether the budget stopped it. */
   #load(budget: Budget): boolean {
     const loading = this.#loading;
     assert(loading !== undefined, "a loading subscription has a loader");
-    while (this.#phase === "loading" && loading.requestCount > 0) {
+    while (this.#phase === "loading" && loading.isRequested) {
       if (this.outlet.isFull) {
-        loading.loader.release();
+        loading.release();
         this.outlet.waitFor(this);
         return false;
       }
-      const step = loading.loader.next(budget);
+      const step = loading.next(budget);
       if (step === undefined) return true;
       if (step.kind === "batch") this.#sendBatch(loading, step);
       else {
@@ -274,25 +270,14 @@ export class Subscription implements LiveSubscription, Follower {
         this.#sendChanges(shared(changeMessage(draft, this.id)), draft.lastSeq, draft.count);
       }
     }
-    if (this.#phase === "loading") loading.loader.release();
+    if (this.#phase === "loading") loading.release();
     return false;
   }
 
   #sendBatch(loading: Loading, step: BatchStep): void {
-    const { rows, lastSeq, isLast, endsRequest, messages } = step;
-    assert(messages === undefined || loading.batchCount === 0, "only a first batch is shared");
-    const control: BatchControl = {
-      batch_num: loading.batchCount,
-      has_more: !isLast,
-      status: isLast ? "ready" : "loading",
-      last_seq_id: lastSeq,
-    };
-    loading.batchCount += 1;
+    const { rows, lastSeq, isLast, messages } = step;
+    const control = loading.count(step);
     this.#cursor = lastSeq;
-    if (endsRequest) {
-      loading.requestCount -= 1;
-      this.#armTimeout(loading);
-    }
     if (isLast) {
       this.#phase = "behind";
       this.#stopLoading();
@@ -391,16 +376,8 @@ export class Subscription implements LiveSubscription, Follower {
     this.outlet.waitFor(this);
   }
 
-  #armTimeout(loading: Loading): void {
-    loading.cancelTimeout?.();
-    loading.cancelTimeout = this.#host.clock.after(this.#host.loadingTimeoutMs, () => {
-      const what = "the client asked for no batch in time";
-      this.end(ending(this.id, "SUBSCRIPTION_FAILED", `The subscription ended: ${what}`));
-    });
-  }
-
   #stopLoading(): void {
-    this.#loading?.cancelTimeout?.();
+    this.#loading?.close();
     this.#loading = undefined;
   }
 }
