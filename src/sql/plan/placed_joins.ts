@@ -1,0 +1,100 @@
+/**
+ * Joins that keep their place: LEFT, FULL and LATERAL, and how far conditions may go down into them.
+ */
+import type { BoundFrom } from "../bind/bound.ts";
+import { columnValue } from "../bind/bound_nodes.ts";
+import { type Condition, expressionsOf } from "./conditions.ts";
+import { type ColumnIds, columnIdsOf, isConditionOver, keysOf } from "./join_keys.ts";
+import type { PlanNode } from "./plan.ts";
+import { conditionsOn, type PlanningState, stillRead, tested } from "./planning_state.ts";
+
+type Join = Extract<BoundFrom, { kind: "join" }>;
+
+/**
+ * A condition of ON that names only the right side narrows the partners; one of WHERE above a left
+ * join must see the rows without a partner too.
+ */
+export function planLeftJoin(
+  from: Join,
+  conditions: readonly Condition[],
+  state: PlanningState,
+): PlanNode {
+  const leftIds = columnIdsOf(from.left);
+  const rightIds = columnIdsOf(from.right);
+  const [toRight, between] = parted(conditionsOn(from, state), rightIds);
+  const [toLeft, above] = parted(conditions, leftIds);
+  const left = state.planFrom(from.left, toLeft);
+  const right = state.planFrom(from.right, toRight);
+  const columns = [...left.columns, ...right.columns];
+  const keys = keysOf(expressionsOf(between), leftIds, rightIds);
+  state.readers.close(between);
+  const join: PlanNode = {
+    kind: "join",
+    join: "left",
+    left,
+    right,
+    ...keys,
+    columns: stillRead(columns, state),
+  };
+  return tested(join, above, state);
+}
+
+/** Rows of both sides survive without a partner, so nothing may be tested below the join. */
+export function planFullJoin(
+  from: Join,
+  conditions: readonly Condition[],
+  state: PlanningState,
+): PlanNode {
+  const left = state.planFrom(from.left, []);
+  const right = state.planFrom(from.right, []);
+  const on = conditionsOn(from, state);
+  const join: PlanNode = {
+    kind: "join",
+    join: "full",
+    left,
+    right,
+    ...keysOf(expressionsOf(on), columnIdsOf(from.left), columnIdsOf(from.right)),
+    columns: [...left.columns, ...right.columns],
+  };
+  state.readers.close(on);
+  const merged = (from.merged ?? []).filter(({ column }) => state.readers.isRead(column.id));
+  if (merged.length === 0) return tested(join, conditions, state);
+  const kept = join.columns.map(columnValue);
+  const project: PlanNode = {
+    kind: "project",
+    input: join,
+    expressions: [...kept, ...merged.map(({ expression }) => expression)],
+    columns: [...join.columns, ...merged.map(({ column }) => column)],
+  };
+  return tested(project, conditions, state);
+}
+
+/** The right side is read for each row of the left one, which alone may be narrowed below. */
+export function planLateral(
+  from: Join,
+  conditions: readonly Condition[],
+  state: PlanningState,
+): PlanNode {
+  const [toLeft, above] = parted(conditions, columnIdsOf(from.left));
+  const left = state.planFrom(from.left, toLeft);
+  const right = state.planFrom(from.right, []);
+  const join: PlanNode = {
+    kind: "lateral",
+    join: from.join === "left" ? "left" : "inner",
+    left,
+    right,
+    captures: from.captures ?? [],
+    condition: from.condition,
+    columns: [...left.columns, ...right.columns],
+  };
+  state.readers.close(conditionsOn(from, state));
+  return tested(join, above, state);
+}
+
+/** Conditions over some columns alone, and the others. */
+function parted(conditions: readonly Condition[], ids: ColumnIds): [Condition[], Condition[]] {
+  const over: Condition[] = [];
+  const others: Condition[] = [];
+  for (const each of conditions) (isConditionOver(each, ids) ? over : others).push(each);
+  return [over, others];
+}

@@ -1,0 +1,71 @@
+/**
+ * How a table is read: one row by its key, a list of keys, or a scan that skips what its conditions
+ * rule out.
+ */
+import { DELETED_COLUMN_ID } from "../../storage/mod.ts";
+import type { BoundRelation } from "../bind/bound.ts";
+import type { BoundColumn } from "../bind/bound_expressions.ts";
+import { accessOf, areFewKeys, type KeyAccess, keyCountOf } from "./access.ts";
+import type { Condition } from "./conditions.ts";
+import type { PlanNode } from "./plan.ts";
+import { narrowed, type PlanningState, stillRead } from "./planning_state.ts";
+
+type TableRelation = Extract<BoundRelation, { kind: "table" }>;
+
+/** Plans the reading of a table under conditions of its block, which are tested above it. */
+export function planTable(
+  relation: TableRelation,
+  conditions: readonly Condition[],
+  state: PlanningState,
+): PlanNode {
+  const { lookup, ranges, sought, textRanges } = accessOf(relation.table, conditions);
+  // Tombstones are read only where a condition of the same block names `_deleted`.
+  const deleted = relation.columns.find(isDeletedColumn);
+  const withTombstones = deleted !== undefined && state.readers.isReadByCondition(deleted.id);
+  if (lookup !== undefined && !withTombstones) {
+    return planLookup(relation, { conditions, lookup }, state);
+  }
+  const columns = stillRead(relation.columns, state);
+  // Rows are counted only for a list of keys: counting opens the files of a table.
+  const isWanted =
+    sought !== undefined && !withTombstones && areFewKeys(relation, keyCountOf(sought));
+  const scan: PlanNode = {
+    kind: "scan",
+    table: relation.table,
+    columns,
+    ranges,
+    textRanges: textRanges.length === 0 ? undefined : textRanges,
+    key: undefined,
+    sought: isWanted ? sought : undefined,
+    withTombstones,
+    rowCount: relation.rowCount,
+    isBulk: state.isBulk,
+  };
+  return narrowed(scan, conditions, state);
+}
+
+/** Reads one row by its key; what the key says is not tested again. */
+function planLookup(
+  { columns, rowCount, table }: TableRelation,
+  { conditions, lookup }: { conditions: readonly Condition[]; lookup: KeyAccess },
+  state: PlanningState,
+): PlanNode {
+  const { key, said } = lookup;
+  state.readers.close(said);
+  const scan: PlanNode = {
+    kind: "scan",
+    table,
+    columns: stillRead(columns, state),
+    ranges: [],
+    key,
+    withTombstones: false,
+    rowCount,
+    isBulk: false,
+  };
+  const rest = conditions.filter((condition) => !said.includes(condition));
+  return narrowed(scan, rest, state);
+}
+
+function isDeletedColumn({ origin }: BoundColumn): boolean {
+  return origin?.columnId === DELETED_COLUMN_ID;
+}
