@@ -18,9 +18,8 @@
  * subscriptions keep only their cursor and client messages wait in a bounded queue, so what one
  * connection can hold in memory is the budget, one message of each subscription, and that queue.
  */
-import { AuthError, type Principal } from "../../auth/mod.ts";
+import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
-import type { CancelTimer } from "../../base/clock.ts";
 import { type LiveSink, type SharedMessage, SubscriptionError } from "../../live/mod.ts";
 import type {
   ControlMessage,
@@ -45,16 +44,13 @@ import {
 import { decodeFrame } from "../frames/decode.ts";
 import { type FrameFormat, frameOf } from "../frames/encode.ts";
 import { jsonFromMessage } from "../frames/json.ts";
-import type {
-  ConnectionOptions,
-  ConnectionParts,
-  ConnectionRequest,
-} from "./connection_options.ts";
+import type { ConnectionOptions, ConnectionParts } from "./connection_options.ts";
 import { type ClientFrame, Intake } from "./intake.ts";
 import type { MessageServer } from "./message_turns.ts";
 import { connectionRow, type OpenConnection } from "./open_connection.ts";
 import { Outbox, type OutboxOwner, type Socket } from "./outbox.ts";
-import { authFailure, bearerFrom, formatFrom } from "./socket_log_in.ts";
+import { PendingLogIn } from "./pending_log_in.ts";
+import { authFailure, bearerFrom } from "./socket_log_in.ts";
 import { Subscriptions } from "./subscriptions.ts";
 
 /** Close codes of the wire. */
@@ -76,15 +72,14 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
   readonly #outbox: Outbox;
   readonly #parts: ConnectionParts;
   readonly #address: string;
-  /** What the upgrade asked for, until it is known who it is. */
-  #request: ConnectionRequest | undefined;
+  /** Until it is known who it is. */
+  #logIn: PendingLogIn | undefined;
   /** Undefined while there is nothing to remember of what the client sent. */
   #intake: Intake | undefined;
   readonly #subscriptions = new Subscriptions();
   #state: State = "unauthenticated";
   #format: FrameFormat;
   #principal: Principal | undefined;
-  #cancelAuthTimeout: CancelTimer | undefined;
   readonly #openedMs: number;
   #lastFrameMs: number;
   #lastPingMs: number;
@@ -96,7 +91,7 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
     this.#number = options.number;
     const { parts, request, socket } = options;
     this.#parts = parts;
-    this.#request = request;
+    this.#logIn = new PendingLogIn(request, parts);
     this.#address = request.caller.address;
     this.#socket = socket;
     this.#outbox = new Outbox({ socket, parts: parts.outbox, owner: this });
@@ -129,15 +124,9 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
 
   /** The socket is open: authenticates by header, or starts to wait for a message. */
   open(): void {
-    const bearer = this.#request?.bearer;
-    if (bearer !== undefined) {
-      this.#authenticate(bearer);
-      return;
-    }
-    const timeoutMs = this.#parts.config.websocket.auth_timeout_secs * 1000;
-    this.#cancelAuthTimeout = this.#parts.clock.after(timeoutMs, () => {
-      if (this.#state === "unauthenticated") this.#refuseAuthentication("AUTH_TIMEOUT");
-    });
+    const logIn = this.#logIn;
+    if (logIn?.bearer !== undefined) this.#authenticate(logIn.bearer);
+    else logIn?.wait(() => this.#refuseAuthentication("AUTH_TIMEOUT"));
   }
 
   /** A data frame of the client. */
@@ -345,27 +334,22 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
 
   #authenticateByMessage(decoded: Decoded): void {
     const fields = readAuthenticate(decoded);
-    const isForbidden = this.#request?.isGzipForbidden === true;
-    const mayGzip = this.#parts.config.websocket.compression && !isForbidden;
-    this.#format = formatFrom(fields, { before: this.#format, mayGzip });
+    this.#format = this.#logIn?.formatBy(fields, this.#format) ?? this.#format;
     const bearer = bearerFrom(fields);
     if (bearer === undefined) this.#refuseAuthentication("INVALID_CREDENTIALS");
     else this.#authenticate(bearer);
   }
 
   #authenticate(bearer: string): void {
-    const request = this.#request;
-    assert(request !== undefined, "a connection authenticates once");
-    this.#request = undefined;
-    this.#cancelAuthTimeout?.();
-    this.#cancelAuthTimeout = undefined;
-    try {
-      this.#principal = this.#parts.auth.authenticateHeader(bearer, request.caller);
-    } catch (error) {
-      if (!(error instanceof AuthError)) throw error;
-      this.#refuseAuthentication(error.code);
+    const logIn = this.#logIn;
+    assert(logIn !== undefined, "a connection authenticates once");
+    this.#logIn = undefined;
+    const answer = logIn.authenticate(bearer);
+    if (typeof answer === "string") {
+      this.#refuseAuthentication(answer);
       return;
     }
+    this.#principal = answer;
     this.#state = "authenticated";
     this.#sendIdentity();
   }
@@ -452,7 +436,7 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
 
   #leave(): void {
     this.#state = "closing";
-    this.#cancelAuthTimeout?.();
+    this.#logIn?.close();
     this.#outbox.clear();
     this.#intake?.dropWaiting();
     this.#parts.turns.forget(this);
