@@ -1,6 +1,9 @@
 /**
  * How a table is read: one row by its key, a list of keys, or a scan that skips what its conditions
  * rule out.
+ *
+ * Bounds and lists of keys keep the filter above them, so that they can only ever be too generous.
+ * What a lookup reads its one row by is not tested again.
  */
 import { DELETED_COLUMN_ID } from "../../storage/mod.ts";
 import type { BoundRelation } from "../bind/bound.ts";
