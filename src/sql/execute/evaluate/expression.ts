@@ -4,7 +4,8 @@
  * SELECT, DML, the snapshot of a subscription and its live filter all run what is compiled here.
  * Numbers go through the loops of `kernels/`; whatever has no loop is computed value by value with
  * the function that the binder chose. Operands that can fail are evaluated only on rows that reach
- * them: the right side of AND where the left is not false, the THEN of a CASE where its WHEN holds.
+ * them (`branches.ts`): the right side of AND where the left is not false, the THEN of a CASE where
+ * its WHEN holds.
  */
 import { assert, defined } from "../../../base/assert.ts";
 import {
@@ -21,11 +22,10 @@ import {
 } from "../../../types/mod.ts";
 import type { BoundExpression } from "../../bind/bound_expressions.ts";
 import { errorInCell } from "../../bind/cell_error.ts";
-import { mayFail, readsColumn } from "../../bind/walk.ts";
+import { readsColumn } from "../../bind/walk.ts";
 import { testLike } from "../kernels/like_bytes.ts";
 import { compareNumbers, computeNumbers, rowsWhereTrue, scaleNumbers } from "../kernels/numeric.ts";
 import {
-  combineTruth,
   compareDictionary,
   compareText,
   type DictionaryMemo,
@@ -33,19 +33,10 @@ import {
   truthTest,
 } from "../kernels/truth.ts";
 import type { Run } from "../run/run.ts";
+import { type Compiling, compileCase, compileCoalesce, compileLogic } from "./branches.ts";
 import { mapDistinct, mayHoldNull } from "./distinct_values.ts";
-import { type Layout, positionsOf, SINGLE_ROW } from "./layout.ts";
+import { type Layout, SINGLE_ROW } from "./layout.ts";
 import { isMember, type Members, membersAt, membersOf } from "./members.ts";
-import {
-  type Answered,
-  allRows,
-  openRows,
-  place,
-  placedConstants,
-  scatter,
-  split,
-  takeColumns,
-} from "./row_choice.ts";
 
 /** Computes one value for each row of a batch. @throws {DatabaseError} What a row raises. */
 export type Evaluator = (batch: Batch, run: Run) => Vector;
@@ -75,7 +66,7 @@ export function compileExpression(expression: BoundExpression, layout: Layout): 
       return compileArithmetic(expression, layout);
     case "and":
     case "or":
-      return compileLogic(expression, layout);
+      return compileLogic(expression, compilingFor(layout));
     case "not": {
       const operand = compileExpression(expression.operand, layout);
       return (batch, run) => negate(operand(batch, run), batch.rowCount);
@@ -86,9 +77,9 @@ export function compileExpression(expression: BoundExpression, layout: Layout): 
       return (batch, run) => truthTest(operand(batch, run), { test, negated });
     }
     case "case":
-      return compileCase(expression, layout);
+      return compileCase(expression, compilingFor(layout));
     case "coalesce":
-      return compileCoalesce(expression, layout);
+      return compileCoalesce(expression, compilingFor(layout));
     case "in":
       return compileIn(expression, layout);
     case "outer": {
@@ -98,6 +89,10 @@ export function compileExpression(expression: BoundExpression, layout: Layout): 
     case "subquery":
       return compileSubquery(expression, layout);
   }
+}
+
+function compilingFor(layout: Layout): Compiling {
+  return { layout, compile: (expression) => compileExpression(expression, layout) };
 }
 
 type Of<Kind extends BoundExpression["kind"]> = Extract<BoundExpression, { kind: Kind }>;
@@ -281,92 +276,6 @@ function compileArithmetic(expression: Of<"arithmetic">, layout: Layout): Evalua
       results[row] = values[0] === null || values[1] === null ? null : evaluate(values, run.call);
     }
     if (bothConstant) return constVector(results[0] ?? null, batch.rowCount);
-    return vectorFromValues(type, results);
-  };
-}
-
-function compileLogic({ kind, operands }: Of<"and" | "or">, layout: Layout): Evaluator {
-  const parts = operands.map((operand) => ({
-    evaluate: compileExpression(operand, layout),
-    needed: mayFail(operand) ? positionsOf(operand, layout) : undefined,
-  }));
-  // The value that settles the whole: what AND and OR need not look past.
-  const settling = kind === "or";
-  return (batch, run) => {
-    let result: Vector | undefined;
-    for (const { evaluate, needed } of parts) {
-      run.pauses.noteRows(batch.rowCount);
-      if (result === undefined) {
-        result = evaluate(batch, run);
-      } else if (result.kind === "const" && result.value === settling) {
-        return result;
-      } else if (needed === undefined) {
-        result = combineTruth(kind, result, evaluate(batch, run));
-      } else {
-        const open = openRows(result, settling, batch.rowCount);
-        const narrow = takeColumns(batch, open, needed);
-        const values = open.count === 0 ? undefined : evaluate(narrow, run);
-        result = combineTruth(kind, result, scatter(values, open, batch.rowCount, settling));
-      }
-    }
-    return defined(result, "a conjunction has an operand");
-  };
-}
-
-function compileCase({ branches, otherwise, type }: Of<"case">, layout: Layout): Evaluator {
-  const compiled = branches.map(({ when, value }) => ({
-    when: compileExpression(when, layout),
-    whenColumns: positionsOf(when, layout),
-    value: compileExpression(value, layout),
-    valueColumns: positionsOf(value, layout),
-  }));
-  const last =
-    otherwise === undefined
-      ? undefined
-      : { value: compileExpression(otherwise, layout), columns: positionsOf(otherwise, layout) };
-  return (batch, run) => {
-    const answers: Answered[] = [];
-    let open = allRows(batch.rowCount);
-    for (const branch of compiled) {
-      if (open.count === 0) break;
-      run.pauses.noteRows(open.count);
-      const truth = branch.when(takeColumns(batch, open, branch.whenColumns), run);
-      const { chosen, rest } = split(open, truth);
-      if (chosen.count > 0) {
-        const values = branch.value(takeColumns(batch, chosen, branch.valueColumns), run);
-        answers.push({ rows: chosen, values });
-      }
-      open = rest;
-    }
-    if (last !== undefined && open.count > 0) {
-      const values = last.value(takeColumns(batch, open, last.columns), run);
-      answers.push({ rows: open, values });
-    }
-    if (physicalKind(type) === "any") {
-      const few = placedConstants(answers, batch.rowCount);
-      if (few !== undefined) return few;
-    }
-    const results: Value[] = Array.from({ length: batch.rowCount }, () => null);
-    for (const { rows, values } of answers) place(results, values, rows);
-    return vectorFromValues(type, results);
-  };
-}
-
-function compileCoalesce({ operands, type }: Of<"coalesce">, layout: Layout): Evaluator {
-  const compiled = operands.map((operand) => ({
-    value: compileExpression(operand, layout),
-    columns: positionsOf(operand, layout),
-  }));
-  return (batch, run) => {
-    const results: Value[] = Array.from({ length: batch.rowCount }, () => null);
-    let open = allRows(batch.rowCount);
-    for (const { value, columns } of compiled) {
-      if (open.count === 0) break;
-      const values = value(takeColumns(batch, open, columns), run);
-      place(results, values, open);
-      const isNull: Vector = truthTest(values, { test: "null", negated: false });
-      open = split(open, isNull).chosen;
-    }
     return vectorFromValues(type, results);
   };
 }
