@@ -1,0 +1,217 @@
+/**
+ * SHOW and DESCRIBE: what there is, as far as the caller may know of it.
+ */
+import { mayRead, mayRun, type Principal } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import type { Catalog, TableEntry } from "../../catalog/mod.ts";
+import { TEXT } from "../../types/mod.ts";
+import { notAvailable } from "../bind/binding.ts";
+import type { StatementResult } from "../common/engine.ts";
+import type { SqlEnvironment } from "../common/environment.ts";
+import type { ShownSetting } from "../common/layers_above.ts";
+import { type PlainColumn, rowsResult } from "../common/result.ts";
+import { findNamespace, findTable } from "../common/table_names.ts";
+import { type ShownView, visibleViews } from "../common/views.ts";
+import type {
+  AstNode,
+  DescribeStatement,
+  QName,
+  ShowColumnsStatement,
+  ShowSimpleStatement,
+  ShowStatsStatement,
+  ShowTablesStatement,
+  ShowVariableStatement,
+  Statement,
+} from "../parse/ast/ast.ts";
+import type { NameWorld } from "../prepare/relation_source.ts";
+import {
+  type ManifestWorld,
+  manifestRows,
+  SHOW_MANIFEST_COLUMNS,
+} from "../system/manifest_rows.ts";
+import {
+  DESCRIBE_COLUMNS,
+  describeRows,
+  describeViewRows,
+  namespaceRows,
+  SHOW_NAMESPACES_COLUMNS,
+  SHOW_STATS_COLUMNS,
+  SHOW_STORAGES_COLUMNS,
+  SHOW_TABLES_COLUMNS,
+  type StorageListWorld,
+  statsRow,
+  storageRows,
+  systemTableRows,
+  tableRows,
+} from "../system/show.ts";
+import { isSystemViews } from "../system/system_views.ts";
+
+type ShowStatement =
+  | ShowVariableStatement
+  | ShowSimpleStatement
+  | ShowTablesStatement
+  | ShowColumnsStatement
+  | ShowStatsStatement
+  | DescribeStatement;
+
+/** What these statements show. */
+export interface ShowWorld
+  extends NameWorld,
+    ManifestWorld,
+    StorageListWorld,
+    Pick<SqlEnvironment, "live" | "settings"> {}
+
+interface ShowCall {
+  readonly principal: Principal;
+  readonly namespace: string;
+  /** What SET changes. */
+  readonly requestSettings: readonly ShownSetting[];
+}
+
+/** Total, so that a SHOW that is added does not compile before it is listed. */
+const SHOWS: Readonly<Record<ShowStatement["type"], true>> = {
+  describe: true,
+  show: true,
+  "show all": true,
+  "show columns": true,
+  "show export": true,
+  "show manifest": true,
+  "show namespaces": true,
+  "show stats": true,
+  "show storages": true,
+  "show tables": true,
+};
+
+const SETTING_COLUMNS: readonly PlainColumn[] = ["name", "value", "description", "category"].map(
+  (name) => ({ name, type: TEXT }),
+);
+
+/** What shows the objects that SHOW lists in other systems. */
+const INSTEAD_OF_SHOW: ReadonlyMap<string, string> = new Map([
+  ["databases", "SHOW NAMESPACES lists namespaces"],
+  ["users", "SELECT * FROM system.users lists them"],
+  ["roles", "SELECT * FROM system.users lists users with their roles"],
+  ["views", "SHOW TABLES lists views, too"],
+  ["search_path", "SELECT CURRENT_NAMESPACE() gives the current namespace"],
+  ["processlist", "SELECT * FROM system.queries lists what runs"],
+]);
+
+/** Whether it is a statement that {@linkcode show} answers. */
+export function isShow(node: Statement): node is ShowStatement {
+  return Object.hasOwn(SHOWS, node.type);
+}
+
+/** @throws {DatabaseError} For what is not there, or is not the caller's to see. */
+export function show(
+  world: ShowWorld,
+  node: ShowStatement,
+  { namespace, principal, requestSettings }: ShowCall,
+): StatementResult {
+  const { catalog, settings, systemViews } = world;
+  const asUser = principal.userId;
+  switch (node.type) {
+    case "show namespaces":
+      return rowsResult(SHOW_NAMESPACES_COLUMNS, namespaceRows(catalog, principal), asUser);
+    case "show tables": {
+      const within = node.namespace?.name;
+      if (within !== undefined && isSystemViews(within)) {
+        const names = systemViews.namesFor(principal);
+        const rows = systemTableRows(catalog, { names, namespace: within });
+        return rowsResult(SHOW_TABLES_COLUMNS, rows, asUser);
+      }
+      if (within !== undefined) findNamespace(catalog, within, node);
+      const views = visibleViews(catalog, principal, systemViews.find);
+      const rows = tableRows(catalog, { principal, namespace: within, views });
+      return rowsResult(SHOW_TABLES_COLUMNS, rows, asUser);
+    }
+    case "show columns":
+    case "describe": {
+      const system = systemViews.findFor(node.table, { namespace, principal });
+      if (system !== undefined) {
+        return rowsResult(DESCRIBE_COLUMNS, describeViewRows(system), asUser);
+      }
+      const view = visibleView(world, node.table, { namespace, principal });
+      if (view !== undefined) {
+        return rowsResult(DESCRIBE_COLUMNS, describeViewRows(view), asUser);
+      }
+      const table = visibleTable(catalog, node.table, { namespace, principal });
+      const versions =
+        node.type === "describe" && node.history === true
+          ? catalog.tableVersions(table.tableId)
+          : [table];
+      return rowsResult(DESCRIBE_COLUMNS, versions.flatMap(describeRows), asUser);
+    }
+    case "show stats": {
+      const action = "show stats of";
+      systemViews.refuse(node.table, { namespace, principal, action });
+      const table = visibleTable(catalog, node.table, { namespace, principal });
+      return rowsResult(SHOW_STATS_COLUMNS, [statsRow(world, table, principal)], asUser);
+    }
+    case "show manifest":
+      return rowsResult(SHOW_MANIFEST_COLUMNS, manifestRows(world, principal), asUser);
+    case "show storages": {
+      const rows = storageRows(world, { isAdmin: mayRun(principal, "inspect") });
+      return rowsResult(SHOW_STORAGES_COLUMNS, rows, asUser);
+    }
+    case "show all":
+    case "show":
+      return settingsOf(node, [...settings, ...requestSettings], asUser);
+    case "show export":
+      throw notAvailable(node, node.type.toUpperCase());
+  }
+}
+
+function settingsOf(
+  node: ShowVariableStatement | ShowSimpleStatement,
+  settings: readonly ShownSetting[],
+  asUser: string,
+): StatementResult {
+  const wanted = node.type === "show" ? node.variable.name.toLowerCase() : undefined;
+  const found = settings.filter(({ name }) => wanted === undefined || name === wanted);
+  if (found.length === 0) {
+    throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find setting "${wanted ?? ""}"`, {
+      position: node._location.start,
+      hint: INSTEAD_OF_SHOW.get(wanted ?? "") ?? "SHOW ALL lists them",
+    });
+  }
+  const rows = found.map(({ category, description, name, value }) => [
+    name,
+    value,
+    description,
+    category,
+  ]);
+  return rowsResult(SETTING_COLUMNS, rows, asUser);
+}
+
+/** @throws {DatabaseError} PERMISSION_DENIED for a view that the caller may not read. */
+function visibleView(
+  { catalog, systemViews }: NameWorld,
+  name: QName,
+  { namespace, principal }: { namespace: string; principal: Principal },
+): ShownView | undefined {
+  const entry = catalog.view(name.schema ?? namespace, name.name);
+  if (entry === undefined) return undefined;
+  const views = visibleViews(catalog, principal, systemViews.find);
+  const view = views.find((each) => each.entry === entry);
+  if (view !== undefined) return view;
+  throw new DatabaseError(
+    "PERMISSION_DENIED",
+    `Cannot describe view ${entry.namespace}.${entry.name}: it is not readable`,
+    { position: name._location.start },
+  );
+}
+
+/** A table that the caller may read; another's is as if it were not there. */
+function visibleTable(
+  catalog: Catalog,
+  name: Parameters<typeof findTable>[1] & AstNode,
+  { namespace, principal }: { namespace: string; principal: Principal },
+): TableEntry {
+  const table = findTable(catalog, name, { namespace, node: name, principal });
+  if (mayRead(principal, table, catalog.namespace(table.namespace))) return table;
+  throw new DatabaseError(
+    "PERMISSION_DENIED",
+    `Cannot describe table ${table.namespace}.${table.name}: it is not readable`,
+    { position: name._location.start },
+  );
+}

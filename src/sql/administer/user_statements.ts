@@ -1,0 +1,160 @@
+/**
+ * CREATE, ALTER and DROP USER: what they ask of the accounts, and what a user leaves behind.
+ */
+import {
+  type AlterUserRequest,
+  type CreateUserRequest,
+  type NewCredentials,
+  type Principal,
+  roleFromWord,
+} from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import type { Role } from "../../catalog/mod.ts";
+import type { StatementResult } from "../common/engine.ts";
+import type { SqlEnvironment } from "../common/environment.ts";
+import { messageResult, rowsResult } from "../common/result.ts";
+import type {
+  AlterUserStatement,
+  CreateUserStatement,
+  DropUserStatement,
+  Name,
+  Statement,
+} from "../parse/ast/ast.ts";
+import { type ErasureWorld, eraseName } from "./erasure.ts";
+import { JOB_COLUMNS, purgeUser } from "./job_statements.ts";
+
+type UserStatement = CreateUserStatement | AlterUserStatement | DropUserStatement;
+
+/** What these statements change. */
+export interface UserWorld extends ErasureWorld, Pick<SqlEnvironment, "auth"> {}
+
+interface UserStatementCall {
+  readonly world: UserWorld;
+  readonly principal: Principal;
+}
+
+/** Whether a statement changes the caller's own password, which everybody may. */
+export function changesOwnPassword(node: Statement, principal: Principal): boolean {
+  if (node.type !== "alter user" || node.password === undefined) return false;
+  return userIdOf(node.name, principal) === principal.userId;
+}
+
+/** What a statement about a user would be refused for, but for the password. @throws {DatabaseError} */
+export function checkUserStatement(
+  node: UserStatement,
+  { principal, world }: UserStatementCall,
+): void {
+  const { auth, catalog } = world;
+  const isThere = catalog.user(node.name.name) !== undefined;
+  switch (node.type) {
+    case "create user":
+      if (!isThere || node.ifNotExists !== true) auth.checkCreateUser(principal, newUserOf(node));
+      return;
+    case "alter user":
+      auth.checkAlterUser(principal, userChangeOf(node, principal));
+      return;
+    case "drop user":
+      if (isThere || node.ifExists !== true) auth.checkDropUser(principal, node.name.name);
+  }
+}
+
+/** @throws {DatabaseError} */
+export async function runUserStatement(
+  node: UserStatement,
+  call: UserStatementCall,
+): Promise<StatementResult> {
+  const asUser = call.principal.userId;
+  switch (node.type) {
+    case "create user":
+      return messageResult(await createUser(node, call), asUser);
+    case "alter user":
+      return messageResult(await alterUser(node, call), asUser);
+    case "drop user":
+      return dropUser(node, call);
+  }
+}
+
+async function createUser(
+  node: CreateUserStatement,
+  { principal, world }: UserStatementCall,
+): Promise<string> {
+  const { auth, catalog } = world;
+  const userId = node.name.name;
+  if (node.ifNotExists === true && catalog.user(userId) !== undefined) {
+    return `User ${userId} already exists`;
+  }
+  await auth.createUser(principal, newUserOf(node));
+  // Who had the name before leaves nothing; the account has another number, and sees none of it.
+  const leftovers = eraseName(world, userId, principal.userId);
+  await Promise.all(leftovers.map(({ ended }) => ended));
+  return `User ${userId} created`;
+}
+
+async function alterUser(
+  node: AlterUserStatement,
+  { principal, world }: UserStatementCall,
+): Promise<string> {
+  const change = userChangeOf(node, principal);
+  await world.auth.alterUser(principal, change);
+  return `User ${change.userId} altered`;
+}
+
+async function dropUser(
+  node: DropUserStatement,
+  { principal, world }: UserStatementCall,
+): Promise<StatementResult> {
+  const { auth, catalog } = world;
+  const userId = node.name.name;
+  const asUser = principal.userId;
+  if (node.ifExists === true && catalog.user(userId) === undefined) {
+    return messageResult(`User ${userId} does not exist`, asUser);
+  }
+  const erasesNow = node.purge === true;
+  auth.dropUser(principal, userId, { erasesNow });
+  if (!erasesNow) return messageResult(`User ${userId} dropped`, asUser);
+  return rowsResult(JOB_COLUMNS, await purgeUser(world, userId, asUser), asUser);
+}
+
+function userIdOf(name: AlterUserStatement["name"], principal: Principal): string {
+  return name.currentUser === true ? principal.userId : name.name;
+}
+
+function userChangeOf(node: AlterUserStatement, principal: Principal): AlterUserRequest {
+  const role = roleOf(node.role);
+  return {
+    userId: userIdOf(node.name, principal),
+    ...(node.password === undefined ? {} : { password: node.password }),
+    ...(role === undefined ? {} : { role }),
+    ...(node.email === undefined ? {} : { email: node.email }),
+  };
+}
+
+function roleOf(word: Name | undefined): Role | undefined {
+  if (word === undefined) return undefined;
+  const role = roleFromWord(word.name);
+  if (role !== undefined) return role;
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    `Cannot use role "${word.name}": there is no such role`,
+    {
+      position: word._location.start,
+      hint: "user, service, dba or system",
+    },
+  );
+}
+
+function newUserOf(node: CreateUserStatement): CreateUserRequest {
+  const role = roleOf(node.role);
+  return {
+    userId: node.name.name,
+    credentials: credentialsOf(node),
+    ...(role === undefined ? {} : { role }),
+    ...(node.email === undefined ? {} : { email: node.email }),
+  };
+}
+
+function credentialsOf({ oauth, password }: CreateUserStatement): NewCredentials {
+  if (password !== undefined) return { kind: "password", password };
+  if (oauth !== undefined) return { kind: "oauth", link: oauth };
+  return { kind: "internal" };
+}
