@@ -9,6 +9,7 @@
  * - A pause does not count as time of the request, since how fast the rows are read is the client's
  *   affair; but a reader that takes nothing for long, or leaves, ends the request like KILL QUERY.
  */
+import { defined } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { SchemaField } from "../../protocol/mod.ts";
@@ -16,6 +17,7 @@ import type {
   AnswerPart,
   AnswerReader,
   AnswerStream,
+  SqlRequest,
   SqlResponse,
   StatementResult,
 } from "../common/engine.ts";
@@ -37,6 +39,14 @@ export interface ChannelOptions {
   readonly clock: Clock;
   readonly ledger: RequestLedger;
   readonly reader: AnswerReader;
+}
+
+/** The channel of a request that somebody reads. */
+export function channelOf(
+  { reader }: SqlRequest,
+  { clock, ledger }: Pick<ChannelOptions, "clock" | "ledger">,
+): AnswerChannel {
+  return new AnswerChannel({ clock, ledger, reader: defined(reader, "somebody reads") });
 }
 
 export class AnswerChannel implements AnswerStream {

@@ -4,6 +4,7 @@
  */
 import { CorruptionError, DatabaseError, withDetails } from "../../base/errors.ts";
 import { refusalFor } from "../../storage/mod.ts";
+import type { SqlResponse } from "../common/engine.ts";
 
 /** An error as a statement answers with it. @throws What is no expected failure. */
 export function failureFrom(error: unknown): DatabaseError {
@@ -17,4 +18,9 @@ export function failureFrom(error: unknown): DatabaseError {
 export function atStatement(error: DatabaseError, statementIndex: number): DatabaseError {
   if (error.statementIndex !== undefined) return error;
   return withDetails(error, { statementIndex });
+}
+
+/** The answer of a request whose first statement failed. @throws What is no expected failure. */
+export function failedResponse(error: unknown): SqlResponse {
+  return { results: [], error: atStatement(failureFrom(error), 0) };
 }

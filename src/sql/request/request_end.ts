@@ -1,0 +1,50 @@
+/**
+ * The end of a request, whichever way it went: what it holds is given back, and a slow one is told
+ * of in the log.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import { collectAfterTurn } from "../../base/garbage.ts";
+import { areJobs, shownSql } from "../common/activity.ts";
+import type { SqlRequest } from "../common/engine.ts";
+import type { SqlEnvironment } from "../common/environment.ts";
+import { parseLimitsOf } from "../common/parameters.ts";
+import type { RequestLedger } from "../execute/run/request_ledger.ts";
+
+interface EndedRequest {
+  readonly principal: Principal;
+  readonly request: SqlRequest;
+  readonly ledger: RequestLedger;
+}
+
+type ClosingWorld = Pick<SqlEnvironment, "clock" | "limits" | "log">;
+
+/** Gives back what a request holds, however it ended. Returns when that was. */
+export function closeRequest(world: ClosingWorld, ended: EndedRequest): number {
+  const { clock, limits } = world;
+  const atMs = clock.monotonicMs();
+  const { memory, startMs, temporary } = ended.ledger;
+  temporary?.close();
+  if (memory?.wasLarge === true) collectAfterTurn(clock);
+  const { slowQueryMs } = limits;
+  if (slowQueryMs !== 0 && atMs - startMs >= slowQueryMs) {
+    logSlow(world, ended, Math.round(atMs - startMs));
+  }
+  return atMs;
+}
+
+/** Prints the statements anew, so that no password gets into the log. */
+function logSlow(
+  { limits: sqlLimits, log }: ClosingWorld,
+  { principal: { userId }, request: { origin, sql } }: EndedRequest,
+  tookMs: number,
+): void {
+  const limits = parseLimitsOf(sqlLimits);
+  if (areJobs(sql, limits)) return;
+  const shown = shownSql(sql, limits, { hasLiterals: false });
+  log.warn("slow query", {
+    ms: tookMs,
+    user: userId,
+    request: origin?.requestId,
+    sql: shown,
+  });
+}
