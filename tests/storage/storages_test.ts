@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { CorruptionError, DatabaseError, DiskError, isExpected } from "../../src/base/errors.ts";
-import { silentLog } from "../../src/base/log.ts";
+import { type LogFields, silentLog } from "../../src/base/log.ts";
 import {
   type ListedStorage,
   type LocalStore,
@@ -333,6 +333,45 @@ describe("a table in a storage", () => {
     await store.flush(1);
     await insert(3);
     await store.close();
+  });
+
+  test("is named when the log grows as its storage is away, and the log shrinks once it is back", async () => {
+    const disk = diskWithStorages();
+    const storage = makeStorage(disk, "fast");
+    const other = defineTable(2, [{ kind: "int" }, { kind: "text" }]);
+    const warnings: string[] = [];
+    const parts = {
+      disk,
+      storages: [storage],
+      manifest: new MemoryManifest(),
+      definitions: [inStorage(TABLE, storage), other],
+      options: { walSegmentBytes: 65_536, walMaxBytes: 262_144, rowBytesMax: 16_384 },
+      log: {
+        ...silentLog,
+        warn: (message: string, fields?: LogFields) => {
+          warnings.push(`${message}: ${String(fields?.["table"])}`);
+        },
+      },
+    };
+    const before = await openStore(parts);
+    await commit(before, 1, "insert", [[1, "a"]]);
+    await before.close();
+    disk.rename(ROOT, `${STORAGES_PATH}/away`);
+    const without = await openStore(parts);
+    for (let id = 0; id < 40; id += 1) {
+      await commit(without, 2, "insert", [[id, "x".repeat(10_000)]]);
+    }
+    await without.flush(2);
+    expect(without.condition().logBytes).toBeGreaterThan(262_144);
+    expect(new Set(warnings)).toEqual(
+      new Set(["the log grows, as a table cannot be flushed: app.t1"]),
+    );
+    await without.close();
+    disk.rename(`${STORAGES_PATH}/away`, ROOT);
+    const again = await openStore(parts);
+    await again.flush(1);
+    expect(again.condition().logBytes).toBeLessThanOrEqual(262_144);
+    await again.close();
   });
 
   test("is not taken for full when the disk of the data directory is", async () => {

@@ -104,14 +104,22 @@ export class Flusher {
 
   /** Flushes the tables that hold the oldest log file, when the log has become too long. */
   relieveLog(): void {
-    const { commitLog, walMaxBytes, tables } = this.#options;
+    const { commitLog, log, walMaxBytes, tables } = this.#options;
     const oldest = this.#neededByTables();
     let bytes = 0;
     for (const file of commitLog.files) if (file.number >= oldest) bytes += file.bytes;
     // What somebody else needs of the log becomes no shorter by flushing.
     if (bytes <= walMaxBytes) return;
     for (const table of tables.values()) {
-      if (table.firstLogFile === oldest) this.#request(table);
+      if (table.firstLogFile !== oldest) continue;
+      this.#request(table);
+      if (table.fault === undefined) continue;
+      // Each time that the log begins another file: it grows until the disk is full.
+      log.warn("the log grows, as a table cannot be flushed", {
+        table: table.definition.name,
+        bytes,
+        error: table.fault.message,
+      });
     }
   }
 
