@@ -42,7 +42,7 @@ import {
   unavailable,
   unmark,
 } from "./directory/storage_directory.ts";
-import { PROBE, probe, type StorageProbe } from "./directory/storage_probe.ts";
+import { PROBE, probe, probeSlowly, type StorageProbe } from "./directory/storage_probe.ts";
 import { refuseNewerSegments } from "./newer_files.ts";
 
 export interface StoragesOptions extends AllowedPaths {
@@ -185,7 +185,7 @@ export class Storages {
       const listed = { ...wanted, key };
       release = claim(disk, listed);
       if (release === undefined) throw new DiskError("EBUSY", wanted.root, "lock");
-      const { fault } = this.#probe(storagePathsOf(wanted.root).tmp);
+      const { fault } = probe(disk, this.#probeFile(storagePathsOf(wanted.root).tmp));
       if (fault !== undefined) throw new DatabaseError("STORAGE_UNAVAILABLE", fault);
       mark(disk, listed);
       this.#open.set(wanted.storageId, { listed, release, fault: undefined });
@@ -275,13 +275,14 @@ export class Storages {
   }
 
   /** Tries a storage, or the data directory; one that is not used is not tried. */
-  examine(storageId: string | undefined): StorageProbe {
-    if (storageId === undefined) return this.#probe(dataPathsOf(this.#options.dataPath).tmp);
+  async examine(storageId: string | undefined): Promise<StorageProbe> {
+    const { dataPath, disk } = this.#options;
+    if (storageId === undefined)
+      return probeSlowly(disk, this.#probeFile(dataPathsOf(dataPath).tmp));
     const known = this.#open.get(storageId);
-    const fault =
-      this.faultOf(storageId) ?? (known && storageFault(this.#options.disk, known.listed));
+    const fault = this.faultOf(storageId) ?? (known && storageFault(disk, known.listed));
     if (known !== undefined && fault === undefined) {
-      return this.#probe(storagePathsOf(known.listed.root).tmp);
+      return probeSlowly(disk, this.#probeFile(storagePathsOf(known.listed.root).tmp));
     }
     return {
       isReadable: false,
@@ -331,8 +332,8 @@ export class Storages {
     }
   }
 
-  #probe(directory: string): StorageProbe {
-    return probe(this.#options.disk, directory, `${PROBE}${this.#hex()}`);
+  #probeFile(directory: string): { directory: string; name: string } {
+    return { directory, name: `${PROBE}${this.#hex()}` };
   }
 
   #hex(): string {

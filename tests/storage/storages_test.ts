@@ -3,6 +3,7 @@
  * nothing, whatever the disk does meanwhile.
  */
 import { describe, expect, test } from "bun:test";
+import type { Disk, DiskFile, OpenOptions } from "../../src/base/disk.ts";
 import { CorruptionError, DatabaseError, DiskError, isExpected } from "../../src/base/errors.ts";
 import { type LogFields, silentLog } from "../../src/base/log.ts";
 import {
@@ -12,6 +13,7 @@ import {
   storageFault,
 } from "../../src/storage/mod.ts";
 import { laterConditionOf } from "../support/conditions.ts";
+import { ForwardingDisk } from "../support/forwarding_disk.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
 import { SeededRandom } from "../support/seeded_random.ts";
@@ -46,7 +48,7 @@ const OPERATIONS: readonly DiskOperation[] = [
   "syncDirectory",
 ];
 
-function storagesOn(disk: SimulatedDisk, seed = 2): Storages {
+function storagesOn(disk: Disk, seed = 2): Storages {
   const random = new SeededRandom(seed);
   const allowedRoots = [STORAGES_PATH];
   return new Storages({ disk, log: silentLog, random, allowedRoots, dataPath: DATA_PATH });
@@ -151,6 +153,47 @@ test("Storages.adopt takes a directory that is there and empty, and no other", (
   expect(adopted?.key).toHaveLength(32);
   expect(storages.adopt(WANTED)).toBeUndefined();
   if (adopted !== undefined) expect(faultOf(disk, adopted)).toBeUndefined();
+});
+
+/** Syncs of files end when a test says so; none may be waited for in place. */
+class StalledDisk extends ForwardingDisk {
+  readonly synced: PromiseWithResolvers<void> = Promise.withResolvers<void>();
+
+  override open(path: string, options: OpenOptions): DiskFile {
+    const file = super.open(path, options);
+    return {
+      path,
+      size: () => file.size(),
+      read: (into, offset) => file.read(into, offset),
+      write: (bytes, offset) => file.write(bytes, offset),
+      truncate: (length) => file.truncate(length),
+      sync: () => this.synced.promise,
+      syncNow: () => {
+        throw new Error("nobody is held up");
+      },
+      close: () => file.close(),
+    };
+  }
+}
+
+test("Storages.examine lets others work while a disk takes long to sync", async () => {
+  const disk = diskWithStorages();
+  const listed = makeStorage(disk, "fast");
+  const stalled = new StalledDisk(disk);
+  const storages = storagesOn(stalled);
+  storages.open([listed]);
+  const examined = storages.examine("fast");
+  expect(disk.list(`${ROOT}/tmp`)).toHaveLength(1);
+  stalled.synced.reject(new DiskError("EIO", "/probe", "sync"));
+  expect(await examined).toEqual({
+    isReadable: true,
+    isWritable: false,
+    isListable: true,
+    isDeletable: true,
+    fault: "Cannot sync /probe: EIO",
+  });
+  expect(disk.list(`${ROOT}/tmp`)).toEqual([]);
+  storages.close();
 });
 
 describe("a table in a storage", () => {

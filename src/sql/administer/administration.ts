@@ -122,7 +122,7 @@ export class Administration {
       case "drop user":
         return runUserStatement(node, { world: this.#world, principal });
       case "storage check":
-        return rowsResult(STORAGE_CHECK_COLUMNS, [checkStorage(this.#world, node)], asUser);
+        return rowsResult(STORAGE_CHECK_COLUMNS, [await checkStorage(this.#world, node)], asUser);
       case "storage flush":
       case "storage compact":
         return rowsResult(JOB_COLUMNS, await maintainTables(this.#world, node, call), asUser);

@@ -32,13 +32,13 @@ export function checkedStorage(
 }
 
 /** One row; EXTENDED has the sizes of its file system too. @throws {DatabaseError} OBJECT_NOT_FOUND */
-export function checkStorage(
+export async function checkStorage(
   { catalog, clock, storages }: Pick<SqlEnvironment, "catalog" | "clock" | "storages">,
   node: StorageCheckStatement,
-): Row {
+): Promise<Row> {
   const storageId = checkedStorage(catalog, node);
   const startMs = clock.monotonicMs();
-  const probe = storages.examine(storageId);
+  const probe = await storages.examine(storageId);
   const latencyMs = clock.monotonicMs() - startMs;
   const { fault, isDeletable, isListable, isReadable, isWritable } = probe;
   const abilities = [isReadable, isWritable, isListable, isDeletable];

@@ -1,7 +1,8 @@
 /**
  * Tries what a directory is good for, with a file of its own.
  */
-import type { Disk } from "../../base/disk.ts";
+import { assert } from "../../base/assert.ts";
+import type { Disk, DiskFile } from "../../base/disk.ts";
 import { DiskError } from "../../base/errors.ts";
 
 /** How names of the files begin, which a crash may leave. */
@@ -16,31 +17,72 @@ export interface StorageProbe {
   readonly fault: string | undefined;
 }
 
+interface ProbeFile {
+  readonly directory: string;
+  /** Free there; begins with {@linkcode PROBE}. */
+  readonly name: string;
+}
+
 /** Writes, reads, lists and removes a file, as far as that goes. */
-export function probe(disk: Disk, directory: string, name: string): StorageProbe {
+export function probe(disk: Disk, at: ProbeFile): StorageProbe {
+  const steps = probeSteps(disk, at);
+  const written = steps.next();
+  if (written.done === true) return written.value;
+  try {
+    written.value.syncNow();
+  } catch (error) {
+    return ended(steps.throw(error));
+  }
+  return ended(steps.next());
+}
+
+/** The same, and a disk that takes long to sync holds nobody else up. */
+export async function probeSlowly(disk: Disk, at: ProbeFile): Promise<StorageProbe> {
+  const steps = probeSteps(disk, at);
+  const written = steps.next();
+  if (written.done === true) return written.value;
+  try {
+    await written.value.sync();
+  } catch (error) {
+    return ended(steps.throw(error));
+  }
+  return ended(steps.next());
+}
+
+/** Yields the file once, for it to be synced. */
+function* probeSteps(
+  disk: Disk,
+  { directory, name }: ProbeFile,
+): Generator<DiskFile, StorageProbe, void> {
   const path = `${directory}/${name}`;
   const bytes = Buffer.from(name);
   const faults: string[] = [];
+  const note = (error: unknown): false => {
+    // Safe: that is what is asked.
+    if (!(error instanceof DiskError)) throw error;
+    faults.push(error.message);
+    return false;
+  };
   const can = (step: () => boolean): boolean => {
     try {
       return step();
     } catch (error) {
-      // Safe: that is what is asked.
-      if (!(error instanceof DiskError)) throw error;
-      faults.push(error.message);
-      return false;
+      return note(error);
     }
   };
-  const isWritable = can(() => {
+  let isWritable = false;
+  try {
     const file = disk.open(path, { create: true, exclusive: true });
     try {
       file.write(bytes, 0);
-      file.syncNow();
+      yield file;
     } finally {
       file.close();
     }
-    return true;
-  });
+    isWritable = true;
+  } catch (error) {
+    note(error);
+  }
   const isReadable = can(() => bytes.equals(disk.readFile(path)));
   const isListable = can(() => disk.list(directory).some((entry) => entry.name === name));
   const isDeletable = can(() => {
@@ -49,4 +91,9 @@ export function probe(disk: Disk, directory: string, name: string): StorageProbe
   });
   if (!isReadable || !isListable) faults.push(`Cannot find ${path} as it was written`);
   return { isReadable, isWritable, isListable, isDeletable, fault: faults[0] };
+}
+
+function ended(step: IteratorResult<DiskFile, StorageProbe>): StorageProbe {
+  assert(step.done === true, "a probe syncs one file");
+  return step.value;
 }
