@@ -140,7 +140,7 @@ export class Storages {
       throw disk.exists(storagePathsOf(root).mark)
         ? refuse(
             "it is a storage already, of this database or another",
-            `name another directory, or empty it if SHOW STORAGES of no server lists it`,
+            "name another directory, or empty it if SHOW STORAGES of no server lists it",
           )
         : refuse("it is not empty", "name a directory that is empty or not there yet");
     } catch (error) {

@@ -186,9 +186,8 @@ test("a table with the longest names is flushed below the longest template and p
   expect(await engine.rows("SELECT storage_id FROM system.segments")).toEqual([["s"]]);
   await engine.database.close();
   const segments = join(path, "segments");
-  const [flushed = ""] = (readdirSync(segments, { recursive: true }) as string[]).filter((found) =>
-    found.endsWith(".seg"),
-  );
+  const names = readdirSync(segments, { recursive: true }) as string[];
+  const flushed = names.find((found) => found.endsWith(".seg")) ?? "";
   writeFileSync(join(segments, flushed, "../99.seg"), "");
   await engine.reopen();
   expect(readdirSync(join(path, "lost+found"))).toEqual(["1-99.seg"]);
