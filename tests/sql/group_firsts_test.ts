@@ -63,3 +63,79 @@ describe("DISTINCT ON sorts the first row of each group", () => {
     ]);
   });
 });
+
+describe("row_number() below a bound numbers the first rows of each partition", () => {
+  /** Rows that the lowest window gave. */
+  async function numberedRows(sql: string): Promise<number> {
+    const rows = await engine.rows(`EXPLAIN ANALYZE ${sql}`);
+    const line = rows.map(([text]) => String(text)).findLast((text) => text.includes("Window "));
+    return Number(/ rows: (\d+); loops/.exec(line ?? "")?.[1]);
+  }
+
+  const numbered = (calls: string, partition: string): string =>
+    `SELECT *, ${calls} OVER (PARTITION BY ${partition} ORDER BY v DESC NULLS LAST, kind) n FROM readings`;
+  const first = (from: string, where: string): string =>
+    `SELECT id, n FROM (${from}) x WHERE ${where} ORDER BY id`;
+
+  test.each([
+    ["device", "n = 1", 30],
+    ["device", "n <= 3", 90],
+    ["device", "3 > n AND v > 1", 60],
+    ["kind", "id < 20000 AND n = 2", 8],
+    ["kind, device", "n BETWEEN 2 AND 5", 300],
+    ["kind", "n <= 64", 256],
+  ])("by %s where %s", async (partition, where, count) => {
+    const sql = first(numbered("row_number()", partition), where);
+    expect(await numberedRows(sql)).toBe(count);
+    // A bound that is computed of a row is not known beforehand.
+    const plain = first(numbered("row_number()", partition), where.replace("n", "n + 0"));
+    expect(await numberedRows(plain)).toBe(40_000);
+    expect(await engine.rows(sql)).toEqual(await engine.rows(plain));
+  });
+
+  test("of all rows as one partition", async () => {
+    const from = "SELECT id, row_number() OVER (ORDER BY v DESC NULLS LAST, id) n FROM readings";
+    expect(await numberedRows(first(from, "n <= 5"))).toBe(5);
+    expect(await engine.rows(first(from, "n <= 5"))).toEqual(
+      await engine.rows(first(from, "n + 0 <= 5")),
+    );
+  });
+
+  test("in a further block, and beside a rank", async () => {
+    const inner = `SELECT id AS i, n AS m FROM (${numbered("row_number()", "device")}) x WHERE id > 3`;
+    expect(await numberedRows(`SELECT * FROM (${inner}) y WHERE m <= 2`)).toBe(60);
+    const ranked = numbered("rank() OVER w AS r, row_number()", "kind").replace(
+      " FROM readings",
+      " FROM readings WINDOW w AS (PARTITION BY kind ORDER BY v DESC NULLS LAST, kind)",
+    );
+    const sql = `SELECT id, r, n FROM (${ranked}) x WHERE n <= 5 ORDER BY kind, n`;
+    expect(await numberedRows(sql)).toBe(20);
+    expect(await engine.rows(sql)).toEqual(await engine.rows(sql.replace("n <= 5", "n + 0 <= 5")));
+  });
+
+  test.each([
+    ["beyond so many", numbered("row_number()", "kind"), "n <= 65"],
+    ["at none", numbered("row_number()", "kind"), "n < 1"],
+    ["of a rank, which may be shared", numbered("rank()", "kind"), "n = 1"],
+    ["from below", numbered("row_number()", "kind"), "n >= 39"],
+    [
+      "to a computed number",
+      `SELECT id, n + 1 AS n FROM (${numbered("row_number()", "kind")}) z`,
+      "n = 2",
+    ],
+  ])("all rows with a bound %s", async (_, from, where) => {
+    expect(await numberedRows(first(from, where))).toBe(40_000);
+  });
+
+  test("all rows where another call sees those that follow", async () => {
+    const from = numbered("count(*) OVER (PARTITION BY kind) AS c, row_number()", "kind");
+    const rows = await engine.rows(`SELECT DISTINCT c FROM (${from}) x WHERE n = 1`);
+    expect(rows).toEqual([[10_000]]);
+    const lead = numbered("lead(id) OVER w AS f, row_number()", "kind").replace(
+      " FROM readings",
+      " FROM readings WINDOW w AS (PARTITION BY kind ORDER BY v DESC NULLS LAST, kind)",
+    );
+    const sql = `SELECT f FROM (${lead}) x WHERE n = 1`;
+    expect(await numberedRows(sql)).toBe(40_000);
+  });
+});

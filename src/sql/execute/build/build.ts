@@ -51,6 +51,7 @@ import { Window, type WindowCall } from "../window/window.ts";
 import type { FrameBound } from "../window/window_frame.ts";
 import { buildOrder, sortKeys } from "./build_order.ts";
 import { BULK_BATCH_ROWS, buildScan, buildSystemView, type Use } from "./build_scan.ts";
+import { boundsBelow, boundsWith, firstsBelow } from "./numbered_rows.ts";
 import { runtimeOf } from "./table_runtime.ts";
 
 /** Makes the operators of one execution. */
@@ -75,7 +76,8 @@ function buildNode(node: PlanNode, use: Use): OperatorFactory {
     case "function":
       return buildFunctions(node);
     case "filter": {
-      const input = buildPlan(node.input, use);
+      const bounds = boundsWith(node.condition, use.bounds);
+      const input = buildPlan(node.input, { ...use, bounds });
       const layout = layoutOf(node.input.columns);
       const condition = compileCondition(node.condition, layout);
       const kept = node.columns.map(({ id }) => defined(layout.get(id), "a filter adds no column"));
@@ -84,7 +86,7 @@ function buildNode(node: PlanNode, use: Use): OperatorFactory {
       return slicedFor([node.condition], input, make);
     }
     case "project": {
-      const input = buildPlan(node.input, use);
+      const input = buildPlan(node.input, { ...use, bounds: boundsBelow(node, use.bounds) });
       const layout = layoutOf(node.input.columns);
       const expressions = node.expressions.map((e) => compileExpression(e, layout));
       const make = (from: Operator, run: Run): Operator => new Project(from, expressions, run);
@@ -108,7 +110,7 @@ function buildNode(node: PlanNode, use: Use): OperatorFactory {
     case "aggregate":
       return buildAggregate(aggregateOverComputed(node), node);
     case "window":
-      return buildWindow(windowOverComputed(node), node);
+      return buildWindow(windowOverComputed(node), node, use);
     case "distinct":
       return buildDistinct(node);
     case "sort":
@@ -313,8 +315,8 @@ function buildAggregate(node: AggregateNode, shown: AggregateNode): OperatorFact
   };
 }
 
-function buildWindow(node: WindowNode, shown: WindowNode): OperatorFactory {
-  const input = buildPlan(node.input);
+function buildWindow(node: WindowNode, shown: WindowNode, { bounds }: Use): OperatorFactory {
+  const input = firstsBelow(node, buildPlan(node.input), bounds);
   const layout = layoutOf(node.input.columns);
   const ids = new Set(node.calls.map(({ column }) => column.id));
   const keptColumns = node.columns.filter(({ id }) => !ids.has(id));

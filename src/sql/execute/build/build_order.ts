@@ -109,7 +109,7 @@ function buildFirsts(
     onTypes: firstsOf.map(({ type }) => type),
     keys: sortKeys(others, layout),
   };
-  return (run) => new GroupFirsts(rows(run), { run, ...options });
+  return (run) => new GroupFirsts(rows(run), { run, ...options, rowsMax: 1 });
 }
 
 function hasFilter(node: PlanNode): boolean {

@@ -86,6 +86,14 @@ export interface Use {
   readonly order?: WantedOrder | undefined;
   /** Of a sort: only the first row is wanted of those that are equal in these. */
   readonly firstsOf?: readonly BoundExpression[] | undefined;
+  readonly bounds?: readonly NumberBound[];
+}
+
+/** Only rows are wanted whose column holds at most so much. */
+export interface NumberBound {
+  readonly columnId: number;
+  readonly most: BoundExpression;
+  readonly isExclusive: boolean;
 }
 
 /** In which order rows are read of a table, where the store has one. */

@@ -1,9 +1,10 @@
 /**
- * Below a sort of which DISTINCT ON keeps the first row of each group: holds of each group only the row
- * that the sort would put first, so that it has as many rows to sort as there are groups.
+ * Below a sort of which DISTINCT ON keeps the first row of each group, or a window of which the first
+ * rows of each partition are kept: holds of each group only the rows that the sort would put first, so
+ * that it has little more to sort than there are groups.
  *
  *     holding ──end──► yielding what is held
- *        └──the groups turn out to be many, or memory is short──► yielding, then passing all others
+ *        └──those rows turn out to be many, or memory is short──► yielding, then passing all others
  *
  * What it yields may hold further rows of a group: the sort and what stands above it choose again.
  */
@@ -31,17 +32,29 @@ export interface GroupFirstsOptions {
   readonly onTypes: readonly DataType[];
   /** Of the sort, those in which the rows of a group may differ. */
   readonly keys: readonly SortKey[];
+  /** How many rows of each group are wanted, 1 to {@linkcode FIRSTS_MAX}. */
+  readonly rowsMax: number;
 }
 
-/** Rows beyond one for each group that are held before the others are let go of. */
+/** Wanted rows of a group: a new one is put among them one by one. */
+export const FIRSTS_MAX = 64;
+
+/** A row that is among the first of its group, as far as it is known. */
+interface First {
+  readonly keys: readonly Value[];
+  /** Its number among those held; until its batch is held, the number in that. */
+  row: number;
+}
+
+/** Rows beyond the first ones of each group that are held before the others are let go of. */
 const SLACK_ROWS = 8192;
 
-/** With more groups a sort of all rows takes about as long, and to let go of rows takes a turn. */
-const GROUPS_MAX = 32_768;
+/** With more first rows a sort of all rows takes about as long, and to let go of rows takes a turn. */
+const ROWS_MAX = 32_768;
 
-/** Rows after which groups of fewer than so many rows each are noticed. */
+/** Rows after which it is noticed that fewer than so many come for each that is first. */
 const TRIED_ROWS = 16_384;
-const GROUP_ROWS_MIN = 4;
+const SHARE_MIN = 4;
 
 export class GroupFirsts implements Operator {
   readonly #input: Operator;
@@ -49,9 +62,9 @@ export class GroupFirsts implements Operator {
   readonly #memory: MemoryBudget;
   readonly #groups: Grouping;
   readonly #rows: HeldRows;
-  /** Of each group, the held row that comes first, and its keys. */
-  #firstRows: number[] = [];
-  readonly #firstKeys: (readonly Value[])[] = [];
+  /** Of each group, in their order. */
+  readonly #firsts: First[][] = [];
+  #firstCount = 0;
   #rowCount = 0;
   /** Rows are being let go of, in steps of a batch. */
   #steps: Iterator<undefined, void> | undefined;
@@ -75,14 +88,14 @@ export class GroupFirsts implements Operator {
     if (this.#order !== undefined) return this.#yielded(this.#order);
     const batch = this.#input.next();
     if (batch === undefined) {
-      this.#order = Uint32Array.from(this.#firstRows).toSorted();
+      this.#order = this.#rowsInOrder();
       return NOTHING_YET;
     }
     if (batch.rowCount === 0) return NOTHING_YET;
     this.#hold(batch);
     if (this.#isInVain || this.#memory.isCrowded) {
-      this.#order = Uint32Array.from(this.#firstRows).toSorted();
-    } else if (this.#rows.rowCount > 2 * this.#firstRows.length + SLACK_ROWS) {
+      this.#order = this.#rowsInOrder();
+    } else if (this.#rows.rowCount > 2 * this.#firstCount + SLACK_ROWS) {
       this.#steps = this.#cut();
     }
     return NOTHING_YET;
@@ -94,9 +107,21 @@ export class GroupFirsts implements Operator {
   }
 
   get #isInVain(): boolean {
-    const { groupCount } = this.#groups;
-    if (groupCount > GROUPS_MAX) return true;
-    return this.#rowCount >= TRIED_ROWS && groupCount * GROUP_ROWS_MIN > this.#rowCount;
+    if (this.#firstCount > ROWS_MAX) return true;
+    return this.#rowCount >= TRIED_ROWS && this.#firstCount * SHARE_MIN > this.#rowCount;
+  }
+
+  /** In the order in which they came, so that equal ones stay so. */
+  #rowsInOrder(): Uint32Array {
+    const rows = new Uint32Array(this.#firstCount);
+    let count = 0;
+    for (const firsts of this.#firsts) {
+      for (const { row } of firsts) {
+        rows[count] = row;
+        count += 1;
+      }
+    }
+    return rows.toSorted();
   }
 
   /** What is held, then what is still to come. */
@@ -109,42 +134,53 @@ export class GroupFirsts implements Operator {
 
   /** Holds the rows of a batch that come first in their groups, as far as it is known. */
   #hold(batch: Batch): void {
-    const { keys, on, run } = this.#options;
+    const { keys, on, rowsMax, run } = this.#options;
     const { rowCount } = batch;
     const numbers = this.#groups.numbersOf(
       on.map((evaluate) => evaluate(batch, run)),
       rowCount,
     );
     const vectors = keys.map((key) => key.evaluate(batch, run));
-    /** The rows of the batch that come first in their groups. */
-    const found = new Map<number, number>();
+    /** Those of the batch, in its order. */
+    const found = new Set<First>();
     for (let row = 0; row < rowCount; row += 1) {
       const group = numbers[row] ?? 0;
-      if (this.#isBefore(vectors, row, this.#firstKeys[group])) {
-        this.#firstKeys[group] = vectors.map((vector) => valueAt(vector, row));
-        found.set(group, row);
+      const firsts = this.#firsts[group] ?? [];
+      if (firsts.length === 0) this.#firsts[group] = firsts;
+      const last = firsts.length < rowsMax ? undefined : firsts[rowsMax - 1];
+      if (last !== undefined && !this.#isBefore(vectors, row, last)) continue;
+      const first = { keys: vectors.map((vector) => valueAt(vector, row)), row };
+      found.add(first);
+      if (last === undefined) {
+        this.#firstCount += 1;
+      } else {
+        firsts.pop();
+        found.delete(last);
       }
+      let at = firsts.length;
+      while (at > 0 && this.#isBefore(vectors, row, firsts[at - 1])) at -= 1;
+      firsts.splice(at, 0, first);
     }
     this.#rowCount += rowCount;
     if (found.size === 0) return;
-    const groupsByRow = [...found].toSorted(([, left], [, right]) => left - right);
-    const rows = Uint32Array.from(groupsByRow, ([, row]) => row);
-    for (const [i, [group]] of groupsByRow.entries()) {
-      this.#firstRows[group] = this.#rows.rowCount + i;
+    const rows = Uint32Array.from(found, ({ row }) => row);
+    let held = this.#rows.rowCount;
+    for (const first of found) {
+      first.row = held;
+      held += 1;
     }
     const kept = keepRows(batch, { rows, count: rows.length });
     this.#rows.append(kept.columns, kept.rowCount);
   }
 
-  /** Whether a row comes before the first one of its group so far; of equal ones the earlier does. */
-  #isBefore(vectors: readonly Vector[], row: number, first: readonly Value[] | undefined): boolean {
-    if (first === undefined) return true;
+  /** Whether a row comes before one that came earlier: of equal ones that is the earlier one. */
+  #isBefore(vectors: readonly Vector[], row: number, first: First | undefined): boolean {
     const { keys } = this.#options;
     for (let i = 0; i < keys.length; i += 1) {
       const key = keys[i];
       const vector = vectors[i];
       if (key === undefined || vector === undefined) break;
-      const order = compareByKey(key, valueAt(vector, row), first[i] ?? null);
+      const order = compareByKey(key, valueAt(vector, row), first?.keys[i] ?? null);
       if (order !== 0) return order < 0;
     }
     return false;
@@ -152,11 +188,12 @@ export class GroupFirsts implements Operator {
 
   /** Lets go of rows that came first for a while. */
   *#cut(): Generator<undefined, void> {
-    // In the order in which they came, so that equal ones stay so.
-    const order = Uint32Array.from(this.#firstRows).toSorted();
+    const order = this.#rowsInOrder();
     const places = new Map<number, number>();
     for (const [place, row] of order.entries()) places.set(row, place);
     yield* this.#rows.keepSteps(order);
-    this.#firstRows = this.#firstRows.map((row) => places.get(row) ?? 0);
+    for (const firsts of this.#firsts) {
+      for (const first of firsts) first.row = places.get(first.row) ?? 0;
+    }
   }
 }

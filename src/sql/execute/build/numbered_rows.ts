@@ -1,0 +1,102 @@
+/**
+ * A condition on `row_number()` above a window: below the window only the first rows of each partition
+ * are held, so that it has few to sort and to number.
+ *
+ *     Filter n <= 3 ──► Project ──► Window row_number() AS n ──► first rows ──► input
+ */
+import type { BoundExpression, BoundWindowCall } from "../../bind/bound_expressions.ts";
+import type { PlanNode, WindowNode } from "../../plan/plan.ts";
+import { compileExpression } from "../evaluate/expression.ts";
+import { layoutOf } from "../evaluate/layout.ts";
+import { compileScalar } from "../evaluate/scalar.ts";
+import type { Operator } from "../run/operator.ts";
+import type { Run } from "../run/run.ts";
+import { FIRSTS_MAX, GroupFirsts } from "../sort/group_firsts.ts";
+import { sortKeys } from "./build_order.ts";
+import type { NumberBound } from "./build_scan.ts";
+
+/** These bounds, and those that a condition sets to columns of whole numbers, such as `n <= 3`. */
+export function boundsWith(
+  condition: BoundExpression,
+  bounds: readonly NumberBound[] = [],
+): readonly NumberBound[] {
+  return [...bounds, ...boundsIn(condition)];
+}
+
+function boundsIn(condition: BoundExpression): readonly NumberBound[] {
+  if (condition.kind === "and") return condition.operands.flatMap(boundsIn);
+  if (condition.kind !== "compare") return [];
+  const { left, operator, right } = condition;
+  const bound =
+    boundOf(left, operator, right) ?? boundOf(right, MIRRORED.get(operator) ?? operator, left);
+  return bound === undefined ? [] : [bound];
+}
+
+const MIRRORED: ReadonlyMap<string, string> = new Map([
+  [">", "<"],
+  [">=", "<="],
+  ["<", ">"],
+  ["<=", ">="],
+]);
+
+function boundOf(
+  column: BoundExpression,
+  operator: string,
+  most: BoundExpression,
+): NumberBound | undefined {
+  if (column.kind !== "column" || column.type.kind !== "bigint" || !isFixed(most)) return undefined;
+  if (operator !== "=" && operator !== "<" && operator !== "<=") return undefined;
+  return { columnId: column.column.id, most, isExclusive: operator === "<" };
+}
+
+function isFixed(expression: BoundExpression): boolean {
+  if (expression.kind === "cast") return isFixed(expression.operand);
+  return expression.kind === "constant" || expression.kind === "slot";
+}
+
+/** The same bounds below a projection, but for columns that it computes. */
+export function boundsBelow(
+  { columns, expressions }: Extract<PlanNode, { kind: "project" }>,
+  bounds: readonly NumberBound[] = [],
+): readonly NumberBound[] {
+  return bounds.flatMap((bound) => {
+    const expression = expressions[columns.findIndex(({ id }) => id === bound.columnId)];
+    return expression?.kind === "column" ? [{ ...bound, columnId: expression.column.id }] : [];
+  });
+}
+
+/** The rows of a window's input, but for those whose number would be beyond the bound. */
+export function firstsBelow(
+  { calls, input }: WindowNode,
+  rows: (run: Run) => Operator,
+  bounds: readonly NumberBound[] = [],
+): (run: Run) => Operator {
+  const numbered = calls.find((call) => nameOf(call) === "row_number");
+  const bound = bounds.find(({ columnId }) => columnId === numbered?.column.id);
+  if (bound === undefined || numbered === undefined || !calls.every(looksBackOnly)) return rows;
+  const { orderBy, partitionBy } = numbered.window;
+  const layout = layoutOf(input.columns);
+  const options = {
+    inputTypes: input.columns.map(({ type }) => type),
+    on: partitionBy.map((each) => compileExpression(each, layout)),
+    onTypes: partitionBy.map(({ type }) => type),
+    keys: sortKeys(orderBy, layout),
+  };
+  const mostOf = compileScalar(bound.most);
+  return (run) => {
+    const rowsMax = Number(mostOf(run)) - (bound.isExclusive ? 1 : 0);
+    const from = rows(run);
+    if (!(rowsMax >= 1 && rowsMax <= FIRSTS_MAX)) return from;
+    return new GroupFirsts(from, { run, ...options, rowsMax });
+  };
+}
+
+/** Whether what a call says of a row is settled by the rows before it. */
+function looksBackOnly(call: BoundWindowCall): boolean {
+  const name = nameOf(call);
+  return name === "row_number" || name === "rank" || name === "dense_rank";
+}
+
+function nameOf({ form }: BoundWindowCall): string | undefined {
+  return form.kind === "function" ? form.name : undefined;
+}
