@@ -10,6 +10,7 @@ import {
   dataTypeWord,
   isCellIdentity,
   type Row,
+  textsOf,
   type Value,
   valueAt,
 } from "../../types/mod.ts";
@@ -48,8 +49,10 @@ export class CellRows {
       const column = columns[position];
       const make = this.#makers[position];
       if (column === undefined) continue;
+      // All of a batch go into the answer, so that nothing is kept by strings cut from one text.
+      const texts = column.kind === "utf8" && rowCount > 1 ? textsOf(column) : undefined;
       for (let row = 0; row < rowCount; row += 1) {
-        const value = valueAt(column, row);
+        const value = texts === undefined ? valueAt(column, row) : (texts[row] ?? null);
         rows[start + row]?.push(value === null || make === undefined ? value : make(value));
       }
     }

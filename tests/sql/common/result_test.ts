@@ -1,30 +1,45 @@
 /**
- * Goal: the cells of a row are the same whether they are its values or made of them.
+ * Goal: cells are the values of their rows, whatever form a column has, and the texts of a batch are
+ * decoded together. Method: columns of both forms beside each other, and a column that counts who
+ * asks for its bytes.
  */
 import { expect, test } from "bun:test";
 import { CellRows } from "../../../src/sql/common/result.ts";
-import { BIGINT, BOOLEAN, TEXT } from "../../../src/types/mod.ts";
+import { BIGINT, TEXT, type Utf8Vector } from "../../../src/types/mod.ts";
 
-const LARGE = 9_007_199_254_740_993n;
+function textColumn(texts: readonly (string | null)[], onRead: () => void): Utf8Vector {
+  const parts = texts.map((text) => Buffer.from(text ?? ""));
+  const offsets = new Uint32Array(texts.length + 1);
+  for (const [i, part] of parts.entries()) offsets[i + 1] = (offsets[i] ?? 0) + part.length;
+  const all = Buffer.concat(parts);
+  return {
+    kind: "utf8",
+    length: texts.length,
+    get bytes() {
+      onRead();
+      return all;
+    },
+    offsets,
+    nulls: Uint8Array.from(texts, (text) => (text === null ? 1 : 0)),
+  };
+}
 
-test("CellRows.cellsOf makes cells wherever the value that needs it stands", () => {
-  const cells = new CellRows([BIGINT, TEXT, BIGINT]);
-  expect(cells.cellsOf([LARGE, "a", 1])).toEqual(["9007199254740993", "a", 1]);
-  expect(cells.cellsOf([1, "a", LARGE])).toEqual([1, "a", "9007199254740993"]);
-  expect(cells.cellsOf([LARGE, null, LARGE])).toEqual([
-    "9007199254740993",
-    null,
-    "9007199254740993",
-  ]);
-});
-
-test("CellRows.cellsOf leaves the row that it is given as it is", () => {
-  const row = [1, "a", LARGE, true];
-  new CellRows([BIGINT, TEXT, BIGINT, BOOLEAN]).cellsOf(row);
-  expect(row).toEqual([1, "a", LARGE, true]);
-});
-
-test("CellRows.cellsOf takes a row whose values are cells without a copy", () => {
-  const row = [1, "a", null];
-  expect(new CellRows([BIGINT, TEXT, BIGINT]).cellsOf(row)).toBe(row);
+test.each([
+  ["of many rows", Array.from({ length: 1000 }, (_, i) => (i % 7 === 0 ? null : `row ${i}`))],
+  ["beyond ASCII", ["é", "", null, "\u{1f600}"]],
+  ["of one row", ["only"]],
+])("CellRows.append decodes the texts %s at once", (_, texts) => {
+  let readCount = 0;
+  const column = textColumn(texts, () => {
+    readCount += 1;
+  });
+  const numbers = {
+    kind: "any",
+    length: texts.length,
+    values: texts.map((_text, i) => i),
+  } as const;
+  const rows: unknown[][] = [["before"]];
+  new CellRows([BIGINT, TEXT]).append({ rowCount: texts.length, columns: [numbers, column] }, rows);
+  expect(rows).toEqual([["before"], ...texts.map((text, i) => [i, text])]);
+  expect(readCount).toBeLessThan(4);
 });
