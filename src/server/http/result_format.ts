@@ -19,6 +19,10 @@ const PIECE_LENGTH = 256 * 1024;
 /** Of characters that JSON writes as they are. */
 const PLAIN_NAME = /^[\w.@+-]*$/;
 
+/** Rows given to JSON.stringify at once, while they are short: that takes two thirds of the time. */
+const ROWS_TOGETHER = 32;
+const GROUP_LENGTH = 16 * 1024;
+
 type Rows = readonly (readonly unknown[])[];
 
 /** The end of a JSON body. */
@@ -145,8 +149,23 @@ export function csvRows(rows: Rows): Generator<string> {
 }
 
 /** Rows as elements of a JSON array. @param isFirst No row of the array was written before. */
-export function jsonRows(rows: Rows, { isFirst }: { isFirst: boolean }): Generator<string> {
-  return rowPieces(rows, { separator: ",", write: jsonRow, isFirst });
+export function* jsonRows(rows: Rows, { isFirst }: { isFirst: boolean }): Generator<string> {
+  let piece = "";
+  let separator = isFirst ? "" : ",";
+  let start = 0;
+  let together = 1;
+  for (let at = 0; at < rows.length; ) {
+    const written = JSON.stringify(rows.slice(at, at + together));
+    piece += separator + written.slice(1, -1);
+    separator = ",";
+    at += together;
+    together = written.length < GROUP_LENGTH ? ROWS_TOGETHER : 1;
+    if (at - start < ROWS_PER_PIECE && piece.length < PIECE_LENGTH) continue;
+    yield piece;
+    piece = "";
+    start = at;
+  }
+  if (piece !== "") yield piece;
 }
 
 /** An entry up to its rows. */

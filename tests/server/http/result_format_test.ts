@@ -1,7 +1,7 @@
 /**
  * Results as JSON, NDJSON and CSV: the same bytes whether in one piece or many.
  */
-import { expect, test } from "bun:test";
+import { expect, spyOn, test } from "bun:test";
 import {
   csvPieces,
   formatFromAccept,
@@ -69,6 +69,25 @@ test("jsonPieces and csvPieces hold a bounded number of rows each", () => {
   expect(longest).toBeLessThan(40_000);
   expect(isLarge([selected(rows)])).toBe(true);
   expect(isLarge([selected(rows.slice(0, 10)), INSERTED])).toBe(false);
+});
+
+test("jsonPieces write short rows together, and long ones by themselves", () => {
+  const short = Array.from({ length: 2000 }, (_, id) => [id, "x"]);
+  const long = Array.from({ length: 40 }, (_, id) => [id, "y".repeat(200_000)]);
+  const rows = [...short, ...long, ...short];
+  const stringify = spyOn(JSON, "stringify");
+  let pieces: string[];
+  let callCount: number;
+  try {
+    pieces = [...jsonPieces([selected(rows)], () => ({ tookMs: 1 }))];
+    callCount = stringify.mock.calls.length;
+  } finally {
+    stringify.mockRestore();
+  }
+  expect(pieces.join("")).toBe(jsonBody([selected(rows)], { tookMs: 1 }));
+  expect(callCount).toBeLessThan(300);
+  // The first long rows are met in a group that was begun as one of short ones.
+  expect(pieces.filter((piece) => piece.length > 500_000).length).toBeLessThan(2);
 });
 
 test("ndjsonPieces begin with the schema and end with the status", () => {
