@@ -6,7 +6,8 @@
  */
 import { DatabaseError } from "../base/errors.ts";
 import { excerpt } from "./excerpt.ts";
-import { MICROS_PER_DAY, pad2, textFromClock } from "./interval.ts";
+import { MICROS_PER_DAY } from "./interval.ts";
+import { pad2, textFromClock } from "./interval_text.ts";
 import { offsetSecondsAtLocal, zoneFromText } from "./time_zone.ts";
 import { type Whole, wholeFromBigint } from "./value.ts";
 

@@ -97,7 +97,6 @@ export {
   addIntervals,
   divideInterval,
   type IntervalLimit,
-  intervalFromText,
   limitedInterval,
   MICROS_PER_DAY,
   MICROS_PER_SECOND,
@@ -105,6 +104,7 @@ export {
   negateInterval,
   scaleInterval,
 } from "./interval.ts";
+export { intervalFromText } from "./interval_text.ts";
 export {
   cellMakerFor,
   dataTypeWord,

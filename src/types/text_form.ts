@@ -30,7 +30,7 @@ import {
   textFromFloat,
 } from "./float_text.ts";
 import { type IntegerKind, integerFromText } from "./integer.ts";
-import { intervalFromText, textFromClock, textFromInterval } from "./interval.ts";
+import { intervalFromText, textFromClock, textFromInterval } from "./interval_text.ts";
 import { checkJson } from "./json_text.ts";
 import { canonicalJson } from "./json_tree.ts";
 import type { Interval, Value, Whole } from "./value.ts";

@@ -3,13 +3,12 @@ import { expect, test } from "bun:test";
 import {
   addIntervals,
   divideInterval,
-  intervalFromText,
   intervalSpan,
   makeInterval,
   negateInterval,
   scaleInterval,
-  textFromInterval,
 } from "../../src/types/interval.ts";
+import { intervalFromText, textFromInterval } from "../../src/types/interval_text.ts";
 
 test.each([
   ["1 day 02:00:00", "1 day 02:00:00"],
