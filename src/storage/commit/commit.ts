@@ -27,12 +27,8 @@ import type { StoredTable } from "../table/table.ts";
 import { pushBatch } from "./batch_insert.ts";
 import { type CommitGroup, CommitGroups, type Touch } from "./commit_groups.ts";
 import { requireInsertable, requireKeyless, requireReplaceable } from "./conflicts.ts";
-import {
-  deletedVersion,
-  LocalStagedCommit,
-  type StagedTable,
-  type StagingGround,
-} from "./staged_commit.ts";
+import { deletedVersion, LocalStagedCommit, type StagingGround } from "./staged_commit.ts";
+import type { StagedTable } from "./staged_table.ts";
 
 export interface CommitterOptions {
   readonly log: CommitLog;
