@@ -109,18 +109,18 @@ export class Cursor {
   slotCount = 0;
   /** Lists of literals that were taken. */
   literalListCount = 0;
-  private nesting = 0;
-  private readonly slots: readonly SlotLiteral[] | undefined;
-  private slot = 0;
-  private readonly expectations: Expectations | undefined;
+  #nesting = 0;
+  readonly #slots: readonly SlotLiteral[] | undefined;
+  #slot = 0;
+  readonly #expectations: Expectations | undefined;
 
   constructor(options: CursorOptions) {
     this.text = options.tokens.text;
     this.tokens = options.tokens;
     this.grammar = options.grammar;
     this.limits = options.limits;
-    this.slots = options.slots;
-    this.expectations = options.expectations;
+    this.#slots = options.slots;
+    this.#expectations = options.expectations;
   }
 
   /** The keyword or symbol that comes next; "" for anything else. */
@@ -144,7 +144,7 @@ export class Cursor {
 
   is(word: Word): boolean {
     if (this.tokens.words[this.token] === word) return true;
-    this.expectations?.note(this.token, word);
+    this.#expectations?.note(this.token, word);
     return false;
   }
 
@@ -166,12 +166,12 @@ export class Cursor {
       this.token += 1;
       return true;
     }
-    this.expectations?.note(this.token, word);
+    this.#expectations?.note(this.token, word);
     return false;
   }
 
   expect(word: Word): void {
-    if (!this.accept(word)) throw unexpectedToken(this.stop(), { word });
+    if (!this.accept(word)) throw unexpectedToken(this.#stop(), { word });
   }
 
   /** Takes all of some words, or none. */
@@ -190,7 +190,7 @@ export class Cursor {
   /** Takes one of some words and returns it. */
   expectOneOf<W extends Word>(...words: readonly W[]): W {
     for (const word of words) if (this.accept(word)) return word;
-    throw unexpectedToken(this.stop(), { word: "" });
+    throw unexpectedToken(this.#stop(), { word: "" });
   }
 
   acceptOneOf<W extends Word>(...words: readonly W[]): W | undefined {
@@ -199,8 +199,8 @@ export class Cursor {
 
   /** For hints: these words could have stood here too. */
   couldBe(...words: readonly Word[]): void {
-    if (this.expectations === undefined) return;
-    for (const word of words) this.expectations.notePossible(this.token, word);
+    if (this.#expectations === undefined) return;
+    for (const word of words) this.#expectations.notePossible(this.token, word);
   }
 
   /** Whether a name of a column, table or alias stands here. */
@@ -219,7 +219,7 @@ export class Cursor {
   }
 
   name(what: string): Name {
-    if (!this.isName()) this.unexpectedName(what);
+    if (!this.isName()) this.#unexpectedName(what);
     return this.takeName();
   }
 
@@ -334,26 +334,26 @@ export class Cursor {
 
   /** The literal at the next token as a slot, when it was lifted out. */
   slotHere(): { readonly index: number; readonly literal: SlotLiteral } | undefined {
-    if (this.slots === undefined) return undefined;
+    if (this.#slots === undefined) return undefined;
     const { start } = this;
-    while (this.slot < this.slots.length && (this.slots[this.slot]?.start ?? 0) < start) {
-      this.slot += 1;
+    while (this.#slot < this.#slots.length && (this.#slots[this.#slot]?.start ?? 0) < start) {
+      this.#slot += 1;
     }
-    const literal = this.slots[this.slot];
+    const literal = this.#slots[this.#slot];
     if (literal?.start !== start) return undefined;
     this.slotCount += 1;
-    return { index: this.slot, literal };
+    return { index: this.#slot, literal };
   }
 
   /** Whether this parse only explains an error. */
   get isExplaining(): boolean {
-    return this.expectations !== undefined;
+    return this.#expectations !== undefined;
   }
 
   /** Enters something that nests; `leave` takes what this returns. A failed parse never leaves. */
   enter(): number {
-    this.nesting += 1;
-    if (this.nesting > this.limits.nestingMax) {
+    this.#nesting += 1;
+    if (this.#nesting > this.limits.nestingMax) {
       this.fail(`the text nests deeper than ${this.limits.nestingMax}`, this.start);
     }
     const outer = this.depthMax;
@@ -363,7 +363,7 @@ export class Cursor {
 
   /** Leaves it: its node is one deeper than the deepest expression inside. */
   leave(outer: number): void {
-    this.nesting -= 1;
+    this.#nesting -= 1;
     const inner = this.depthMax + 1;
     this.depthMax = outer;
     this.setDepth(inner);
@@ -385,18 +385,18 @@ export class Cursor {
 
   /** @throws {DatabaseError} INVALID_SQL: the next token cannot stand here. */
   unexpected(thing: string): never {
-    throw unexpectedToken(this.stop(), { thing });
+    throw unexpectedToken(this.#stop(), { thing });
   }
 
   /** @throws {DatabaseError} INVALID_SQL: something stands behind the end of `what`. */
   unexpectedEnd(what: string): never {
-    throw unexpectedToken(this.stop(), { word: `end of the ${what}` });
+    throw unexpectedToken(this.#stop(), { word: `end of the ${what}` });
   }
 
-  private unexpectedName(what: string): never {
+  #unexpectedName(what: string): never {
     if (this.kind === Token.word) {
       const word = this.nameText(this.token);
-      const error = unexpectedToken(this.stop(), { thing: what });
+      const error = unexpectedToken(this.#stop(), { thing: what });
       throw syntaxError(this.statementIndex, `found the reserved word ${word}, expected ${what}`, {
         position: this.start,
         hint: error.hint ?? `as a name it needs double quotes: "${word}"`,
@@ -405,13 +405,13 @@ export class Cursor {
     this.unexpected(what);
   }
 
-  private stop(): SyntaxStop {
+  #stop(): SyntaxStop {
     return {
       tokens: this.tokens,
       token: this.token,
       aliasToken: this.aliasToken,
       statementIndex: this.statementIndex,
-      expectations: this.expectations,
+      expectations: this.#expectations,
     };
   }
 

@@ -12,37 +12,37 @@ const SHOWN_WORDS_MAX = 6;
 
 /** What the parser looked for at the furthest token; kept only while an error is explained. */
 export class Expectations {
-  private token = -1;
-  private readonly asked = new Set<string>();
-  private readonly possible = new Set<string>();
+  #token = -1;
+  readonly #asked = new Set<string>();
+  readonly #possible = new Set<string>();
 
   /** The parser asked whether `word` stands at a token. */
   note(token: number, word: string): void {
-    if (this.reaches(token)) this.asked.add(word);
+    if (this.#reaches(token)) this.#asked.add(word);
   }
 
   /** `word` could stand at a token too: good for a hint, too much for the message. */
   notePossible(token: number, word: string): void {
-    if (this.reaches(token)) this.possible.add(word);
+    if (this.#reaches(token)) this.#possible.add(word);
   }
 
-  private reaches(token: number): boolean {
-    if (token > this.token) {
-      this.token = token;
-      this.asked.clear();
-      this.possible.clear();
+  #reaches(token: number): boolean {
+    if (token > this.#token) {
+      this.#token = token;
+      this.#asked.clear();
+      this.#possible.clear();
     }
-    return token === this.token;
+    return token === this.#token;
   }
 
   /** The words asked for at a token. */
   askedAt(token: number): readonly string[] {
-    return token === this.token ? [...this.asked] : [];
+    return token === this.#token ? [...this.#asked] : [];
   }
 
   /** All words that could stand at a token. */
   possibleAt(token: number): readonly string[] {
-    return token === this.token ? [...this.asked, ...this.possible] : [];
+    return token === this.#token ? [...this.#asked, ...this.#possible] : [];
   }
 }
 

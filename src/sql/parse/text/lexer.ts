@@ -111,13 +111,13 @@ class Lexer implements Tokens {
   readonly literalLists: LiteralList[] = [];
   /** Set when lists are to be read as one token. */
   utf8: Utf8Text | undefined;
-  private position: number;
-  private readonly limit: number;
+  #position: number;
+  readonly #limit: number;
 
   constructor(text: string, from: number, to: number) {
     this.text = text;
-    this.position = from;
-    this.limit = to;
+    this.#position = from;
+    this.#limit = to;
     const room = Math.min(Math.ceil((to - from) / CHARS_PER_TOKEN) + ROOM_MIN, ROOM_MAX_AT_START);
     this.kinds = new Uint8Array(room);
     this.starts = new Int32Array(room);
@@ -125,59 +125,59 @@ class Lexer implements Tokens {
   }
 
   run(): void {
-    const nul = this.text.indexOf("\0", this.position);
-    if (nul !== -1 && nul < this.limit) {
-      this.fail("INVALID_SQL", "the text holds a NUL character, which is not allowed", nul);
+    const nul = this.text.indexOf("\0", this.#position);
+    if (nul !== -1 && nul < this.#limit) {
+      this.#fail("INVALID_SQL", "the text holds a NUL character, which is not allowed", nul);
     }
-    while (this.position < this.limit) {
-      const code = this.text.charCodeAt(this.position);
+    while (this.#position < this.#limit) {
+      const code = this.text.charCodeAt(this.#position);
       switch (code < 128 ? STARTS[code] : Start.bad) {
         case Start.space:
-          this.position += 1;
+          this.#position += 1;
           break;
         case Start.word:
-          this.word();
+          this.#word();
           break;
         case Start.single:
-          this.push(Token.symbol, SINGLE[code] ?? "", this.position + 1);
+          this.#push(Token.symbol, SINGLE[code] ?? "", this.#position + 1);
           break;
         case Start.quote:
-          this.string(this.position, this.position + 1);
+          this.#string(this.#position, this.#position + 1);
           break;
         case Start.digit:
-          this.number();
+          this.#number();
           break;
         case Start.dot:
-          if (isDigit(this.text.charCodeAt(this.position + 1))) this.number();
-          else this.push(Token.symbol, ".", this.position + 1);
+          if (isDigit(this.text.charCodeAt(this.#position + 1))) this.#number();
+          else this.#push(Token.symbol, ".", this.#position + 1);
           break;
         case Start.doubleQuote:
-          this.quotedName(this.position);
+          this.#quotedName(this.#position);
           break;
         case Start.dollar:
-          this.dollar();
+          this.#dollar();
           break;
         case Start.operator:
-          this.operator(code);
+          this.#operator(code);
           break;
         default:
-          this.otherCharacter(code);
+          this.#otherCharacter(code);
       }
     }
-    this.push(Token.end, "", this.limit);
+    this.#push(Token.end, "", this.#limit);
   }
 
-  private push(kind: number, word: string, end: number): void {
+  #push(kind: number, word: string, end: number): void {
     const token = this.words.length;
-    if (token === this.kinds.length) this.grow();
+    if (token === this.kinds.length) this.#grow();
     this.kinds[token] = kind;
     this.words.push(word);
-    this.starts[token] = this.position;
+    this.starts[token] = this.#position;
     this.ends[token] = end;
-    this.position = end;
+    this.#position = end;
   }
 
-  private grow(): void {
+  #grow(): void {
     const { ends, kinds, starts } = this;
     const room = 2 * kinds.length;
     this.kinds = new Uint8Array(room);
@@ -188,9 +188,10 @@ class Lexer implements Tokens {
     this.ends.set(ends);
   }
 
-  private word(): void {
-    const { text, limit } = this;
-    let at = this.position;
+  #word(): void {
+    const { text } = this;
+    const limit = this.#limit;
+    let at = this.#position;
     let hash = 0;
     let code = text.charCodeAt(at);
     do {
@@ -198,38 +199,38 @@ class Lexer implements Tokens {
       at += 1;
       code = at < limit ? text.charCodeAt(at) : 0;
     } while (code < 128 && IS_WORD_PART[code] === 1);
-    if (at - this.position === 1) {
-      if (code === QUOTE && this.prefixedString(at)) return;
-      if (code === AMPERSAND && this.unicodeEscaped(at + 1)) return;
+    if (at - this.#position === 1) {
+      if (code === QUOTE && this.#prefixedString(at)) return;
+      if (code === AMPERSAND && this.#unicodeEscaped(at + 1)) return;
     }
-    const keyword = keywordAt(text, this.position, at, hash);
-    this.push(Token.word, keyword, at);
+    const keyword = keywordAt(text, this.#position, at, hash);
+    this.#push(Token.word, keyword, at);
     if (this.utf8 === undefined) return;
-    if (keyword === "values") this.takeList(this.utf8, scanLiteralList);
-    else if (keyword === "in") this.takeList(this.utf8, scanLiteralItems);
-    else if (keyword === "array") this.takeList(this.utf8, scanLiteralElements);
+    if (keyword === "values") this.#takeList(this.utf8, scanLiteralList);
+    else if (keyword === "in") this.#takeList(this.utf8, scanLiteralItems);
+    else if (keyword === "array") this.#takeList(this.utf8, scanLiteralElements);
   }
 
   // The list behind VALUES, IN or ARRAY as one token, if it is long and plain.
-  private takeList(utf8: Utf8Text, scan: typeof scanLiteralList): void {
-    if (this.limit - this.position < LITERAL_LIST_CHARS_MIN) return;
-    const scanned = scan(utf8, this.position);
+  #takeList(utf8: Utf8Text, scan: typeof scanLiteralList): void {
+    if (this.#limit - this.#position < LITERAL_LIST_CHARS_MIN) return;
+    const scanned = scan(utf8, this.#position);
     if (scanned === undefined || scanned.list.kinds.length <= LIFTED_LITERALS_MAX) return;
     this.literalLists.push(scanned.list);
-    this.push(Token.literalList, "", scanned.end);
+    this.#push(Token.literalList, "", scanned.end);
   }
 
   // E'…' and X'…' of which `quote` is the opening quote. Bit strings are no type of ours.
-  private prefixedString(quote: number): boolean {
-    switch (this.text.charCodeAt(this.position) | 32) {
+  #prefixedString(quote: number): boolean {
+    switch (this.text.charCodeAt(this.#position) | 32) {
       case 101: // e
-        this.escapedString(quote + 1);
+        this.#escapedString(quote + 1);
         return true;
       case 120: {
         // x
         const end = this.text.indexOf("'", quote + 1);
-        if (end === -1 || end >= this.limit) this.unclosed("a byte string");
-        this.push(Token.bytes, "", end + 1);
+        if (end === -1 || end >= this.#limit) this.#unclosed("a byte string");
+        this.#push(Token.bytes, "", end + 1);
         return true;
       }
       case 98: // b
@@ -237,9 +238,9 @@ class Lexer implements Tokens {
           "UNSUPPORTED_FEATURE",
           "Cannot parse the text: bit strings (B'…') are not supported",
           {
-            position: this.position,
+            position: this.#position,
             hint: "write bytes as X'…'",
-            statementIndex: this.statementIndex(),
+            statementIndex: this.#statementIndex(),
           },
         );
       default:
@@ -248,81 +249,87 @@ class Lexer implements Tokens {
   }
 
   // U&'…' and U&"…" of which `quote` is the opening quote, with the UESCAPE behind them.
-  private unicodeEscaped(quote: number): boolean {
-    const { limit, position: start, text } = this;
+  #unicodeEscaped(quote: number): boolean {
+    const { text } = this;
+    const limit = this.#limit;
+    const start = this.#position;
     const code = text.charCodeAt(quote);
     if ((text.charCodeAt(start) | 32) !== 117 || quote >= limit) return false;
-    if (code === QUOTE) this.string(start, quote + 1);
-    else if (code === DOUBLE_QUOTE) this.quotedName(quote);
+    if (code === QUOTE) this.#string(start, quote + 1);
+    else if (code === DOUBLE_QUOTE) this.#quotedName(quote);
     else return false;
     const token = this.words.length - 1;
-    const end = escapeClauseEnd(text, this.position);
-    this.position = end <= limit ? end : this.position;
-    this.ends[token] = this.position;
+    const end = escapeClauseEnd(text, this.#position);
+    this.#position = end <= limit ? end : this.#position;
+    this.ends[token] = this.#position;
     if (code === QUOTE) this.kinds[token] = Token.encodedString;
     return true;
   }
 
-  private string(start: number, body: number): void {
-    this.position = start;
+  #string(start: number, body: number): void {
+    this.#position = start;
     let kind: number = Token.string;
     let end = this.text.indexOf("'", body);
     while (end !== -1 && this.text.charCodeAt(end + 1) === QUOTE) {
       kind = Token.encodedString;
       end = this.text.indexOf("'", end + 2);
     }
-    if (end === -1 || end >= this.limit) this.unclosed("a string");
-    const next = this.continuation(end + 1);
+    if (end === -1 || end >= this.#limit) this.#unclosed("a string");
+    const next = this.#continuation(end + 1);
     if (next !== -1) {
-      end = this.joined(next);
+      end = this.#joined(next);
       kind = Token.encodedString;
     }
-    this.push(kind, "", end + 1);
+    this.#push(kind, "", end + 1);
   }
 
   // The end of a string that goes on at `quote`, after a line break.
-  private joined(quote: number): number {
+  #joined(quote: number): number {
     let open = quote;
     for (;;) {
       const end = closingQuote(this.text, open + 1, false);
-      if (end === -1 || end >= this.limit) this.unclosed("a string");
-      open = this.continuation(end + 1);
+      if (end === -1 || end >= this.#limit) this.#unclosed("a string");
+      open = this.#continuation(end + 1);
       if (open === -1) return end;
     }
   }
 
-  private escapedString(body: number): void {
+  #escapedString(body: number): void {
     const end = closingQuote(this.text, body, true);
-    if (end === -1 || end >= this.limit) this.unclosed("a string");
-    this.push(Token.encodedString, "", end + 1);
+    if (end === -1 || end >= this.#limit) this.#unclosed("a string");
+    this.#push(Token.encodedString, "", end + 1);
   }
 
   // Where the quote of a joined part stands: behind white space with a line break; else -1.
-  private continuation(from: number): number {
+  #continuation(from: number): number {
     const next = stringContinuation(this.text, from);
-    return next < this.limit ? next : -1;
+    return next < this.#limit ? next : -1;
   }
 
-  private quotedName(quote: number): void {
+  #quotedName(quote: number): void {
     let end = this.text.indexOf('"', quote + 1);
     while (end !== -1 && this.text.charCodeAt(end + 1) === 34)
       end = this.text.indexOf('"', end + 2);
-    if (end === -1 || end >= this.limit) this.unclosed("a quoted name");
+    if (end === -1 || end >= this.#limit) this.#unclosed("a quoted name");
     if (end === quote + 1) {
-      this.fail("INVALID_SQL", 'a quoted name is empty (""), and needs a character', this.position);
+      this.#fail(
+        "INVALID_SQL",
+        'a quoted name is empty (""), and needs a character',
+        this.#position,
+      );
     }
-    this.push(Token.quoted, "", end + 1);
+    this.#push(Token.quoted, "", end + 1);
   }
 
-  private number(): void {
+  #number(): void {
     const { text } = this;
-    const start = this.position;
+    const start = this.#position;
     let at = start;
     let kind: number = Token.integer;
     const radix = text.charCodeAt(at) === 48 ? text.charCodeAt(at + 1) | 32 : 0;
     if (radix === 120 || radix === 111 || radix === 98) {
       at = skipRadixDigits(text, at + 2, radix);
-      if (at === start + 2) this.badNumber(at);
+      if (at === start + 2) this.#badNumber(at);
     } else {
       at = skipDigits(text, at);
       if (text.charCodeAt(at) === 46) {
@@ -332,70 +339,70 @@ class Lexer implements Tokens {
       if ((text.charCodeAt(at) | 32) === 101) {
         const sign = text.charCodeAt(at + 1);
         const digits = sign === 43 || sign === MINUS ? at + 2 : at + 1;
-        if (!isDigit(text.charCodeAt(digits))) this.badNumber(at + 1);
+        if (!isDigit(text.charCodeAt(digits))) this.#badNumber(at + 1);
         kind = Token.numeric;
         at = skipDigits(text, digits);
       }
     }
-    if (at > this.limit) at = this.limit;
-    const after = at < this.limit ? text.charCodeAt(at) : 0;
-    if (after >= 128 ? !isUnicodeSpace(after) : IS_WORD_PART[after] === 1) this.badNumber(at + 1);
-    this.push(kind, "", at);
+    if (at > this.#limit) at = this.#limit;
+    const after = at < this.#limit ? text.charCodeAt(at) : 0;
+    if (after >= 128 ? !isUnicodeSpace(after) : IS_WORD_PART[after] === 1) this.#badNumber(at + 1);
+    this.#push(kind, "", at);
   }
 
-  private badNumber(end: number): never {
+  #badNumber(end: number): never {
     let stop = end;
-    while (stop < this.limit && IS_WORD_PART[this.text.charCodeAt(stop)] === 1) stop += 1;
-    const found = this.text.slice(this.position, Math.min(stop, this.position + 40));
-    this.fail("INVALID_SQL", `"${found}" is not a number`, this.position);
+    while (stop < this.#limit && IS_WORD_PART[this.text.charCodeAt(stop)] === 1) stop += 1;
+    const found = this.text.slice(this.#position, Math.min(stop, this.#position + 40));
+    this.#fail("INVALID_SQL", `"${found}" is not a number`, this.#position);
   }
 
   // $1, or $tag$…$tag$.
-  private dollar(): void {
+  #dollar(): void {
     const { text } = this;
-    let at = this.position + 1;
+    let at = this.#position + 1;
     if (isDigit(text.charCodeAt(at))) {
       while (isDigit(text.charCodeAt(at))) at += 1;
-      if (IS_WORD_PART[text.charCodeAt(at)] === 1) this.badNumber(at);
-      this.push(Token.parameter, "", at);
+      if (IS_WORD_PART[text.charCodeAt(at)] === 1) this.#badNumber(at);
+      this.#push(Token.parameter, "", at);
       return;
     }
     while (IS_WORD_PART[text.charCodeAt(at)] === 1 && text.charCodeAt(at) !== 36) at += 1;
-    if (text.charCodeAt(at) !== 36 || at >= this.limit) {
-      this.fail("INVALID_SQL", 'found "$", which begins no token here', this.position);
+    if (text.charCodeAt(at) !== 36 || at >= this.#limit) {
+      this.#fail("INVALID_SQL", 'found "$", which begins no token here', this.#position);
     }
-    const tag = text.slice(this.position, at + 1);
+    const tag = text.slice(this.#position, at + 1);
     const close = text.indexOf(tag, at + 1);
-    if (close === -1 || close + tag.length > this.limit) this.unclosed(`a ${tag} string`);
-    this.push(Token.encodedString, "", close + tag.length);
+    if (close === -1 || close + tag.length > this.#limit) this.#unclosed(`a ${tag} string`);
+    this.#push(Token.encodedString, "", close + tag.length);
   }
 
-  private operator(code: number): void {
+  #operator(code: number): void {
     const { text } = this;
-    const at = this.position;
+    const at = this.#position;
     const next = text.charCodeAt(at + 1);
     if (code === MINUS && next === MINUS) {
       const end = text.indexOf("\n", at + 2);
-      this.position = end === -1 || end >= this.limit ? this.limit : end + 1;
+      this.#position = end === -1 || end >= this.#limit ? this.#limit : end + 1;
       return;
     }
     if (code === SLASH && next === STAR) {
-      this.position = this.comment(at);
+      this.#position = this.#comment(at);
       return;
     }
     if (next < 128 && STARTS[next] === Start.operator) {
       const symbol = longSymbolAt(text, at);
       if (symbol !== undefined) {
-        this.push(Token.symbol, symbol === "<>" ? "!=" : symbol, at + symbol.length);
+        this.#push(Token.symbol, symbol === "<>" ? "!=" : symbol, at + symbol.length);
         return;
       }
     }
-    if (code === 33) this.fail("INVALID_SQL", 'found "!", which begins no token here', at);
-    this.push(Token.symbol, SINGLE[code] ?? "", at + 1);
+    if (code === 33) this.#fail("INVALID_SQL", 'found "!", which begins no token here', at);
+    this.#push(Token.symbol, SINGLE[code] ?? "", at + 1);
   }
 
   // Behind a comment that may hold others.
-  private comment(start: number): number {
+  #comment(start: number): number {
     let depth = 0;
     let at = start;
     do {
@@ -410,45 +417,45 @@ class Lexer implements Tokens {
       } else {
         at += 1;
       }
-      if (depth > 0 && at >= this.limit) {
-        this.position = start;
-        this.unclosed("a comment");
+      if (depth > 0 && at >= this.#limit) {
+        this.#position = start;
+        this.#unclosed("a comment");
       }
     } while (depth > 0);
     return at;
   }
 
-  private otherCharacter(code: number): void {
+  #otherCharacter(code: number): void {
     if (isUnicodeSpace(code)) {
-      this.position += 1;
+      this.#position += 1;
       return;
     }
-    const found = String.fromCodePoint(this.text.codePointAt(this.position) ?? code);
+    const found = String.fromCodePoint(this.text.codePointAt(this.#position) ?? code);
     const printable = code < 32 || code === 127 ? `character ${code}` : `"${found}"`;
     throw new DatabaseError(
       "INVALID_SQL",
       `Cannot parse the text: found ${printable}, which begins no token`,
       {
-        position: this.position,
-        statementIndex: this.statementIndex(),
+        position: this.#position,
+        statementIndex: this.#statementIndex(),
         ...(code < 128 ? {} : { hint: 'a name with such letters needs double quotes: "…"' }),
       },
     );
   }
 
-  private unclosed(what: string): never {
-    this.fail("BATCH_PARSE_ERROR", `${what} that starts here is not closed`, this.position);
+  #unclosed(what: string): never {
+    this.#fail("BATCH_PARSE_ERROR", `${what} that starts here is not closed`, this.#position);
   }
 
-  private fail(condition: "INVALID_SQL" | "BATCH_PARSE_ERROR", what: string, at: number): never {
+  #fail(condition: "INVALID_SQL" | "BATCH_PARSE_ERROR", what: string, at: number): never {
     throw new DatabaseError(condition, `Cannot parse the text: ${what}`, {
       position: at,
-      statementIndex: this.statementIndex(),
+      statementIndex: this.#statementIndex(),
     });
   }
 
   // Statements that ended before the position.
-  private statementIndex(): number {
+  #statementIndex(): number {
     let index = 0;
     let isEmpty = true;
     for (const word of this.words) {

@@ -130,76 +130,77 @@ export function normalizeStatement(text: string): NormalizedStatement | undefine
 }
 
 class Normalizer {
-  private readonly text: string;
-  private position = 0;
-  private readonly literals: SlotLiteral[] = [];
-  private keptCount = 0;
-  private key = "";
+  readonly #text: string;
+  #position = 0;
+  readonly #literals: SlotLiteral[] = [];
+  #keptCount = 0;
+  #key = "";
   // Offset from which the text was not put into the key yet; -1 before the first token.
-  private copied = -1;
-  private start = 0;
-  private end = 0;
-  private before: number = Before.nothing;
-  private lifts = false;
-  private readonly outerLifts: boolean[] = [];
+  #copied = -1;
+  #start = 0;
+  #end = 0;
+  #before: number = Before.nothing;
+  #lifts = false;
+  readonly #outerLifts: boolean[] = [];
   // Its index in `WORDS`, or -1: the ON of DISTINCT ON begins no condition.
-  private wordBefore = -1;
+  #wordBefore = -1;
 
   constructor(text: string) {
-    this.text = text;
+    this.#text = text;
   }
 
   run(): NormalizedStatement | undefined {
-    const { text } = this;
+    const text = this.#text;
     const limit = text.length;
-    while (this.position < limit) {
-      const at = this.position;
+    while (this.#position < limit) {
+      const at = this.#position;
       const code = text.charCodeAt(at);
       if (code === 59) break;
       if (code <= 32) {
         if (code < 9) return undefined;
-        this.position += 1;
+        this.#position += 1;
         continue;
       }
-      if (this.copied === -1) this.start = at;
-      if (!this.token(code)) return undefined;
-      if (this.position > limit) return undefined;
+      if (this.#copied === -1) this.#start = at;
+      if (!this.#token(code)) return undefined;
+      if (this.#position > limit) return undefined;
     }
     // An open parenthesis here is a fault that the parser explains.
-    if (this.copied === -1 || this.outerLifts.length > 0) return undefined;
-    this.key += text.slice(this.copied, this.end);
+    if (this.#copied === -1 || this.#outerLifts.length > 0) return undefined;
+    this.#key += text.slice(this.#copied, this.#end);
     return {
-      key: this.key,
-      literals: this.literals,
-      start: this.start,
-      end: this.end,
-      next: Math.min(this.position + 1, limit),
+      key: this.#key,
+      literals: this.#literals,
+      start: this.#start,
+      end: this.#end,
+      next: Math.min(this.#position + 1, limit),
     };
   }
 
   // Takes one token; false when only the parser can tell.
-  private token(code: number): boolean {
+  #token(code: number): boolean {
     let isFine: boolean;
-    if (isWordStart(code)) isFine = this.word();
-    else if (isDigit(code)) isFine = this.number();
-    else if (code === 39) isFine = this.string();
-    else if (code === 34) isFine = this.quotedName();
-    else if (code === 36) isFine = this.parameter();
-    else if (code === 47 || code === 45) isFine = this.dashOrSlash(code);
-    else isFine = this.symbol(code);
+    if (isWordStart(code)) isFine = this.#word();
+    else if (isDigit(code)) isFine = this.#number();
+    else if (code === 39) isFine = this.#string();
+    else if (code === 34) isFine = this.#quotedName();
+    else if (code === 36) isFine = this.#parameter();
+    else if (code === 47 || code === 45) isFine = this.#dashOrSlash(code);
+    else isFine = this.#symbol(code);
     return isFine;
   }
 
-  private take(end: number, before: number): true {
-    if (this.copied === -1) this.copied = this.start;
-    this.position = end;
-    this.end = end;
-    this.before = before;
+  #take(end: number, before: number): true {
+    if (this.#copied === -1) this.#copied = this.#start;
+    this.#position = end;
+    this.#end = end;
+    this.#before = before;
     return true;
   }
 
-  private word(): boolean {
-    const { text, position } = this;
+  #word(): boolean {
+    const text = this.#text;
+    const position = this.#position;
     let end = position;
     let hash = 0;
     let code = text.charCodeAt(position);
@@ -210,58 +211,59 @@ class Normalizer {
     } while (code < 128 && IS_WORD_PART[code] === 1);
     // E'…', X'…', B'…' stay as they are.
     if (end - position === 1) {
-      if (code === 39) return this.prefixedString(end);
+      if (code === 39) return this.#prefixedString(end);
       // U&'…' and U&"…" are left to the parser.
       if (code === 38 && isQuote(text.charCodeAt(end + 1))) return false;
     }
     const word = WORDS.indexAt(text, position, end, hash);
     const effect = word === -1 ? Effect.none : EFFECTS[word];
-    if (this.copied === -1 && effect !== Effect.begin && !QUERY_STARTS.has(word)) return false;
-    const { wordBefore } = this;
-    this.wordBefore = word;
+    if (this.#copied === -1 && effect !== Effect.begin && !QUERY_STARTS.has(word)) return false;
+    const wordBefore = this.#wordBefore;
+    this.#wordBefore = word;
     switch (effect) {
       case Effect.lift:
         // The condition of FILTER is a part of a call, which may have to equal another one.
-        this.lifts = !PLAIN_BEFORE.has(wordBefore);
-        return this.take(end, Before.operator);
+        this.#lifts = !PLAIN_BEFORE.has(wordBefore);
+        return this.#take(end, Before.operator);
       case Effect.keep:
-        this.lifts = false;
-        return this.take(end, Before.operator);
+        this.#lifts = false;
+        return this.#take(end, Before.operator);
       case Effect.operator:
-        return this.take(end, Before.operator);
+        return this.#take(end, Before.operator);
       case Effect.type:
-        return this.take(end, Before.typeWord);
+        return this.#take(end, Before.typeWord);
       default:
-        return this.take(end, Before.word);
+        return this.#take(end, Before.word);
     }
   }
 
-  private prefixedString(quote: number): boolean {
-    const prefix = this.text.charCodeAt(this.position) | 32;
+  #prefixedString(quote: number): boolean {
+    const prefix = this.#text.charCodeAt(this.#position) | 32;
     if (prefix !== 101 && prefix !== 120) return false;
-    const end = closingQuote(this.text, quote + 1, prefix === 101);
-    return end !== -1 && this.take(end + 1, Before.value);
+    const end = closingQuote(this.#text, quote + 1, prefix === 101);
+    return end !== -1 && this.#take(end + 1, Before.value);
   }
 
-  private lift(end: number, key: string, literal: SlotLiteral): boolean {
-    if (this.literals.length === LIFTED_LITERALS_MAX) return false;
-    this.key += this.text.slice(this.copied, this.position) + key;
-    this.literals.push(literal);
-    this.copied = end;
-    this.position = end;
-    this.end = end;
-    this.before = Before.value;
+  #lift(end: number, key: string, literal: SlotLiteral): boolean {
+    if (this.#literals.length === LIFTED_LITERALS_MAX) return false;
+    this.#key += this.#text.slice(this.#copied, this.#position) + key;
+    this.#literals.push(literal);
+    this.#copied = end;
+    this.#position = end;
+    this.#end = end;
+    this.#before = Before.value;
     return true;
   }
 
   // Takes a literal that shapes the plan, or may.
-  private keep(end: number): boolean {
-    this.keptCount += 1;
-    return this.keptCount <= KEPT_LITERALS_MAX && this.take(end, Before.value);
+  #keep(end: number): boolean {
+    this.#keptCount += 1;
+    return this.#keptCount <= KEPT_LITERALS_MAX && this.#take(end, Before.value);
   }
 
-  private number(): boolean {
-    const { text, position: start } = this;
+  #number(): boolean {
+    const text = this.#text;
+    const start = this.#position;
     let end = start + 1;
     while (isDigit(text.charCodeAt(end))) end += 1;
     let point = -1;
@@ -273,15 +275,15 @@ class Normalizer {
     // 1e3, 0xff, 1_000: rare enough to stay.
     if (isWordPart(text.charCodeAt(end))) {
       while (isWordPart(text.charCodeAt(end)) || isExponentSign(text, end)) end += 1;
-      return this.take(end, Before.value);
+      return this.#take(end, Before.value);
     }
-    if (!this.lifts) return this.keep(end);
+    if (!this.#lifts) return this.#keep(end);
     const digits = text.slice(start, end);
-    if (point === -1) return this.integer(end, digits);
+    if (point === -1) return this.#integer(end, digits);
     const scale = end - point - 1;
     const precision = decimalPrecision(digits, scale);
-    if (precision > DECIMAL_DIGITS_MAX) return this.take(end, Before.value);
-    return this.lift(end, `${NUMERIC_KEY}${precision},${scale};`, {
+    if (precision > DECIMAL_DIGITS_MAX) return this.#take(end, Before.value);
+    return this.#lift(end, `${NUMERIC_KEY}${precision},${scale};`, {
       kind: "numeric",
       text: digits,
       start,
@@ -290,12 +292,12 @@ class Normalizer {
     });
   }
 
-  private integer(end: number, digits: string): boolean {
+  #integer(end: number, digits: string): boolean {
     const kind = integerKind(digits);
-    if (kind === undefined) return this.take(end, Before.value);
-    const start = this.position;
+    if (kind === undefined) return this.#take(end, Before.value);
+    const start = this.#position;
     const key = kind === "integer" ? INTEGER_KEY : BIGINT_KEY;
-    return this.lift(end, key, {
+    return this.#lift(end, key, {
       kind,
       text: digits,
       start,
@@ -304,8 +306,9 @@ class Normalizer {
     });
   }
 
-  private string(): boolean {
-    const { text, position: start } = this;
+  #string(): boolean {
+    const text = this.#text;
+    const start = this.#position;
     let end = text.indexOf("'", start + 1);
     let isEscaped = false;
     while (end !== -1 && text.charCodeAt(end + 1) === 39) {
@@ -314,14 +317,14 @@ class Normalizer {
     }
     if (end === -1) return false;
     // Behind a name it is a typed literal; behind a string its continuation.
-    if (!this.lifts || this.before !== Before.operator) {
-      return this.before !== Before.value && this.keep(end + 1);
+    if (!this.#lifts || this.#before !== Before.operator) {
+      return this.#before !== Before.value && this.#keep(end + 1);
     }
     if (continuesBehind(text, end + 1)) return false;
     const body = text.slice(start + 1, end);
     // No text may hold it, and the parser says so.
     if (body.includes("\u0000")) return false;
-    return this.lift(end + 1, STRING_KEY, {
+    return this.#lift(end + 1, STRING_KEY, {
       kind: "string",
       text: isEscaped ? body.replaceAll("''", "'") : body,
       start,
@@ -330,55 +333,55 @@ class Normalizer {
     });
   }
 
-  private quotedName(): boolean {
-    let end = this.text.indexOf('"', this.position + 1);
-    while (end !== -1 && this.text.charCodeAt(end + 1) === 34) {
-      end = this.text.indexOf('"', end + 2);
+  #quotedName(): boolean {
+    let end = this.#text.indexOf('"', this.#position + 1);
+    while (end !== -1 && this.#text.charCodeAt(end + 1) === 34) {
+      end = this.#text.indexOf('"', end + 2);
     }
-    return end !== -1 && this.take(end + 1, Before.word);
+    return end !== -1 && this.#take(end + 1, Before.word);
   }
 
   // $1; dollar-quoted strings are left to the parser.
-  private parameter(): boolean {
-    let end = this.position + 1;
-    while (isDigit(this.text.charCodeAt(end))) end += 1;
-    return end > this.position + 1 && this.take(end, Before.value);
+  #parameter(): boolean {
+    let end = this.#position + 1;
+    while (isDigit(this.#text.charCodeAt(end))) end += 1;
+    return end > this.#position + 1 && this.#take(end, Before.value);
   }
 
   // A comment is white space, but stays in the key.
-  private dashOrSlash(code: number): boolean {
-    const next = this.text.charCodeAt(this.position + 1);
+  #dashOrSlash(code: number): boolean {
+    const next = this.#text.charCodeAt(this.#position + 1);
     if (code === 47 && next === 42) return false;
     if (code === 45 && next === 45) return false;
-    return this.take(this.position + 1, Before.operator);
+    return this.#take(this.#position + 1, Before.operator);
   }
 
-  private symbol(code: number): boolean {
-    const end = this.position + 1;
+  #symbol(code: number): boolean {
+    const end = this.#position + 1;
     switch (code) {
       case 40: {
-        const isSize = this.before === Before.typeWord;
-        this.outerLifts.push(this.lifts);
-        if (isSize) this.lifts = false;
-        return this.take(end, Before.operator);
+        const isSize = this.#before === Before.typeWord;
+        this.#outerLifts.push(this.#lifts);
+        if (isSize) this.#lifts = false;
+        return this.#take(end, Before.operator);
       }
       case 41: {
-        const outer = this.outerLifts.pop();
+        const outer = this.#outerLifts.pop();
         if (outer === undefined) return false;
-        this.lifts = outer;
-        return this.take(end, Before.value);
+        this.#lifts = outer;
+        return this.#take(end, Before.value);
       }
       case 46:
         // .5 stays in the key.
-        if (!isDigit(this.text.charCodeAt(end))) return this.take(end, Before.operator);
-        return this.take(skipNumber(this.text, end), Before.value);
+        if (!isDigit(this.#text.charCodeAt(end))) return this.#take(end, Before.operator);
+        return this.#take(skipNumber(this.#text, end), Before.value);
       case 93:
-        return this.take(end, Before.value);
+        return this.#take(end, Before.value);
       default:
         if (code < 33 || code === 127) return false;
-        if (code < 128) return this.take(end, Before.operator);
+        if (code < 128) return this.#take(end, Before.operator);
         if (!isUnicodeSpace(code)) return false;
-        this.position = end;
+        this.#position = end;
         return true;
     }
   }
