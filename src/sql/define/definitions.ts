@@ -25,7 +25,7 @@ import type { SqlEnvironment } from "../common/environment.ts";
 import { messageResult } from "../common/result.ts";
 import { findTable, requireHolder } from "../common/table_names.ts";
 import { dependentsOf, refuseDependents } from "../common/views.ts";
-import type { RequestLedger } from "../execute/run/request_ledger.ts";
+import { checkCancelled, type RequestLedger } from "../execute/run/request_ledger.ts";
 import { stepTurns } from "../execute/run/step_turns.ts";
 import type {
   AlterTableStatement,
@@ -160,7 +160,10 @@ export class Definitions {
       case "alter namespace":
         return alterNamespace(node, this.#world);
       case "drop namespace":
-        return dropNamespace(node, this.#world, (table, views) => this.#drop(table, views));
+        return dropNamespace(node, this.#world, {
+          dropTable: (table, views) => this.#drop(table, views),
+          checkCancelled: () => checkCancelled(this.#ledger),
+        });
       case "create storage":
         return createStorage(node, this.#world);
       case "alter storage":

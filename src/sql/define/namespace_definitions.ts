@@ -116,14 +116,18 @@ function changeOwner(entry: NamespaceEntry, { catalog, live }: NamespaceWorld): 
 
 type DropWorld = Pick<EntryWorld, "catalog" | "clock">;
 
-/** Drops a table and the views that depend on it in this turn; resolves once its files are gone. */
-type DropTable = (table: TableEntry, views: readonly ViewEntry[]) => Promise<void>;
+interface DropSteps {
+  /** Drops a table and the views that depend on it in this turn; resolves once its files are gone. */
+  readonly dropTable: (table: TableEntry, views: readonly ViewEntry[]) => Promise<void>;
+  /** @throws {DatabaseError} CANCELLED, SHUTTING_DOWN */
+  readonly checkCancelled: () => void;
+}
 
 /** @throws {DatabaseError} */
 export function dropNamespace(
   node: DropNamespaceStatement,
   { catalog, clock }: DropWorld,
-  dropTable: DropTable,
+  steps: DropSteps,
 ): BoundDefinition {
   const { name } = node.name;
   requireUnreserved(node, "drop");
@@ -140,7 +144,7 @@ export function dropNamespace(
     );
   }
   return async () => {
-    await dropHeld(name, { catalog, clock }, dropTable);
+    await dropHeld(name, { catalog, clock }, steps);
     // Somebody else may have come to its end first.
     if (catalog.namespace(name) !== undefined) catalog.dropNamespace(name);
     return `Namespace ${name} dropped`;
@@ -150,12 +154,12 @@ export function dropNamespace(
 /**
  * Drops all that a namespace holds, and returns in a turn in which it holds nothing. Each table is a
  * transaction that is synced, so thousands take seconds, in which others run; what they make in the
- * namespace goes, too.
+ * namespace goes, too. When the statement is cancelled meanwhile, the tables that are left stay.
  */
 async function dropHeld(
   name: string,
   { catalog, clock }: DropWorld,
-  dropTable: DropTable,
+  { checkCancelled, dropTable }: DropSteps,
 ): Promise<void> {
   const pause = pauser(clock);
   for (;;) {
@@ -169,6 +173,7 @@ async function dropHeld(
       if (table?.namespace !== name) continue;
       await dropTable(table, dependentsOf(catalog, { tableIds: new Set([tableId]) }));
       await pause();
+      checkCancelled();
     }
   }
 }

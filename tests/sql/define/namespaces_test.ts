@@ -173,3 +173,23 @@ test("DROP NAMESPACE CASCADE lets others run between tables, and takes what they
   expect(catalog.views()).toEqual([]);
   expect(catalog.namespace("many")).toBeUndefined();
 });
+
+test("DROP NAMESPACE CASCADE ends between two tables when the server stops", async () => {
+  const clock = new CountingClock();
+  await using many = await TestEngine.open({ clock });
+  const tables = Array.from(
+    { length: 40 },
+    (_, i) => `CREATE TABLE many.t${i} (id INT PRIMARY KEY)`,
+  );
+  await many.run(`CREATE NAMESPACE many; ${tables.join("; ")}`);
+  const { yieldCount } = clock;
+  const failure = many.failure("DROP NAMESPACE many CASCADE");
+  while (clock.yieldCount < yieldCount + 2) await clock.yield();
+  expect(many.database.sql.shutDown()).toBe(1);
+  expect(await failure).toStartWith("SHUTTING_DOWN");
+  const { catalog } = many.database;
+  const leftCount = catalog.tables().filter(({ namespace }) => namespace === "many").length;
+  expect(leftCount).toBeGreaterThan(0);
+  expect(leftCount).toBeLessThan(40);
+  expect(catalog.namespace("many")).toBeDefined();
+});

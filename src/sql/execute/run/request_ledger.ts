@@ -66,8 +66,8 @@ export function cancelRequest(ledger: RequestLedger, cause: CancelCause): void {
   ledger.wake?.();
 }
 
-/** @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN */
-export function checkDeadline({ deadlineMs, cancelledBy }: RequestLedger, clock: Clock): void {
+/** @throws {DatabaseError} CANCELLED, SHUTTING_DOWN */
+export function checkCancelled({ cancelledBy }: RequestLedger): void {
   if (cancelledBy === "kill") {
     throw new DatabaseError("CANCELLED", "Cannot finish the statement: it was cancelled");
   }
@@ -76,7 +76,12 @@ export function checkDeadline({ deadlineMs, cancelledBy }: RequestLedger, clock:
       hint: "send it again once the server is back",
     });
   }
-  if (clock.monotonicMs() >= deadlineMs) {
+}
+
+/** @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN */
+export function checkDeadline(ledger: RequestLedger, clock: Clock): void {
+  checkCancelled(ledger);
+  if (clock.monotonicMs() >= ledger.deadlineMs) {
     throw new DatabaseError("STATEMENT_TIMEOUT", "Cannot finish the statement: its time is over", {
       hint: "narrow the query, or raise timeout_ms, statement_timeout or performance.request_timeout",
     });
