@@ -1,3 +1,6 @@
+/**
+ * The walk back along a key, which the turns of a replay share.
+ */
 import { expect, test } from "bun:test";
 import { defined } from "../../src/base/assert.ts";
 import type { Seq } from "../../src/base/seq.ts";

@@ -9,25 +9,7 @@ import { silentLog } from "../../src/base/log.ts";
 import { RecentLog } from "../../src/base/recent_log.ts";
 import type { StorageGauge } from "../../src/server/common/metrics.ts";
 import type { Readiness } from "../../src/server/mod.ts";
-import {
-  type SqlScript,
-  startTestServer,
-  type TestServer,
-  type TestServerOptions,
-} from "../support/http.ts";
-
-async function withServer(
-  options: TestServerOptions,
-  use: (server: TestServer) => Promise<void>,
-): Promise<void> {
-  const server = await startTestServer(options);
-  try {
-    await use(server);
-    expect(server.bugs).toEqual([]);
-  } finally {
-    await server.close();
-  }
-}
+import { type SqlScript, startTestServer, withServer } from "../support/http.ts";
 
 test("a bug is 500, names nothing, and goes up", async () => {
   const server = await startTestServer({

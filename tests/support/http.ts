@@ -231,6 +231,20 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   };
 }
 
+/** Lends a server, and closes it. @throws When it met a bug. */
+export async function withServer(
+  options: TestServerOptions,
+  use: (server: TestServer) => Promise<void>,
+): Promise<void> {
+  const server = await startTestServer(options);
+  try {
+    await use(server);
+    if (server.bugs.length > 0) throw new AggregateError(server.bugs, "The server met bugs");
+  } finally {
+    await server.close();
+  }
+}
+
 function noFiles(): never {
   throw new Error("Cannot open a file: this test has none");
 }

@@ -1,3 +1,6 @@
+/**
+ * What a thread throws is told apart by its class and its condition, so that both cross over.
+ */
 import { expect, test } from "bun:test";
 import {
   CorruptionError,
@@ -17,7 +20,7 @@ test.each<[string, Error]>([
   const arrived = errorFromFailure(structuredClone(failureFrom(error)));
   expect(arrived.constructor).toBe(error.constructor);
   expect(arrived.message).toBe(error.message);
-  expect({ ...arrived }).toEqual({ ...error });
+  expect(Object.entries(arrived)).toEqual(Object.entries(error));
 });
 
 test.each([[new TypeError("x is undefined")], ["thrown as a text"]])(

@@ -2,23 +2,10 @@
  * `/v1/api/auth/…` over HTTP: statuses in their order, cookies, and where tokens may come from.
  */
 import { describe, expect, test } from "bun:test";
-import { startTestServer, type TestServer, type TestServerOptions } from "../../support/http.ts";
+import { type TestServer, withServer } from "../../support/http.ts";
 
 const SETUP = { user: "ada", password: "correct horse 9", root_password: "battery staple 7" };
 const LOGIN = { user: "ada", password: "correct horse 9" };
-
-async function withServer(
-  options: TestServerOptions,
-  use: (server: TestServer) => Promise<void>,
-): Promise<void> {
-  const server = await startTestServer(options);
-  try {
-    await use(server);
-    expect(server.bugs).toEqual([]);
-  } finally {
-    await server.close();
-  }
-}
 
 async function post(
   server: TestServer,
