@@ -1,6 +1,6 @@
 /**
  * The directory of one storage: what makes it that and no other, and when it may become one.
- * `storages.ts` draws it, and says who uses it.
+ * `storage/storages.ts` draws it, and says who uses it.
  */
 import { assert } from "../../base/assert.ts";
 import { removeTree } from "../../base/copy_file.ts";
