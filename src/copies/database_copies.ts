@@ -12,7 +12,7 @@ import type { DataDirectory } from "../storage/mod.ts";
 import { Archiver } from "./archive.ts";
 import { INCARNATION } from "./archive_units.ts";
 import { BackupJobs, type BackupJobsOptions, type PointAdvancer } from "./backup_jobs.ts";
-import { type FinishedRestore, finishRestore } from "./restore.ts";
+import { type FinishedRestore, finishRestore } from "./finish_restore.ts";
 
 /** Of the configuration. */
 export interface CopySettings {

@@ -11,9 +11,9 @@ export {
   nameIncarnation,
   noteRestore,
 } from "./database_copies.ts";
+export { finishRestore } from "./finish_restore.ts";
 export { lostSeqsOf, noteLostSeqs } from "./lost_seqs.ts";
 export {
-  finishRestore,
   isRestoreStaged,
   type RestoreParts,
   type StageListener,

@@ -1,5 +1,6 @@
 /**
- * Puts a backup in the place of a database, in two parts, so that a running server can prepare it:
+ * Puts a backup in the place of a database, in two parts, so that a running server can prepare it.
+ * Staging is here, and finishing in `finish_restore.ts`:
  *
  *     stage    1 the backup's files are copied to <data>/restore.new/, each compared with the list
  *              2 restore.new/ is synced, and becomes restore/: from here on the restore will happen
@@ -18,41 +19,24 @@
  * - A restore to a point brings the copy there between 1 and 2 (`restore_point.ts`).
  */
 import type { Clock } from "../base/clock.ts";
-import { checksumOfFile, copyFile, makeDirectoryOf, removeTree } from "../base/copy_file.ts";
+import { copyFile, makeDirectoryOf, removeTree } from "../base/copy_file.ts";
 import type { Disk } from "../base/disk.ts";
 import { CorruptionError, DatabaseError } from "../base/errors.ts";
-import { type Log, silentLog } from "../base/log.ts";
+import type { Log } from "../base/log.ts";
 import { pauser } from "../base/pauser.ts";
-import { SEQ_ZERO, type Seq, seqFromNumber, seqFromUnixMs } from "../base/seq.ts";
-import {
-  CATALOG_FILE,
-  CATALOG_SIDE_FILES,
-  CatalogDatabase,
-  catalogPathOf,
-  checkCatalog,
-  type UsedBefore,
-} from "../catalog/mod.ts";
+import type { Seq } from "../base/seq.ts";
+import { CatalogDatabase, catalogPathOf } from "../catalog/mod.ts";
 import {
   type BackupList,
   backupListPath,
-  type CheckListener,
-  checkLog,
-  cutLog,
   type DataPaths,
   dataPathsOf,
-  endLog,
-  type LogCheck,
-  plannedCut,
   readBackupList,
   readSealedText,
   refuseNewerFiles,
   requireFormat,
-  reservationAt,
-  rewriteNumberFile,
   writeSealedText,
 } from "../storage/mod.ts";
-import { INCARNATION } from "./archive_units.ts";
-import { noteLostSeqs } from "./lost_seqs.ts";
 import { refuseBefore } from "./restore_sources.ts";
 
 export interface RestoreParts {
@@ -88,25 +72,10 @@ export interface StageRequest {
 }
 
 /** Who asked for a restore that a start finishes: kept beside what was prepared. */
-interface RestoreOrder {
+export interface RestoreOrder {
   readonly orderedBy: string;
   readonly source: string;
 }
-
-/** What became of a restore that was prepared. */
-export interface FinishedRestore {
-  readonly seq: Seq;
-  /** Absent if nobody was logged in who asked for it. */
-  readonly order: RestoreOrder | undefined;
-  /** Where the state from before is now; undefined when there was none. */
-  readonly before: string | undefined;
-}
-
-/** What a database consists of beside its lock, its secret and what can be made again. */
-const STATE_DIRECTORIES = ["wal", "segments", "files"] as const;
-const STATE = [CATALOG_FILE, ...STATE_DIRECTORIES] as const;
-
-const DEAF: CheckListener = { onChecked() {}, onFinding() {} };
 
 /** Where a prepared restore waits; without this directory there is none. */
 export function stagedPath({ root }: DataPaths): string {
@@ -206,46 +175,17 @@ async function copyListed(
   for (const directory of directories.toReversed()) disk.syncDirectory(directory);
 }
 
-function sizeText(size: number | undefined, bytes: number): string {
-  if (size === undefined) return "it is missing, and listed in backup.json";
-  return `the file has ${size} bytes and should have ${bytes}`;
-}
-
-/**
- * Finishes a restore that was staged, if there is one, in a directory whose lock the caller holds
- * and whose catalog nobody has open.
- *
- * @returns What became of it; undefined if there was none.
- * @throws {DatabaseError} @throws {CorruptionError} @throws {DiskError} The next attempt goes on.
- */
-export function finishRestore(paths: DataPaths, parts: RestoreParts): FinishedRestore | undefined {
-  const { disk, log } = parts;
-  const staged = dataPathsOf(stagedPath(paths));
-  removeTree(disk, draftPath(paths));
-  if (!isRestoreStaged(disk, paths)) {
-    // What a crash left of one that was finished.
-    removeTree(disk, staged.root);
-    return undefined;
-  }
-  const { files, seq } = readBackupList(disk, staged.root);
-  const order = readOrder(disk, staged.root, log);
-  onceIn(staged.root, "CHECKED", disk, () => requireListed(staged.root, files, disk));
-  onceIn(staged.root, "MOVING", disk, () => succeed(paths, staged, { ...parts, seq }));
-  const before = moveIntoPlace(paths, staged, disk);
-  // The list first: what is left is nothing without it.
-  disk.remove(backupListPath(staged.root));
-  disk.syncDirectory(staged.root);
-  removeTree(disk, staged.root);
-  disk.syncDirectory(paths.root);
-  log.warn("restored a backup", { seq, before, ...order });
-  return { seq, order, before };
+/** Where files are copied to before they count. */
+export function draftPath({ root }: DataPaths): string {
+  return `${root}/restore.new`;
 }
 
 function writeOrder(disk: Disk, root: string, order: RestoreOrder): void {
   writeSealedText(disk, orderPath(root), JSON.stringify(order));
 }
 
-function readOrder(disk: Disk, root: string, log: Log): RestoreOrder | undefined {
+/** Undefined if nobody is named, or that cannot be read. */
+export function readOrder(disk: Disk, root: string, log: Log): RestoreOrder | undefined {
   const path = orderPath(root);
   try {
     return disk.exists(path) ? (JSON.parse(readSealedText(disk, path)) as RestoreOrder) : undefined;
@@ -261,175 +201,8 @@ function orderPath(root: string): string {
   return `${root}/ORDER`;
 }
 
-/** Does a step that a mark says was done, if it was. */
-function onceIn(root: string, mark: string, disk: Disk, step: () => void): void {
-  if (disk.exists(`${root}/${mark}`)) return;
-  step();
-  disk.open(`${root}/${mark}`, { create: true }).close();
-  disk.syncDirectory(root);
-}
-
-/** What was copied may wait long for its restart. @throws {CorruptionError} */
-function requireListed(root: string, files: BackupList["files"], disk: Disk): void {
-  for (const { bytes, crc, path } of files) {
-    const copy = `${root}/${path}`;
-    const size = disk.sizeOf(copy);
-    if (size !== bytes)
-      throw new CorruptionError(copy, Math.min(size ?? 0, bytes), sizeText(size, bytes));
-    if (checksumOfFile(disk, copy).crc === crc) continue;
-    const what = `it does not match its checksum in backup.json; remove ${root} and restore again`;
-    throw new CorruptionError(copy, 0, what);
-  }
-}
-
-/** Makes the staged state the successor of the old one: no seq and no number comes twice. */
-function succeed(
-  old: DataPaths,
-  staged: DataPaths,
-  parts: RestoreParts & { readonly seq: Seq },
-): void {
-  const { clock, disk } = parts;
-  const nowMs = clock.nowMs();
-  const scratch = `${old.tmp}/before-restore`;
-  removeTree(disk, scratch);
-  disk.makeDirectory(scratch);
-  try {
-    const before = lookAt(old, scratch, parts);
-    const catalog = CatalogDatabase.open({
-      path: catalogPathOf(staged.root),
-      clock,
-      log: silentLog,
-    });
-    let firstLogFile: number | undefined;
-    let check: LogCheck;
-    let floorSeq: Seq;
-    try {
-      const { manifest } = catalog;
-      const state = manifest.load();
-      ({ firstLogFile } = state);
-      const catalogSeq = manifest.highestSeq();
-      check = checkLog({ disk, paths: staged, firstLogFile, catalogSeq }, DEAF);
-      floorSeq = floorOf([before.seq, catalogSeq, seqFromUnixMs(nowMs), ...seqsOf(check)]);
-      const states = new Map(state.tables.map((table) => [table.tableId, table]));
-      manifest.publish({
-        tables: catalog.tables().map(({ tableId }) => {
-          const { flushedSeq = SEQ_ZERO, lastFlushedAtMs = 0 } = states.get(tableId) ?? {};
-          return { tableId, flushedSeq, lastFlushedAtMs, lowWaterSeq: floorSeq };
-        }),
-      });
-      catalog.succeed(before.used);
-      // What was seen between the two is gone, and what comes next has another archive.
-      noteLostSeqs(catalog, { after: parts.seq, upTo: floorSeq });
-      catalog.changeSetting(INCARNATION, "");
-    } finally {
-      catalog.close();
-    }
-    goOnAbove(staged, disk, { check, firstLogFile, floorSeq });
-    const reserved = Math.max(before.reservedIds, check.reservedIds, reservationAt(nowMs));
-    rewriteNumberFile(disk, staged.ids, reserved);
-    disk.syncDirectory(staged.wal);
-    disk.syncDirectory(staged.root);
-  } finally {
-    removeTree(disk, scratch);
-  }
-}
-
-/** Ends the staged log with an empty commit, also when an attempt before this one was cut off. */
-function goOnAbove(
-  staged: DataPaths,
-  disk: Disk,
-  {
-    check,
-    firstLogFile,
-    floorSeq,
-  }: { check: LogCheck; firstLogFile: number | undefined; floorSeq: Seq },
-): void {
-  if (check.damage === undefined) {
-    endLog(disk, staged, { check, floorSeq });
-    return;
-  }
-  const cut = plannedCut(disk, staged, { check, firstLogFile, flushedSeqOf: () => undefined });
-  cutLog(disk, staged, { cut, floorSeq });
-}
-
-/** How far the state that is replaced has come, as far as it can be read. */
-function lookAt(
-  paths: DataPaths,
-  scratch: string,
-  { clock, disk }: RestoreParts,
-): { seq: number; reservedIds: number; used: UsedBefore | undefined } {
-  const check = checkLog({ disk, paths, firstLogFile: undefined, catalogSeq: undefined }, DEAF);
-  const path = catalogPathOf(paths.root);
-  const { catalog } = checkCatalog({ disk, path, scratch, clock, log: silentLog });
-  const catalogSeq = catalog?.manifest.highestSeq() ?? 0;
-  const used = catalog?.used();
-  catalog?.close();
-  return { seq: Math.max(catalogSeq, ...seqsOf(check)), reservedIds: check.reservedIds, used };
-}
-
-function seqsOf({ highWaterSeq, reading }: LogCheck): number[] {
-  return [highWaterSeq, reading.lastSeq];
-}
-
-/** Above all of them. */
-function floorOf(seqs: readonly number[]): Seq {
-  const floor = Math.max(...seqs) + 1;
-  const seq = seqFromNumber(floor);
-  if (seq !== undefined) return seq;
-  throw new DatabaseError("STORAGE_UNAVAILABLE", `Cannot go on above seq ${floor}: it is no seq`);
-}
-
-/** Returns where the old state is now; undefined when there was none. */
-function moveIntoPlace(paths: DataPaths, staged: DataPaths, disk: Disk): string | undefined {
-  let kept: string | undefined;
-  const isNew = isEmpty(paths, disk);
-  const putAside = (name: string): void => {
-    if (!disk.exists(`${paths.root}/${name}`)) return;
-    if (isNew) {
-      removeTree(disk, `${paths.root}/${name}`);
-      return;
-    }
-    if (kept === undefined) {
-      disk.makeDirectory(paths.lostAndFound);
-      kept = freshDirectory(paths, disk);
-    }
-    disk.rename(`${paths.root}/${name}`, `${kept}/${name}`);
-  };
-  // While the new catalog is not in its place these are the old one's.
-  if (disk.exists(catalogPathOf(staged.root)))
-    for (const name of CATALOG_SIDE_FILES) putAside(name);
-  for (const name of STATE) {
-    if (!disk.exists(`${staged.root}/${name}`)) continue;
-    putAside(name);
-    disk.rename(`${staged.root}/${name}`, `${paths.root}/${name}`);
-  }
-  if (kept !== undefined) {
-    disk.syncDirectory(kept);
-    disk.syncDirectory(paths.lostAndFound);
-  }
-  disk.syncDirectory(staged.root);
-  disk.syncDirectory(paths.root);
-  return kept;
-}
-
-/** Whether there is nothing to keep: the directories that every data directory has. */
-function isEmpty({ root }: DataPaths, disk: Disk): boolean {
-  if ([CATALOG_FILE, ...CATALOG_SIDE_FILES].some((name) => disk.exists(`${root}/${name}`)))
-    return false;
-  const directories = STATE_DIRECTORIES.map((name) => `${root}/${name}`);
-  return directories.every((path) => !disk.exists(path) || disk.list(path).length === 0);
-}
-
-/** A directory in lost+found/ that is not there yet. */
-function freshDirectory({ lostAndFound }: DataPaths, disk: Disk): string {
-  for (let number = 1; ; number += 1) {
-    const path = `${lostAndFound}/before-restore-${number}`;
-    if (disk.exists(path)) continue;
-    disk.makeDirectory(path);
-    return path;
-  }
-}
-
-function draftPath({ root }: DataPaths): string {
-  return `${root}/restore.new`;
+/** How a file of a backup differs from its list. */
+export function sizeText(size: number | undefined, bytes: number): string {
+  if (size === undefined) return "it is missing, and listed in backup.json";
+  return `the file has ${size} bytes and should have ${bytes}`;
 }

@@ -24,7 +24,7 @@ import type { Disk } from "../../src/base/disk.ts";
 import { DiskError } from "../../src/base/errors.ts";
 import { type Log, type LogFields, silentLog } from "../../src/base/log.ts";
 import { systemRandom } from "../../src/base/random.ts";
-import { finishRestore } from "../../src/copies/restore.ts";
+import { finishRestore } from "../../src/copies/finish_restore.ts";
 import type { Database } from "../../src/database.ts";
 import { runRestore } from "../../src/maintenance/restore_command.ts";
 import type { SqlResponse } from "../../src/sql/mod.ts";

@@ -1,0 +1,257 @@
+/**
+ * Puts a backup that was copied into the place of a database: steps 3 to 7 of a restore, which
+ * `restore.ts` draws.
+ */
+import { checksumOfFile, removeTree } from "../base/copy_file.ts";
+import type { Disk } from "../base/disk.ts";
+import { CorruptionError, DatabaseError } from "../base/errors.ts";
+import { silentLog } from "../base/log.ts";
+import { SEQ_ZERO, type Seq, seqFromNumber, seqFromUnixMs } from "../base/seq.ts";
+import {
+  CATALOG_FILE,
+  CATALOG_SIDE_FILES,
+  CatalogDatabase,
+  catalogPathOf,
+  checkCatalog,
+  type UsedBefore,
+} from "../catalog/mod.ts";
+import {
+  type BackupList,
+  backupListPath,
+  type CheckListener,
+  checkLog,
+  cutLog,
+  type DataPaths,
+  dataPathsOf,
+  endLog,
+  type LogCheck,
+  plannedCut,
+  readBackupList,
+  reservationAt,
+  rewriteNumberFile,
+} from "../storage/mod.ts";
+import { INCARNATION } from "./archive_units.ts";
+import { noteLostSeqs } from "./lost_seqs.ts";
+import {
+  draftPath,
+  isRestoreStaged,
+  type RestoreOrder,
+  type RestoreParts,
+  readOrder,
+  sizeText,
+  stagedPath,
+} from "./restore.ts";
+
+/** What became of a restore that was prepared. */
+export interface FinishedRestore {
+  readonly seq: Seq;
+  /** Absent if nobody was logged in who asked for it. */
+  readonly order: RestoreOrder | undefined;
+  /** Where the state from before is now; undefined when there was none. */
+  readonly before: string | undefined;
+}
+
+/** What a database consists of beside its lock, its secret and what can be made again. */
+const STATE_DIRECTORIES = ["wal", "segments", "files"] as const;
+const STATE = [CATALOG_FILE, ...STATE_DIRECTORIES] as const;
+
+const DEAF: CheckListener = { onChecked() {}, onFinding() {} };
+
+/**
+ * Finishes a restore that was staged, if there is one, in a directory whose lock the caller holds
+ * and whose catalog nobody has open.
+ *
+ * @returns What became of it; undefined if there was none.
+ * @throws {DatabaseError} @throws {CorruptionError} @throws {DiskError} The next attempt goes on.
+ */
+export function finishRestore(paths: DataPaths, parts: RestoreParts): FinishedRestore | undefined {
+  const { disk, log } = parts;
+  const staged = dataPathsOf(stagedPath(paths));
+  removeTree(disk, draftPath(paths));
+  if (!isRestoreStaged(disk, paths)) {
+    // What a crash left of one that was finished.
+    removeTree(disk, staged.root);
+    return undefined;
+  }
+  const { files, seq } = readBackupList(disk, staged.root);
+  const order = readOrder(disk, staged.root, log);
+  onceIn(staged.root, "CHECKED", disk, () => requireListed(staged.root, files, disk));
+  onceIn(staged.root, "MOVING", disk, () => succeed(paths, staged, { ...parts, seq }));
+  const before = moveIntoPlace(paths, staged, disk);
+  // The list first: what is left is nothing without it.
+  disk.remove(backupListPath(staged.root));
+  disk.syncDirectory(staged.root);
+  removeTree(disk, staged.root);
+  disk.syncDirectory(paths.root);
+  log.warn("restored a backup", { seq, before, ...order });
+  return { seq, order, before };
+}
+
+/** Does a step that a mark says was done, if it was. */
+function onceIn(root: string, mark: string, disk: Disk, step: () => void): void {
+  if (disk.exists(`${root}/${mark}`)) return;
+  step();
+  disk.open(`${root}/${mark}`, { create: true }).close();
+  disk.syncDirectory(root);
+}
+
+/** What was copied may wait long for its restart. @throws {CorruptionError} */
+function requireListed(root: string, files: BackupList["files"], disk: Disk): void {
+  for (const { bytes, crc, path } of files) {
+    const copy = `${root}/${path}`;
+    const size = disk.sizeOf(copy);
+    if (size !== bytes)
+      throw new CorruptionError(copy, Math.min(size ?? 0, bytes), sizeText(size, bytes));
+    if (checksumOfFile(disk, copy).crc === crc) continue;
+    const what = `it does not match its checksum in backup.json; remove ${root} and restore again`;
+    throw new CorruptionError(copy, 0, what);
+  }
+}
+
+/** Makes the staged state the successor of the old one: no seq and no number comes twice. */
+function succeed(
+  old: DataPaths,
+  staged: DataPaths,
+  parts: RestoreParts & { readonly seq: Seq },
+): void {
+  const { clock, disk } = parts;
+  const nowMs = clock.nowMs();
+  const scratch = `${old.tmp}/before-restore`;
+  removeTree(disk, scratch);
+  disk.makeDirectory(scratch);
+  try {
+    const before = lookAt(old, scratch, parts);
+    const catalog = CatalogDatabase.open({
+      path: catalogPathOf(staged.root),
+      clock,
+      log: silentLog,
+    });
+    let firstLogFile: number | undefined;
+    let check: LogCheck;
+    let floorSeq: Seq;
+    try {
+      const { manifest } = catalog;
+      const state = manifest.load();
+      ({ firstLogFile } = state);
+      const catalogSeq = manifest.highestSeq();
+      check = checkLog({ disk, paths: staged, firstLogFile, catalogSeq }, DEAF);
+      floorSeq = floorOf([before.seq, catalogSeq, seqFromUnixMs(nowMs), ...seqsOf(check)]);
+      const states = new Map(state.tables.map((table) => [table.tableId, table]));
+      manifest.publish({
+        tables: catalog.tables().map(({ tableId }) => {
+          const { flushedSeq = SEQ_ZERO, lastFlushedAtMs = 0 } = states.get(tableId) ?? {};
+          return { tableId, flushedSeq, lastFlushedAtMs, lowWaterSeq: floorSeq };
+        }),
+      });
+      catalog.succeed(before.used);
+      // What was seen between the two is gone, and what comes next has another archive.
+      noteLostSeqs(catalog, { after: parts.seq, upTo: floorSeq });
+      catalog.changeSetting(INCARNATION, "");
+    } finally {
+      catalog.close();
+    }
+    goOnAbove(staged, disk, { check, firstLogFile, floorSeq });
+    const reserved = Math.max(before.reservedIds, check.reservedIds, reservationAt(nowMs));
+    rewriteNumberFile(disk, staged.ids, reserved);
+    disk.syncDirectory(staged.wal);
+    disk.syncDirectory(staged.root);
+  } finally {
+    removeTree(disk, scratch);
+  }
+}
+
+/** Ends the staged log with an empty commit, also when an attempt before this one was cut off. */
+function goOnAbove(
+  staged: DataPaths,
+  disk: Disk,
+  {
+    check,
+    firstLogFile,
+    floorSeq,
+  }: { check: LogCheck; firstLogFile: number | undefined; floorSeq: Seq },
+): void {
+  if (check.damage === undefined) {
+    endLog(disk, staged, { check, floorSeq });
+    return;
+  }
+  const cut = plannedCut(disk, staged, { check, firstLogFile, flushedSeqOf: () => undefined });
+  cutLog(disk, staged, { cut, floorSeq });
+}
+
+/** How far the state that is replaced has come, as far as it can be read. */
+function lookAt(
+  paths: DataPaths,
+  scratch: string,
+  { clock, disk }: RestoreParts,
+): { seq: number; reservedIds: number; used: UsedBefore | undefined } {
+  const check = checkLog({ disk, paths, firstLogFile: undefined, catalogSeq: undefined }, DEAF);
+  const path = catalogPathOf(paths.root);
+  const { catalog } = checkCatalog({ disk, path, scratch, clock, log: silentLog });
+  const catalogSeq = catalog?.manifest.highestSeq() ?? 0;
+  const used = catalog?.used();
+  catalog?.close();
+  return { seq: Math.max(catalogSeq, ...seqsOf(check)), reservedIds: check.reservedIds, used };
+}
+
+function seqsOf({ highWaterSeq, reading }: LogCheck): number[] {
+  return [highWaterSeq, reading.lastSeq];
+}
+
+/** Above all of them. */
+function floorOf(seqs: readonly number[]): Seq {
+  const floor = Math.max(...seqs) + 1;
+  const seq = seqFromNumber(floor);
+  if (seq !== undefined) return seq;
+  throw new DatabaseError("STORAGE_UNAVAILABLE", `Cannot go on above seq ${floor}: it is no seq`);
+}
+
+/** Returns where the old state is now; undefined when there was none. */
+function moveIntoPlace(paths: DataPaths, staged: DataPaths, disk: Disk): string | undefined {
+  let kept: string | undefined;
+  const isNew = isEmpty(paths, disk);
+  const putAside = (name: string): void => {
+    if (!disk.exists(`${paths.root}/${name}`)) return;
+    if (isNew) {
+      removeTree(disk, `${paths.root}/${name}`);
+      return;
+    }
+    if (kept === undefined) {
+      disk.makeDirectory(paths.lostAndFound);
+      kept = freshDirectory(paths, disk);
+    }
+    disk.rename(`${paths.root}/${name}`, `${kept}/${name}`);
+  };
+  // While the new catalog is not in its place these are the old one's.
+  if (disk.exists(catalogPathOf(staged.root)))
+    for (const name of CATALOG_SIDE_FILES) putAside(name);
+  for (const name of STATE) {
+    if (!disk.exists(`${staged.root}/${name}`)) continue;
+    putAside(name);
+    disk.rename(`${staged.root}/${name}`, `${paths.root}/${name}`);
+  }
+  if (kept !== undefined) {
+    disk.syncDirectory(kept);
+    disk.syncDirectory(paths.lostAndFound);
+  }
+  disk.syncDirectory(staged.root);
+  disk.syncDirectory(paths.root);
+  return kept;
+}
+
+/** Whether there is nothing to keep: the directories that every data directory has. */
+function isEmpty({ root }: DataPaths, disk: Disk): boolean {
+  if ([CATALOG_FILE, ...CATALOG_SIDE_FILES].some((name) => disk.exists(`${root}/${name}`)))
+    return false;
+  const directories = STATE_DIRECTORIES.map((name) => `${root}/${name}`);
+  return directories.every((path) => !disk.exists(path) || disk.list(path).length === 0);
+}
+
+/** A directory in lost+found/ that is not there yet. */
+function freshDirectory({ lostAndFound }: DataPaths, disk: Disk): string {
+  for (let number = 1; ; number += 1) {
+    const path = `${lostAndFound}/before-restore-${number}`;
+    if (disk.exists(path)) continue;
+    disk.makeDirectory(path);
+    return path;
+  }
+}
