@@ -59,10 +59,15 @@ class KillingFile extends ForwardingFile {
 }
 
 const plain = { ...bunDisk };
-const killing: Pick<Disk, "open" | "rename" | "remove" | "syncDirectory"> = {
+const killing: Pick<Disk, "open" | "rename" | "remove" | "removeSoon" | "syncDirectory"> = {
   open: (path, options) => new KillingFile(plain.open(path, options)),
   rename: (from, to) => passing("rename", fileKind(from), () => plain.rename(from, to)),
   remove: (path) => passing("remove", fileKind(path), () => plain.remove(path)),
+  removeSoon: async (path) => {
+    dieAt(`before remove ${fileKind(path)}`);
+    await plain.removeSoon(path);
+    dieAt(`after remove ${fileKind(path)}`);
+  },
   syncDirectory: (path) =>
     passing("sync", `directory of ${fileKind(`${path}/`)}`, () => plain.syncDirectory(path)),
 };
