@@ -7,6 +7,7 @@
  * the other. What their members mean is said there.
  */
 import { assert } from "../base/assert.ts";
+import type { Hash64 } from "../base/checksum.ts";
 import { type Seq, seqFromNumber } from "../base/seq.ts";
 import type { Counters } from "./counters.ts";
 import { allSealed, putSealed, removeSealed } from "./records.ts";
@@ -22,10 +23,16 @@ export interface SegmentEntry {
   readonly bytes: number;
   readonly compression?: "zstd";
   readonly deletionGeneration: number;
+  readonly deletionHash?: DeletionHash;
   readonly createdAtMs: number;
   readonly quarantined: boolean;
   readonly isGivenUp?: true;
   readonly home?: SegmentHome;
+}
+
+/** Documented in `storage/contract/manifest.ts`. */
+interface DeletionHash extends Hash64 {
+  readonly generation: number;
 }
 
 /** Documented in `storage/contract/manifest.ts`. */

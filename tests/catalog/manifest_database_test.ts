@@ -51,10 +51,11 @@ test("ManifestDatabase.publish is there after a kill, with all its parts", () =>
   const { manifest } = catalog;
   const ids = [1, 2, 3].map(() => manifest.nextSegmentId());
   const [first = 0, second = 0, third = 0] = ids;
+  const deletionHash = { generation: 4, low: 4_000_000_000, high: 1 };
   manifest.publish({ addSegments: [segment(first), segment(second)], tables: [state(1, 20)] });
   manifest.publish({
     addSegments: [segment(third)],
-    changeSegments: [segment(second, { deletionGeneration: 4 })],
+    changeSegments: [segment(second, { deletionGeneration: 4, deletionHash })],
     removeSegmentIds: [first],
     tables: [state(1, 30), state(2, 5)],
     removeTableIds: [9],
@@ -62,7 +63,7 @@ test("ManifestDatabase.publish is there after a kill, with all its parts", () =>
   const again = openCatalog(killedCopy(path));
 
   expect(again.manifest.load()).toEqual({
-    segments: [segment(second, { deletionGeneration: 4 }), segment(third)],
+    segments: [segment(second, { deletionGeneration: 4, deletionHash }), segment(third)],
     tables: [state(1, 30), state(2, 5)],
   });
   expect(again.manifest.load()).toEqual(manifest.load());

@@ -19,6 +19,7 @@ import { bunDisk } from "../../src/base/bun_disk.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { CatalogDatabase } from "../../src/catalog/mod.ts";
 import { AUDIT_TABLE, OWN_TABLES } from "../../src/sql/mod.ts";
+import { DeletionVector } from "../../src/storage/deletions/deletion_vector.ts";
 import { encodeHeader } from "../../src/storage/segment/format.ts";
 import { SegmentReader } from "../../src/storage/segment/reader.ts";
 import {
@@ -148,6 +149,21 @@ describe("verify", () => {
       writeFileSync(file, good.subarray(0, cut));
       expect(maintain("verify", [path]).code, `cut at ${cut}`).toBe(1);
     }
+  });
+
+  test("notices a whole deletion vector that is of an earlier generation", () => {
+    const path = copyOf(killed);
+    const file = below("segments/1", ".dv")(path);
+    const whole = DeletionVector.decode(readFileSync(file), file);
+    const earlier = new DeletionVector(whole);
+    whole.visitAll((row, seq) => {
+      if (earlier.count + 1 < whole.count) earlier.replace(row, seq);
+    });
+    writeFileSync(file, earlier.encode());
+    const { code, lines } = maintain("verify", [path]);
+    expect(code).toBe(1);
+    expect(lines[0]).toMatch(/^damage {2}/);
+    expect(lines[0]).toContain(`with ${earlier.count} replaced rows, and not generation`);
   });
 
   test("notices damage to the catalog, or the catalog still says the same", () => {

@@ -329,6 +329,92 @@ test("whole files that changed places are damage, and are not read for each othe
   await sound.close();
 });
 
+/** A segment whose deletion vector has come to its second generation, beside what the first one held. */
+async function secondGeneration(): Promise<{
+  readonly disk: SimulatedDisk;
+  readonly manifest: MemoryManifest;
+  readonly older: Uint8Array;
+  readonly path: string;
+}> {
+  const disk = new SimulatedDisk();
+  const manifest = new MemoryManifest();
+  const store = await openStore({ disk, manifest, definitions: [TABLE] });
+  const rows = [1, 2, 3].map((id) => [id, "one"]);
+  await commit(store, 1, "insert", rows);
+  await store.flush(1);
+  const paths: string[] = [];
+  const contents: Uint8Array[] = [];
+  for (const id of [1, 2]) {
+    await commit(store, 1, "delete", [[id, null]]);
+    await store.flush(1);
+    const path = pathOfFirstVector(manifest);
+    paths.push(path);
+    contents.push(disk.readFile(path));
+  }
+  await store.close();
+  const [older, newer] = contents;
+  const path = paths[1];
+  if (older === undefined || newer === undefined || path === undefined) throw new Error("no file");
+  expect(paths[0]).not.toBe(path);
+  expect(older).not.toEqual(newer);
+  return { disk: disk.restart(), manifest: manifest.restart(), older, path };
+}
+
+function pathOfFirstVector(manifest: MemoryManifest): string {
+  const [entry] = manifest.load().segments;
+  if (entry === undefined) throw new Error("there is no segment");
+  return deletionVectorPath(PATHS, entry);
+}
+
+test("a deletion vector of an older generation under the name of the newer is damage", async () => {
+  const { disk, manifest, older, path } = await secondGeneration();
+  const file = disk.open(path, {});
+  file.truncate(0);
+  file.write(older, 0);
+  file.close();
+  const store = await openStore({ disk, manifest, definitions: [TABLE] });
+  const what =
+    "it is another deletion vector of segment 1, with 1 replaced rows, and not generation 2, which the manifest lists";
+  expect(() => idsOf(store)).toThrow(expect.objectContaining({ path, what }));
+  expect(store.segments()[0]?.status).toBe("quarantined");
+  await store.close();
+});
+
+test.each([
+  ["without a hash, as older servers list it", undefined],
+  ["with the hash of an earlier generation, as an older server leaves it", 1],
+])("a deletion vector that is listed %s is read", async (_what, generation) => {
+  const { disk, manifest } = await secondGeneration();
+  const listed = generation === undefined ? {} : { deletionHash: { generation, low: 1, high: 2 } };
+  const changeSegments = manifest.load().segments.map((entry) => {
+    const { deletionHash, ...rest } = entry;
+    return deletionHash === undefined ? entry : Object.assign(rest, listed);
+  });
+  manifest.publish({ changeSegments });
+  const store = await openStore({ disk, manifest, definitions: [TABLE] });
+  expect(idsOf(store)).toEqual([3]);
+  await store.close();
+});
+
+test("the deletion vector of a merged segment is known by its hash", async () => {
+  const { disk, manifest } = await secondGeneration();
+  const store = await openStore({ disk, manifest, definitions: [TABLE] });
+  await commit(store, 1, "insert", [[4, "one"]]);
+  await store.flush(1);
+  await store.compact(1);
+  const listed = manifest
+    .load()
+    .segments.filter(({ deletionGeneration }) => deletionGeneration > 0);
+  expect(listed.length).toBeGreaterThan(0);
+  for (const { deletionGeneration, deletionHash } of listed) {
+    expect(deletionHash?.generation).toBe(deletionGeneration);
+  }
+  await store.close();
+  const again = await openStore({ disk: disk.restart(), manifest, definitions: [TABLE] });
+  expect(idsOf(again)).toEqual([3, 4]);
+  await again.close();
+});
+
 /** A disk that does not say how much of it is free. */
 class SilentDisk extends ForwardingDisk {
   isSilent = false;

@@ -13,7 +13,7 @@
 import { assert } from "../../base/assert.ts";
 import { CorruptionError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
-import type { SegmentEntry } from "../contract/manifest.ts";
+import type { DeletionHash, SegmentEntry } from "../contract/manifest.ts";
 import type { FlushResult } from "../contract/store.ts";
 import type { DeletionVector } from "../deletions/deletion_vector.ts";
 import { segmentFileName } from "../directory/file_names.ts";
@@ -32,7 +32,7 @@ const MISSED_PER_STEP = 4096;
 /** A segment, and its deletion vector to be. */
 interface ChangedSegment {
   readonly segment: OpenSegment;
-  readonly deletionGeneration: number;
+  readonly deletionHash: DeletionHash;
 }
 
 /**
@@ -127,8 +127,9 @@ class TableFlush {
       if (!segment.isDirtyUpTo(this.#flushedSeq)) continue;
       const entry = { ...segment.entry, deletionGeneration: segment.nextGeneration() };
       const { deletions } = segment;
-      await this.#drafts.writeDeletions(entry, { deletions, upTo: this.#flushedSeq });
-      changed.push({ segment, deletionGeneration: entry.deletionGeneration });
+      const upTo = this.#flushedSeq;
+      const deletionHash = await this.#drafts.writeDeletions(entry, { deletions, upTo });
+      changed.push({ segment, deletionHash });
       await this.#drafts.pause();
     }
     return changed;
@@ -163,10 +164,9 @@ class TableFlush {
     const lastFlushedAtMs = clock.nowMs();
     const { lowWater } = table.progress;
     // Only now: the segment may have been quarantined meanwhile.
-    const entries = changed.map(({ segment: { listedEntry }, deletionGeneration }) => ({
-      ...listedEntry,
-      deletionGeneration,
-    }));
+    const entries = changed.map(({ segment: { listedEntry }, deletionHash }) =>
+      withDeletions(listedEntry, deletionHash),
+    );
     this.#drafts.publish({
       addSegments: [entry],
       changeSegments: entries,
@@ -176,8 +176,8 @@ class TableFlush {
     segment.adoptDeletions(deletions);
     segment.noteDirtyAbove(flushedSeq);
     const outdated = changed.map((change) => change.segment.entry);
-    for (const { deletionGeneration, segment: older } of changed) {
-      older.entry = { ...older.entry, deletionGeneration };
+    for (const { deletionHash, segment: older } of changed) {
+      older.entry = withDeletions(older.entry, deletionHash);
       older.noteWritten(flushedSeq);
     }
     table.segments = [...table.segments, segment];
@@ -185,4 +185,8 @@ class TableFlush {
     table.progress = { flushedSeq, lowWater, lastFlushedAtMs };
     return outdated.filter(({ deletionGeneration }) => deletionGeneration > 0);
   }
+}
+
+function withDeletions(entry: SegmentEntry, deletionHash: DeletionHash): SegmentEntry {
+  return { ...entry, deletionGeneration: deletionHash.generation, deletionHash };
 }

@@ -7,8 +7,14 @@ import type { Disk } from "../../base/disk.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { pauser } from "../../base/pauser.ts";
 import type { Seq } from "../../base/seq.ts";
-import type { Manifest, ManifestChange, SegmentEntry, SegmentHome } from "../contract/manifest.ts";
-import type { DeletionVector } from "../deletions/deletion_vector.ts";
+import type {
+  DeletionHash,
+  Manifest,
+  ManifestChange,
+  SegmentEntry,
+  SegmentHome,
+} from "../contract/manifest.ts";
+import { DeletionVector } from "../deletions/deletion_vector.ts";
 import {
   type DataPaths,
   deletionVectorFileName,
@@ -90,17 +96,22 @@ export class SegmentDrafts {
       quarantined: false,
       ...(this.#table.home === undefined ? {} : { home: this.#table.home }),
     };
-    if (deletedCount > 0) await this.writeDeletions(entry, { deletions, upTo });
-    return entry;
+    if (deletedCount === 0) return entry;
+    return { ...entry, deletionHash: await this.writeDeletions(entry, { deletions, upTo }) };
   }
 
-  /** Writes the deletion vector that an entry names, as it is up to a seq. @throws {DiskError} */
+  /**
+   * Writes the deletion vector of the generation that an entry names, as it is up to a seq.
+   *
+   * @throws {DiskError}
+   */
   async writeDeletions(
     entry: SegmentEntry,
     { deletions, upTo }: { deletions: DeletionVector; upTo: number },
-  ): Promise<void> {
+  ): Promise<DeletionHash> {
     const bytes = await this.finished(deletions.encodeUpTo(upTo));
-    const name = deletionVectorFileName(entry.segmentId, entry.deletionGeneration);
+    const generation = entry.deletionGeneration;
+    const name = deletionVectorFileName(entry.segmentId, generation);
     const file = this.#open(name, entry.home);
     try {
       for (let at = 0; at < bytes.length; at += WRITTEN_BYTES_MAX) {
@@ -111,6 +122,7 @@ export class SegmentDrafts {
     } finally {
       file.close();
     }
+    return { generation, ...DeletionVector.hashIn(bytes, name) };
   }
 
   /**

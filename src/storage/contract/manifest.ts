@@ -2,6 +2,7 @@
  * The manifest: which segments and deletion vectors are live. Storage owns this interface; the
  * catalog implements it in its database, so that publishing is one transaction.
  */
+import type { Hash64 } from "../../base/checksum.ts";
 import type { Seq } from "../../base/seq.ts";
 
 /** One live segment file. */
@@ -18,12 +19,22 @@ export interface SegmentEntry {
   readonly compression?: "zstd";
   /** Generation of its deletion vector file; 0 for none. */
   readonly deletionGeneration: number;
+  /** What is in that file; absent for none, and where a server listed it that noted no hash. */
+  readonly deletionHash?: DeletionHash;
   readonly createdAtMs: number;
   readonly quarantined: boolean;
   /** A repair named its rows as lost and moved its files to lost+found/; absent: none did. */
   readonly isGivenUp?: true;
   /** In which storage its files lie; absent: in the data directory. */
   readonly home?: SegmentHome;
+}
+
+/**
+ * The hash of a deletion vector file. An older server lists another generation and leaves this as it
+ * was, so it names the one that it is of and says nothing of any other.
+ */
+export interface DeletionHash extends Hash64 {
+  readonly generation: number;
 }
 
 /** Where in a storage segments of a table lie. */

@@ -17,7 +17,7 @@ import { assert } from "../../base/assert.ts";
 import { ByteReader } from "../../base/byte_reader.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";
 import { numberInMagic } from "../../base/bytes.ts";
-import { placeSeed, xxHash3 } from "../../base/checksum.ts";
+import { type Hash64, placeSeed, xxHash3 } from "../../base/checksum.ts";
 import { CorruptionError } from "../../base/errors.ts";
 import type { PreparedReplacements } from "./prepared_replacements.ts";
 import {
@@ -100,6 +100,13 @@ export class DeletionVector {
       vector.replace(row, view.getFloat64(HEADER_BYTES + index * 8, true));
     }
     return vector;
+  }
+
+  /** The hash that ends the bytes of a file, which is not compared with them. */
+  static hashIn(bytes: Uint8Array, path: string): Hash64 {
+    const reader = new ByteReader(bytes, { path });
+    reader.position = bytes.length - HASH_BYTES;
+    return { low: reader.u32(), high: reader.u32() };
   }
 
   /** The format of the bytes of a file; undefined when they are damaged, or of another kind. */

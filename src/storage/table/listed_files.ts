@@ -1,8 +1,10 @@
 /**
  * Opens the files that an entry of the manifest names, and makes sure that they are those. Each byte
  * of a file may be as it was written, and the file be another's: where two have changed places, or a
- * copy lies in the place of the right one.
+ * copy lies in the place of the right one. Of a deletion vector that may be one from before, with which
+ * replaced rows would come back.
  */
+import type { Hash64 } from "../../base/checksum.ts";
 import type { Disk } from "../../base/disk.ts";
 import { CorruptionError } from "../../base/errors.ts";
 import type { SegmentEntry } from "../contract/manifest.ts";
@@ -39,10 +41,23 @@ export function readListedDeletions(
 ): { readonly deletions: DeletionVector; readonly bytes: number } {
   const bytes = readable(path, () => disk.readFile(path));
   const deletions = DeletionVector.decode(bytes, path);
-  const { rowCount, segmentId } = deletions;
-  if (segmentId === entry.segmentId && rowCount === entry.rowCount) {
-    return { deletions, bytes: bytes.length };
+  const { count, rowCount, segmentId } = deletions;
+  if (segmentId !== entry.segmentId || rowCount !== entry.rowCount) {
+    const what = `it belongs to segment ${segmentId} with ${rowCount} rows, and not to segment ${entry.segmentId} with ${entry.rowCount}`;
+    throw new CorruptionError(path, 8, what);
   }
-  const what = `it belongs to segment ${segmentId} with ${rowCount} rows, and not to segment ${entry.segmentId} with ${entry.rowCount}`;
-  throw new CorruptionError(path, 8, what);
+  if (!isListedHash(DeletionVector.hashIn(bytes, path), entry)) {
+    const what = `it is another deletion vector of segment ${segmentId}, with ${count} replaced rows, and not generation ${entry.deletionGeneration}, which the manifest lists`;
+    throw new CorruptionError(path, bytes.length, what);
+  }
+  return { deletions, bytes: bytes.length };
+}
+
+/** Whether a hash is the one that is listed, if one is listed of this generation. */
+function isListedHash(
+  { high, low }: Hash64,
+  { deletionGeneration, deletionHash }: SegmentEntry,
+): boolean {
+  if (deletionHash?.generation !== deletionGeneration) return true;
+  return high === deletionHash.high && low === deletionHash.low;
 }

@@ -44,7 +44,8 @@ const SPAN_GROUPS_MAX = 64;
 /** The segments of a table, for those who look at a store. */
 export function listedSegments({ segments }: StoredTable): ListedSegment[] {
   return segments.map(({ entry }): ListedSegment => {
-    const { quarantined, deletionGeneration: _, isGivenUp: _lost, home, ...known } = entry;
+    const { quarantined, home, ...rest } = entry;
+    const { deletionGeneration: _, deletionHash: _hash, isGivenUp: _lost, ...known } = rest;
     const status = quarantined ? "quarantined" : "live";
     return home === undefined
       ? { ...known, status }
