@@ -95,6 +95,7 @@ export class UserAdmin {
       ...(await this.#stored(userId, credentials)),
     };
     authoriseCreate(principal, request);
+    this.#refuseLinked(entry);
     const user = catalog.createUser(entry);
     if (credentials.kind === "password") this.#options.onPassword(userId);
     log.info("user created", { user: userId, role, by: principal.actorId });
@@ -181,6 +182,19 @@ export class UserAdmin {
       );
     }
     return user;
+  }
+
+  /** A login by a provider finds one account: two of one link would be whichever comes first. */
+  #refuseLinked({ authData, userId }: NewUser): void {
+    if (authData === undefined) return;
+    const linked = this.#options.catalog
+      .users()
+      .find((user) => user.deletedAtMs === undefined && user.authData === authData);
+    if (linked === undefined) return;
+    throw new DatabaseError(
+      "ALREADY_EXISTS",
+      `Cannot create user ${userId}: user ${linked.userId} is linked to this provider and subject`,
+    );
   }
 
   async #stored(

@@ -80,6 +80,25 @@ test("Auth.createUser checks password, email and OAuth link", async () => {
   }
 });
 
+test("Auth.createUser refuses a link to a provider and subject that an account has, until it is dropped", async () => {
+  const { as, auth } = newServer();
+  const link = '{"provider":"g","subject":"s"}';
+  const create = (userId: string, written: string): Promise<unknown> =>
+    auth.createUser(as("d"), { userId, credentials: { kind: "oauth", link: written } });
+  await create("pip", link);
+
+  const refused = await create("pim", '{ "subject": "s", "provider": "g" }').catch(
+    (error: unknown) => error,
+  );
+  expect(refused).toMatchObject({
+    condition: "ALREADY_EXISTS",
+    message: "Cannot create user pim: user pip is linked to this provider and subject",
+  });
+  await create("pam", '{"provider":"g","subject":"t"}');
+  auth.dropUser(as("d"), "pip");
+  await create("pim", link);
+});
+
 test("Auth.alterUser: everybody sets the own password, dba the others but those of role system", async () => {
   const { auth, as } = newServer();
   const codeOf = (actor: string, userId: string): Promise<string | undefined> =>
