@@ -29,7 +29,8 @@ import type { Prepared } from "./prepared.ts";
 interface ExplainNode {
   readonly node: string;
   readonly table?: string;
-  readonly access: Access | null;
+  /** Of nodes that read; those above them have none. */
+  readonly access?: Access;
   readonly [detail: string]: unknown;
   readonly children: readonly ExplainNode[];
 }
@@ -103,7 +104,6 @@ class Explainer {
     return {
       node: kind[0]?.toUpperCase() + kind.slice(1),
       table: `${target.namespace}.${target.name}`,
-      access: null,
       ...(outcome === undefined ? {} : { rows: outcome.rowCount, loops: 1, ms: roundedMs(tookMs) }),
       children,
     };
@@ -118,7 +118,6 @@ class Explainer {
       return plansOfSubquery(subquery).map(
         (root): ExplainNode => ({
           node: "Subquery",
-          access: null,
           form: subquery.form.kind,
           children: [this.#node(root)],
         }),
@@ -194,7 +193,7 @@ class Explainer {
 
   /** Nodes with two inputs. */
   #pair(plan: Extract<PlanNode, { kind: "join" | "lateral" | "set" | "recursive" }>): ExplainNode {
-    const inner = { access: null, children: inputsOf(plan).map((input) => this.#node(input)) };
+    const inner = { children: inputsOf(plan).map((input) => this.#node(input)) };
     switch (plan.kind) {
       case "recursive":
         return { node: "Recursive Union", table: plan.recursion.name, ...inner };
@@ -234,7 +233,7 @@ class Explainer {
 
   /** Nodes with one input. */
   #step(plan: Step): ExplainNode {
-    const inner = { access: null, children: [this.#node(plan.input)] };
+    const inner = { children: [this.#node(plan.input)] };
     switch (plan.kind) {
       case "filter":
         return { node: "Filter", filter: this.#text(plan.condition), ...inner };
@@ -318,10 +317,9 @@ function roundedMs(ms: number): number {
 
 /** A line for each node, indented below the one that reads it. */
 function linesOf(tree: ExplainNode, depth = 0): string[] {
-  const { access, children, node, table, ...details } = tree;
+  const { children, node, table, ...details } = tree;
   const place = table === undefined ? "" : ` on ${table}`;
-  const facts = Object.entries(access === null ? details : { access, ...details });
-  const shown = facts.map(([name, value]) => {
+  const shown = Object.entries(details).map(([name, value]) => {
     return `${name.replaceAll("_", " ")}: ${Array.isArray(value) ? value.join(", ") : String(value)}`;
   });
   const line = `${"  ".repeat(depth)}${node}${place}${shown.length === 0 ? "" : `  (${shown.join("; ")})`}`;

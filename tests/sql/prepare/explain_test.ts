@@ -8,7 +8,7 @@ import { TestEngine } from "../../support/sql_engine.ts";
 
 interface PlanNode {
   readonly node: string;
-  readonly access: string | null;
+  readonly access?: string;
   readonly children: readonly PlanNode[];
   readonly [detail: string]: unknown;
 }
@@ -42,6 +42,20 @@ async function nodesOf(sql: string, options?: string): Promise<PlanNode[]> {
 }
 
 describe("EXPLAIN", () => {
+  test("a node says how it reads, and one that only works on others says nothing of it", async () => {
+    const nodes = await nodesOf(
+      "SELECT x, count(*) FROM t WHERE a > 5 GROUP BY x ORDER BY 2 LIMIT 3",
+    );
+    const [insert, ...below] = await nodesOf("INSERT INTO t SELECT a + 1000, b, x FROM t");
+    const reads = [...nodes, ...below].filter(({ node }) => node === "Table Scan");
+
+    expect(reads.map(({ access }) => access)).toEqual(["key_range", "scan"]);
+    expect(insert?.node).toBe("Insert");
+    const others = [...nodes, insert, ...below].filter((node) => node?.node !== "Table Scan");
+    expect(others.filter((node) => node !== undefined && "access" in node)).toEqual([]);
+    expect(nodes.map(({ node }) => node)).toContain("Aggregate");
+  });
+
   const ACCESS: readonly (readonly [sql: string, access: string, details: object])[] = [
     ["SELECT x FROM t WHERE a = 1 AND b = 2", "key", { key: "a = 1 AND b = 2", estimated_rows: 1 }],
     ["SELECT x FROM t WHERE a >= 10 AND a < 20", "key_range", { ranges: "a >= 10 AND a <= 20" }],
