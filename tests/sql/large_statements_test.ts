@@ -139,6 +139,16 @@ test("a result above limits.max_result_rows is an error, not cut", async () => {
   expect(await engine.rows("SELECT count(*) FROM big a, few b, few c")).toEqual([[4 * ROWS]]);
 });
 
+test("SHOW and DESCRIBE answer no more rows than limits.max_result_rows either", async () => {
+  await using few = await TestEngine.open({ config: "limits.max_result_rows = 4" });
+  await few.run("CREATE TABLE narrow (id INT PRIMARY KEY, a INT)");
+  expect(await few.rows("DESCRIBE narrow")).toHaveLength(4);
+  await few.run("ALTER TABLE narrow ADD COLUMN b INT");
+  expect(await few.failure("DESCRIBE narrow")).toBe("RESULT_TOO_LARGE@1");
+  expect(await few.failure("SHOW COLUMNS FROM narrow")).toBe("RESULT_TOO_LARGE@1");
+  expect(await few.rows("SHOW TABLES IN default")).toHaveLength(1);
+});
+
 test("a change that would return more rows than limits.max_result_rows changes none", async () => {
   await engine.run("CREATE TABLE returned (id INT PRIMARY KEY)");
   const insert = "INSERT INTO returned SELECT * FROM generate_series(1, $1)";

@@ -9,6 +9,7 @@ import type { Parameter, ServerAddress, StatementResult } from "../common/engine
 import type { SqlEnvironment } from "../common/environment.ts";
 import type { ShownSetting } from "../common/layers_above.ts";
 import { messageResult, rowsResult } from "../common/result.ts";
+import { checkResultRows } from "../execute/run/run.ts";
 import type { KillStatement, Statement } from "../parse/ast/ast.ts";
 import type { LivePlanWorld } from "../prepare/live_planner.ts";
 import {
@@ -19,7 +20,7 @@ import {
   maintainedTables,
   maintainTables,
 } from "./job_statements.ts";
-import { isShow, type ShowWorld, show } from "./show_statements.ts";
+import { isShow, type ShowStatement, type ShowWorld, show } from "./show_statements.ts";
 import { rightOf } from "./statement_rights.ts";
 import { checkedStorage, checkStorage, STORAGE_CHECK_COLUMNS } from "./storage_check.ts";
 import { explainSubscribe, subscribe } from "./subscribe_statement.ts";
@@ -107,7 +108,7 @@ export class Administration {
       default:
         if (RUN_ONLY.has(node.type)) return;
         if (!isShow(node)) throw notAvailable(node, node.type.toUpperCase());
-        show(this.#world, node, call);
+        this.#show(node, call);
     }
   }
 
@@ -140,9 +141,15 @@ export class Administration {
       case "explain subscribe":
         return explainSubscribe(this.#world, node.subscribe, call);
       default:
-        if (isShow(node)) return show(this.#world, node, call);
+        if (isShow(node)) return this.#show(node, call);
         throw notAvailable(node, node.type.toUpperCase());
     }
+  }
+
+  #show(node: ShowStatement, call: AdministrationCall): StatementResult {
+    const shown = show(this.#world, node, call);
+    checkResultRows(shown.rowCount, this.#world.limits.resultRowsMax);
+    return shown;
   }
 
   #kill(node: KillStatement): string {

@@ -46,7 +46,7 @@ import {
 } from "../system/show.ts";
 import { isSystemViews } from "../system/system_views.ts";
 
-type ShowStatement =
+export type ShowStatement =
   | ShowVariableStatement
   | ShowSimpleStatement
   | ShowTablesStatement
