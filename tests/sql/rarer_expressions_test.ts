@@ -88,6 +88,15 @@ test.each(VALUES)("%s is %j", async (expression, value) => {
 describe("refusals", () => {
   test.each([
     ["SELECT (5)[1:2]", "TYPE_MISMATCH"],
+    ["SELECT ARRAY[ARRAY[1]]", "UNSUPPORTED_FEATURE"],
+    ["SELECT ARRAY[NULL, string_to_array('a,b', ',')]", "UNSUPPORTED_FEATURE"],
+    ["SELECT ARRAY(SELECT ARRAY[id] FROM t)", "UNSUPPORTED_FEATURE"],
+    ["SELECT '{}'::int[][]", "UNSUPPORTED_FEATURE"],
+    ["SELECT array_fill(ARRAY[1], ARRAY[2])", "UNSUPPORTED_FEATURE"],
+    [
+      "SELECT percentile_disc(ARRAY[0.5]) WITHIN GROUP (ORDER BY ARRAY[id]) FROM t",
+      "FUNCTION_NOT_FOUND",
+    ],
     ["SELECT (ARRAY[1])['x':2]", "INVALID_VALUE"],
     ["SELECT (ARRAY[1])[2147483648]", "VALUE_OUT_OF_RANGE"],
     ["SELECT (ARRAY[1])[1:3e9::double precision]", "VALUE_OUT_OF_RANGE"],

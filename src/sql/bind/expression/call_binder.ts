@@ -18,6 +18,7 @@ import { castArgument, fittingOf } from "./integer_parameters.ts";
 import { bindArguments, checkNames } from "./named_arguments.ts";
 import { bindRowToJson, bindWithRows, takesRows } from "./row_values.ts";
 import { bindExists } from "./subquery_binder.ts";
+import { arrayTypeOf } from "./types.ts";
 
 export function bindCall(call: ExprCall, place: Place, bind: Bind): BoundExpression {
   const { name, schema } = call.function;
@@ -92,6 +93,7 @@ export function bindFunction({ name, args, node }: FunctionCall): BoundExpressio
   const resolved = fittingOf(args, (given) => resolveFunction(name, given, constants));
   if (resolved === undefined) throw unknownFunction(name, types, node);
   const { argumentTypes, overload, result } = resolved;
+  if (result.kind === "array") arrayTypeOf(result.element, node);
   return {
     kind: "call",
     type: result,

@@ -27,7 +27,7 @@ import { bindBinary, bindUnary } from "./operator_binder.ts";
 import { bindBetween } from "./predicates.ts";
 import { bindRow, misusedRow } from "./row_values.ts";
 import { bindArrayQuery, bindScalar } from "./subquery_binder.ts";
-import { intervalLimitOf, resolveType } from "./types.ts";
+import { arrayTypeOf, intervalLimitOf, resolveType } from "./types.ts";
 
 /** Binds one expression where it stands. @throws {DatabaseError} */
 export const bindExpression: Bind = (expression, place) => {
@@ -271,7 +271,7 @@ function bindArray(list: ExprList, place: Place): BoundExpression {
   const { type, expressions } = castAlike(items, list.expressions, "ARRAY");
   return {
     kind: "call",
-    type: { kind: "array", element: type },
+    type: arrayTypeOf(type, list),
     name: "array",
     args: expressions,
     evaluate: (values) => [...values],

@@ -20,6 +20,7 @@ import { keyedForm } from "../query/decorrelate.ts";
 import { isVolatileQuery } from "../query/query_walk.ts";
 import { mapChildren } from "../walk.ts";
 import { binaryOf } from "./binary_forms.ts";
+import { arrayTypeOf } from "./types.ts";
 
 const ROW_OPERATORS: ReadonlySet<string> = new Set(["=", "<>", "<", "<=", ">", ">="]);
 
@@ -71,8 +72,8 @@ export function bindRowQuery(
 export function bindArrayQuery({ select }: ExprArraySelect, place: Place): BoundExpression {
   const inner = bindInner(select, place);
   requireWidth(inner, 1);
-  const element = typeOfColumn(inner.query);
-  return valueOf(inner, { type: { kind: "array", element }, form: { kind: "array" } });
+  const type = arrayTypeOf(typeOfColumn(inner.query), select);
+  return valueOf(inner, { type, form: { kind: "array" } });
 }
 
 export function bindExists(call: ExprCall, place: Place): BoundExpression {

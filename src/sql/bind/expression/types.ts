@@ -25,7 +25,7 @@ import {
   TIMESTAMP,
   UUID,
 } from "../../../types/mod.ts";
-import type { BasicDataTypeDef, DataTypeDef } from "../../parse/ast/ast.ts";
+import type { AstNode, BasicDataTypeDef, DataTypeDef } from "../../parse/ast/ast.ts";
 
 /** Names without parameters. */
 const SIMPLE: ReadonlyMap<string, DataType> = new Map<string, DataType>([
@@ -117,7 +117,7 @@ export function isSerial(definition: DataTypeDef): boolean {
  */
 export function resolveType(definition: DataTypeDef): DataType {
   if (definition.kind === "array") {
-    return { kind: "array", element: resolveType(definition.arrayOf) };
+    return arrayTypeOf(resolveType(definition.arrayOf), definition);
   }
   const { name } = definition;
   const [first, second] = definition.config ?? [];
@@ -149,6 +149,16 @@ export function resolveType(definition: DataTypeDef): DataType {
     default:
       throw unsupported(definition);
   }
+}
+
+/** The type of an array of such elements. @throws {DatabaseError} UNSUPPORTED_FEATURE if they are arrays. */
+export function arrayTypeOf(element: DataType, { _location }: AstNode): DataType {
+  if (element.kind !== "array") return { kind: "array", element };
+  throw new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    "Cannot make an array of arrays: an array has one dimension",
+    { position: _location.start, hint: "nest arrays in JSON, as jsonb_build_array does" },
+  );
 }
 
 /** What a type as written leaves of an interval; undefined where all of it. */

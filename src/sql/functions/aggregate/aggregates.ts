@@ -157,6 +157,8 @@ function resolvePercentile(wanted: "cont" | "disc"): Resolver {
     const [fraction, given] = types;
     if (fraction === undefined || given === undefined || types.length !== 2) return undefined;
     const isMany = fraction.kind === "array";
+    // An array has one dimension, so there is none of the arrays at several fractions.
+    if (isMany && given.kind === "array") return undefined;
     const isNumber = isNumeric(given) || given.kind === "unknown";
     if (wanted === "cont" && !isNumber && given.kind !== "interval") return undefined;
     const type = wanted === "cont" && isNumber ? DOUBLE : typed(given, TEXT);
