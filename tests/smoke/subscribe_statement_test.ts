@@ -77,6 +77,9 @@ test.each([
   ["SUBSCRIBE TO app.notes OPTIONS (replay = 'all')", "INVALID_OPTION"],
   ["SUBSCRIBE TO app.notes WHERE random() < 1", "NOT_IMPLEMENTED"],
   ["SUBSCRIBE TO SELECT id FROM app.notes ORDER BY id", "INVALID_SQL"],
+  ["SUBSCRIBE TO SELECT id INTO copy FROM app.notes", "INVALID_SQL"],
+  ["SUBSCRIBE TO SELECT id FROM app.notes FOR UPDATE", "INVALID_SQL"],
+  ["EXPLAIN SUBSCRIBE TO SELECT id FROM app.notes FOR SHARE", "INVALID_SQL"],
   ["SUBSCRIBE TO app.nope", "TABLE_NOT_FOUND"],
 ])("%s is %s", async (sql, code) => {
   const { body } = await server.sql(sql, { token: alice });

@@ -16,6 +16,7 @@ import type {
 } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
 import { parseNamespaceName, parseNamespaceOf } from "./ddl.ts";
+import { parseFollowed } from "./errors.ts";
 import { parseOptions, parsePlainLiteral, parseUserName } from "./options.ts";
 import { beginsQuery, parseQuery } from "./select.ts";
 import { emptySelect } from "./select_block.ts";
@@ -131,7 +132,7 @@ export function parseSubscribe(cursor: Cursor, start: number): SubscribeStatemen
   const token = cursor.token;
   cursor.optionsEndQuery = true;
   const isQuery = beginsQuery(cursor);
-  const query = isQuery ? parseQuery(cursor) : parseSubscribedTable(cursor);
+  const query = parseFollowed(() => (isQuery ? parseQuery(cursor) : parseSubscribedTable(cursor)));
   cursor.optionsEndQuery = false;
   const range = cursor.since(token);
   const text = cursor.text.slice(range.start, range.end);

@@ -4,7 +4,7 @@
  *
  * Contents of strings never enter a message: a string may be a password.
  */
-import { DatabaseError, type ErrorDetails } from "../../base/errors.ts";
+import { DatabaseError, type ErrorDetails, withDetails } from "../../base/errors.ts";
 import { Token, type Tokens } from "./text/lexer.ts";
 
 const SHOWN_CHARACTERS_MAX = 40;
@@ -43,6 +43,16 @@ export class Expectations {
   /** All words that could stand at a token. */
   possibleAt(token: number): readonly string[] {
     return token === this.#token ? [...this.#asked, ...this.#possible] : [];
+  }
+}
+
+/** Parses a query that is to be followed: a construct that is not available is a fault of it. */
+export function parseFollowed<T>(parse: () => T): T {
+  try {
+    return parse();
+  } catch (error) {
+    if (!(error instanceof DatabaseError) || error.condition !== "UNSUPPORTED_FEATURE") throw error;
+    throw withDetails(error, { condition: "INVALID_SQL" });
   }
 }
 

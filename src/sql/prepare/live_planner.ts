@@ -3,7 +3,7 @@
  */
 import type { Principal } from "../../auth/mod.ts";
 import { mayRead } from "../../auth/mod.ts";
-import { DatabaseError, withDetails } from "../../base/errors.ts";
+import { DatabaseError } from "../../base/errors.ts";
 import { type Catalog, DEFAULT_NAMESPACE } from "../../catalog/mod.ts";
 import { SEQ_COLUMN_ID } from "../../storage/mod.ts";
 import { type Batch, type DataType, groupKeyOf } from "../../types/mod.ts";
@@ -27,19 +27,19 @@ import type { Run } from "../execute/run/run.ts";
 import type { AstNode, SelectFromStatement } from "../parse/ast/ast.ts";
 import { SELECT_TYPES } from "../parse/ast/query_nodes.ts";
 import { partsOf } from "../parse/ast/tree_parts.ts";
-import { type ParsedRequest, type ParseLimits, parseRequest } from "../parse/parser.ts";
+import { parseFollowed } from "../parse/errors.ts";
+import { parseRequest } from "../parse/parser.ts";
 import { equalityIn } from "../plan/access.ts";
 import { withoutTimeWords } from "./live_moments.ts";
 import { newRun, type RunWorld } from "./new_run.ts";
 import { authorize, boundFor } from "./prepared.ts";
 import { type BindingWorld, dmlWorldOf } from "./relation_source.ts";
 
-/** Functions of the session that are fixed at subscribe. */
+/** The names of CURRENT_USER and CURRENT_ROLE, which are fixed at subscribe. */
 const FIXED_FUNCTIONS: ReadonlySet<string> = new Set([
   "current_user",
   "user",
   "current_user_id",
-  "session_user",
   "current_role",
 ]);
 
@@ -167,7 +167,7 @@ function liveSelect(
   sql: string,
   { limits, parameterCount }: { limits: SqlLimits; parameterCount: number },
 ): SelectFromStatement {
-  const parsed = parseLive(sql, parseLimitsOf(limits));
+  const parsed = parseFollowed(() => parseRequest(sql, parseLimitsOf(limits)));
   const [node, second] = parsed.statements;
   if (node === undefined || second !== undefined) {
     throw new DatabaseError(
@@ -184,16 +184,6 @@ function liveSelect(
   if (node.type !== "select") throw refused(node.type.toUpperCase(), node);
   checkClauses(node);
   return node;
-}
-
-/** Constructs that no version of a live query will have are faults of the query here. */
-function parseLive(sql: string, limits: ParseLimits): ParsedRequest {
-  try {
-    return parseRequest(sql, limits);
-  } catch (error) {
-    if (!(error instanceof DatabaseError) || error.condition !== "UNSUPPORTED_FEATURE") throw error;
-    throw withDetails(error, { condition: "INVALID_SQL" });
-  }
 }
 
 function refused(what: string, node: AstNode): DatabaseError {

@@ -47,7 +47,7 @@ test.each(["SELECT * FROM news", "SELECT * FROM news WHERE who = 'current_user'"
 test.each([
   "SELECT * FROM news WHERE who = CURRENT_USER",
   "SELECT * FROM news WHERE who = current_user_id()",
-  'SELECT id, _seq, lower("session_user"()) AS me FROM news',
+  'SELECT id, _seq, lower("user"()) AS me FROM news',
   "SELECT * FROM news WHERE id > 1 OR who = upper(current_role)",
 ])("planLive, %s: each caller has a group", (sql) => {
   const [ofAnn, ofBob] = fingerprints(sql);
@@ -142,6 +142,7 @@ test.each([
   ["SELECT id FROM news WHERE at < NOW()", "NOW"],
   ["SELECT id, lower(who), upper(CAST(RANDOM() AS TEXT)) AS loud FROM news", "RANDOM"],
   ["SELECT id FROM news WHERE at < CURRENT_DATE", "CURRENT_DATE"],
+  ["SELECT id FROM news WHERE who = SESSION_USER", "SESSION_USER"],
 ] as const)("planLive, %s: the refusal tells where %s stands", (sql, name) => {
   expect(refusal(sql)).toMatchObject({
     condition: "UNSUPPORTED_FEATURE",
