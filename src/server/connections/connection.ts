@@ -195,8 +195,11 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
   /** The tokens of this connection are worth nothing any more. */
   revoke(): void {
     if (this.#state === "closing") return;
-    this.#endAll("TOKEN_REVOKED", "The session was ended; log in again");
-    this.#close(CLOSE_POLICY, "tokens revoked");
+    // One write of what it is told and of the close: thousands of one user may end together.
+    this.#socket.cork(() => {
+      this.#endAll("TOKEN_REVOKED", "The session was ended; log in again");
+      this.#close(CLOSE_POLICY, "tokens revoked");
+    });
   }
 
   /** KILL CONNECTION. */

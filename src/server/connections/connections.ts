@@ -12,11 +12,12 @@ import type { OpenConnection } from "./open_connection.ts";
 const TICK_MS = 1000;
 
 /**
- * Connections that one turn does something for. Those that came together, as after a restart, are
- * pinged together, and a ping costs the system as much as any write: 5,000 held the event loop for
- * 75 ms, and the end of as many of one user for more than a second.
+ * How long one turn does something for connections. Those that came together, as after a restart,
+ * are pinged together, and a ping costs the system as much as any write: 5,000 held the event loop
+ * for 75 ms, and the end of as many of one user for more than a second. A time and no number, as
+ * the end of one connection costs by its subscriptions, and as many as fit should end at once.
  */
-const VISITS_PER_TURN = 64;
+const VISITS_MS_MAX = 4;
 
 /** How long a connection may take to send what its queue holds at shutdown. */
 const FLUSH_MS_MAX = 5000;
@@ -124,14 +125,15 @@ export class Connections implements ConnectionAccess {
   /** Visits some of those that are left now, and the others in later turns, unless it stops first. */
   #inTurns(left: Iterator<OpenConnection>, visits: Visits): void {
     if (this.#isStopping) return;
-    for (let count = 0; count < VISITS_PER_TURN; count += 1) {
+    const startMs = this.#clock.monotonicMs();
+    do {
       const next = left.next();
       if (next.done === true) {
         visits.onDone?.();
         return;
       }
       visits.visit(next.value);
-    }
+    } while (this.#clock.monotonicMs() - startMs < VISITS_MS_MAX);
     void this.#clock.yield().then(() => this.#inTurns(left, visits));
   }
 }

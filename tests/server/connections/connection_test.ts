@@ -461,6 +461,18 @@ test("a revoked session ends its connections with TOKEN_REVOKED and 1008", async
   stop();
 });
 
+test("the end of a revoked connection is one write, however many subscriptions it has", () => {
+  const { connection, socket, say } = fixture.openAuthenticated();
+  for (const id of ["m1", "m2", "m3"]) say(subscribe(id));
+  socket.drain();
+  const corksBefore = socket.corkCount;
+  connection.revoke();
+  expect(socket.corkCount).toBe(corksBefore + 1);
+  const ended = ["m1", "m2", "m3"].map((id) => ({ code: "TOKEN_REVOKED", subscription_id: id }));
+  expect(socket.drain()).toMatchObject(ended);
+  expect(socket.closed?.code).toBe(1008);
+});
+
 test("shutdown sends what is queued, then closes 1001", () => {
   const { connection, socket, say } = fixture.openAuthenticated();
   say(subscribe("m1"));

@@ -12,6 +12,9 @@ import { ManualClock } from "../../support/manual_clock.ts";
 /** Several turns' worth. */
 const MANY = 300;
 
+/** What looking at a connection takes, unless a test says otherwise: 64 fit into a turn. */
+const VISIT_MS = 1 / 16;
+
 const BOB: Principal = {
   userId: "bob",
   role: "service",
@@ -22,14 +25,33 @@ const BOB: Principal = {
   sessionId: "s1",
 };
 
+/** Goes on by what is done, too. */
+class WorkClock extends ManualClock {
+  workMs = 0;
+
+  override monotonicMs(): number {
+    return super.monotonicMs() + this.workMs;
+  }
+}
+
+interface CountedOptions {
+  readonly clock: WorkClock;
+  readonly principal?: Principal;
+  readonly visitMs?: number;
+}
+
 class Counted implements OpenConnection {
   readonly address = "127.0.0.1";
   readonly principal: Principal | undefined;
+  readonly #clock: WorkClock;
+  readonly #visitMs: number;
   tickCount = 0;
   isRevoked = false;
 
-  constructor(principal?: Principal) {
+  constructor({ clock, principal, visitMs = VISIT_MS }: CountedOptions) {
     this.principal = principal;
+    this.#clock = clock;
+    this.#visitMs = visitMs;
   }
 
   row(): undefined {
@@ -38,10 +60,12 @@ class Counted implements OpenConnection {
 
   tick(): void {
     this.tickCount += 1;
+    this.#clock.workMs += this.#visitMs;
   }
 
   revoke(): void {
     this.isRevoked = true;
+    this.#clock.workMs += this.#visitMs;
   }
 
   kill(): void {}
@@ -49,10 +73,10 @@ class Counted implements OpenConnection {
   closeNow(): void {}
 }
 
-function opened(): { clock: ManualClock; connections: Connections; all: Counted[] } {
-  const clock = new ManualClock();
+function opened(): { clock: WorkClock; connections: Connections; all: Counted[] } {
+  const clock = new WorkClock();
   const connections = new Connections(clock);
-  const all = Array.from({ length: MANY }, () => new Counted());
+  const all = Array.from({ length: MANY }, () => new Counted({ clock }));
   for (const connection of all) connections.add(connection);
   return { clock, connections, all };
 }
@@ -83,7 +107,7 @@ test("Connections looks at all of many once a second, in several turns", async (
 test("Connections looks at nobody who has gone between two turns, and at who has come once more", async () => {
   const { all, clock, connections } = opened();
   clock.advance(1000);
-  const [gone, come] = [all.at(-1) ?? new Counted(), new Counted()];
+  const [gone, come] = [all.at(-1) ?? new Counted({ clock }), new Counted({ clock })];
   connections.remove(gone);
   connections.add(come);
   await turns();
@@ -107,12 +131,13 @@ test("Connections looks at nobody once the server stops", async () => {
 });
 
 test("Connections.revoke ends many in several turns, and none that came after", async () => {
-  const connections = new Connections(new ManualClock());
-  const all = Array.from({ length: MANY }, () => new Counted(BOB));
-  const other = new Counted({ ...BOB, actorId: "ann" });
+  const clock = new WorkClock();
+  const connections = new Connections(clock);
+  const all = Array.from({ length: MANY }, () => new Counted({ clock, principal: BOB }));
+  const other = new Counted({ clock, principal: { ...BOB, actorId: "ann" } });
   for (const connection of [other, ...all]) connections.add(connection);
   connections.revoke({ userId: "bob", sessionId: undefined });
-  const late = new Counted(BOB);
+  const late = new Counted({ clock, principal: BOB });
   connections.add(late);
   expect(all.filter(({ isRevoked }) => isRevoked)).toHaveLength(64);
   await turns();
@@ -120,11 +145,24 @@ test("Connections.revoke ends many in several turns, and none that came after", 
   expect([other.isRevoked, late.isRevoked]).toEqual([false, false]);
 });
 
+test.each([
+  ["all that take no time in one turn", 0, 300],
+  ["few of those that take long in a turn", 2, 2],
+  ["one that takes longer than a turn", 50, 1],
+])("Connections.revoke ends %s", (_what, visitMs, count) => {
+  const clock = new WorkClock();
+  const connections = new Connections(clock);
+  const all = Array.from({ length: MANY }, () => new Counted({ clock, principal: BOB, visitMs }));
+  for (const connection of all) connections.add(connection);
+  connections.revoke({ userId: "bob", sessionId: undefined });
+  expect(all.filter(({ isRevoked }) => isRevoked)).toHaveLength(count);
+});
+
 test("Connections sets no timer while there is none", async () => {
   const { all, clock, connections } = opened();
   for (const connection of all) connections.remove(connection);
   clock.advance(1000);
   expect(clock.timerCount).toBe(0);
-  connections.add(new Counted());
+  connections.add(new Counted({ clock }));
   expect(clock.timerCount).toBe(1);
 });
