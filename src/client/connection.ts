@@ -9,6 +9,7 @@ import type { ClientMessage, ErrorMessage, ServerMessage } from "../protocol/mod
 import type { ClientEnvironment, Socket } from "./environment.ts";
 import { ServerError } from "./errors.ts";
 import { type LiveOptions, type LiveQuery, Subscription } from "./live.ts";
+import { type Asked, Outgoing } from "./outgoing.ts";
 import { backoffMs } from "./repeats.ts";
 import type { Session } from "./session.ts";
 
@@ -21,6 +22,8 @@ export interface LiveConnectionOptions {
   readonly onState: (state: ConnectionState) => void;
 }
 
+type Pong = Extract<ServerMessage, { type: "pong" }>;
+
 /** A socket that is neither open nor accepted by then leads to nobody. */
 const CONNECT_MS_MAX = 20_000;
 
@@ -31,9 +34,13 @@ const PONG_MS_MAX = 10_000;
 /** The server closes with it when it does not accept who is there. */
 const CLOSE_NOT_AUTHORIZED = 1008;
 
+/** Of a refusal that does not say for how long. */
+const REFUSED_MS = 1000;
+
 export class LiveConnection {
   readonly #options: LiveConnectionOptions;
   readonly #subscriptions = new Map<string, Subscription>();
+  readonly #outgoing: Outgoing;
   #socket: Socket | undefined;
   #isOpen = false;
   #state: ConnectionState = "closed";
@@ -51,6 +58,11 @@ export class LiveConnection {
 
   constructor(options: LiveConnectionOptions) {
     this.#options = options;
+    this.#outgoing = new Outgoing({
+      environment: options.environment,
+      messageOf: (asked) => this.#messageOf(asked),
+      send: (message) => this.#send(message),
+    });
   }
 
   open(sql: string, options: LiveOptions): LiveQuery {
@@ -58,7 +70,7 @@ export class LiveConnection {
     this.#nextId += 1;
     const subscription = new Subscription(id, sql, options, (closed) => this.#remove(closed));
     this.#subscriptions.set(id, subscription);
-    if (this.#isOpen) this.#send({ type: "subscribe", subscription: subscription.spec() });
+    if (this.#isOpen) this.#outgoing.ask({ type: "subscribe", id });
     else if (this.#state === "closed") this.#connect();
     return subscription;
   }
@@ -94,7 +106,7 @@ export class LiveConnection {
 
   #remove({ id }: Subscription): void {
     this.#subscriptions.delete(id);
-    if (this.#isOpen) this.#send({ type: "unsubscribe", subscription_id: id });
+    if (this.#isOpen) this.#outgoing.ask({ type: "unsubscribe", id });
     if (this.#subscriptions.size === 0) {
       this.#drop();
       this.#become("closed");
@@ -136,21 +148,19 @@ export class LiveConnection {
       case "auth_error":
         return this.#lost(true);
       case "pong":
-        this.#scheduleHeartbeat();
-        for (const [id, position] of Object.entries(message.positions)) {
-          this.#subscriptions.get(id)?.reached(position);
-        }
-        return;
+        return this.#reached(message);
       case "error":
         return this.#failed(message);
       case "subscription_ack":
-        return this.#subscriptions.get(message.subscription_id)?.accepted(message);
+        this.#subscriptions.get(message.subscription_id)?.accepted(message);
+        return this.#outgoing.answered({ type: "subscribe", id: message.subscription_id });
       case "change":
         return this.#subscriptions.get(message.subscription_id)?.change(message);
       case "initial_data_batch": {
         const { subscription_id: id } = message;
+        this.#outgoing.answered({ type: "next_batch", id });
         const hasMore = this.#subscriptions.get(id)?.batch(message) === true;
-        if (hasMore && this.#isOpen) this.#send({ type: "next_batch", subscription_id: id });
+        if (hasMore && this.#isOpen) this.#outgoing.ask({ type: "next_batch", id });
         return;
       }
     }
@@ -161,23 +171,32 @@ export class LiveConnection {
     this.#failures = 0;
     this.#become("open");
     this.#scheduleHeartbeat();
-    for (const subscription of this.#subscriptions.values()) {
-      this.#send({ type: "subscribe", subscription: subscription.spec() });
+    for (const id of this.#subscriptions.keys()) this.#outgoing.ask({ type: "subscribe", id });
+  }
+
+  #reached({ id, positions }: Pong): void {
+    this.#scheduleHeartbeat();
+    for (const [followed, position] of Object.entries(positions)) {
+      const subscription = this.#subscriptions.get(followed);
+      // The server did not process what ended it, or is told so twice.
+      if (subscription === undefined) this.#outgoing.ask({ type: "unsubscribe", id: followed });
+      else subscription.reached(position);
     }
+    this.#outgoing.pong(id);
   }
 
   #failed(message: ErrorMessage): void {
-    const subscription = this.#subscriptions.get(message.subscription_id);
+    const { code, retry_after_ms: retryAfterMs = REFUSED_MS, subscription_id: id } = message;
     // A refusal of a whole message names no query, but one of them may be waiting for its answer.
-    if (subscription === undefined) {
-      if (message.code === "RATE_LIMIT_EXCEEDED") this.#lost(false);
-      return;
-    }
-    const action = subscription.error(message);
-    if (action === "reconnect") this.#lost(message.code === "TOKEN_REVOKED");
-    else if (action === "subscribe") {
-      this.#send({ type: "subscribe", subscription: subscription.spec() });
-    } else if (action === "wait") this.#subscribeLater(subscription);
+    if (code === "RATE_LIMIT_EXCEEDED") return this.#outgoing.refused(retryAfterMs);
+    const subscription = this.#subscriptions.get(id);
+    const action = subscription?.error(message);
+    if (action === "reconnect") return this.#lost(code === "TOKEN_REVOKED");
+    this.#outgoing.answered({ type: "subscribe", id });
+    this.#outgoing.answered({ type: "next_batch", id });
+    if (subscription === undefined) return;
+    if (action === "subscribe") this.#outgoing.ask({ type: "subscribe", id });
+    else if (action === "wait") this.#subscribeLater(subscription);
     else if (action === "remove") this.#remove(subscription);
   }
 
@@ -185,8 +204,7 @@ export class LiveConnection {
     const { environment } = this.#options;
     const cancel = environment.after(backoffMs(environment, subscription.refusals - 1), () => {
       this.#cancelWaits.delete(cancel);
-      if (!this.#subscriptions.has(subscription.id)) return;
-      this.#send({ type: "subscribe", subscription: subscription.spec() });
+      this.#outgoing.ask({ type: "subscribe", id: subscription.id });
     });
     this.#cancelWaits.add(cancel);
   }
@@ -231,6 +249,7 @@ export class LiveConnection {
     this.#epoch += 1;
     this.#socket = undefined;
     this.#isOpen = false;
+    this.#outgoing.clear();
     for (const cancel of this.#cancelWaits) cancel();
     this.#cancelWaits.clear();
     this.#cancelRetry?.();
@@ -241,7 +260,7 @@ export class LiveConnection {
 
   #scheduleHeartbeat(): void {
     this.#watch(HEARTBEAT_MS, () => {
-      this.#send({ type: "ping", id: "heartbeat" });
+      this.#outgoing.ask({ type: "ping", id: "heartbeat" });
       this.#awaitPong();
     });
   }
@@ -258,6 +277,15 @@ export class LiveConnection {
   #watch(delayMs: number, onPassed: () => void): void {
     this.#cancelWatch?.();
     this.#cancelWatch = this.#options.environment.after(delayMs, onPassed);
+  }
+
+  #messageOf({ id, type }: Asked): ClientMessage | undefined {
+    if (type === "ping") return { type, id };
+    if (type === "unsubscribe") return { type, subscription_id: id };
+    const subscription = this.#subscriptions.get(id);
+    if (subscription === undefined) return undefined;
+    if (type === "next_batch") return { type, subscription_id: id };
+    return { type, subscription: subscription.spec() };
   }
 
   #send(message: ClientMessage): void {

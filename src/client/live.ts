@@ -181,7 +181,7 @@ export class Subscription implements LiveQuery {
   }
 
   error(message: ErrorMessage): AfterError {
-    if (!message.ended) return message.code === "RATE_LIMIT_EXCEEDED" ? "reconnect" : "nothing";
+    if (!message.ended) return "nothing";
     if (message.code === "SHUTTING_DOWN" || message.code === "TOKEN_REVOKED") return "reconnect";
     // The server may still count the connection that was lost.
     if (message.code === "SUBSCRIPTION_LIMIT_EXCEEDED" && this.#wasAccepted) {
