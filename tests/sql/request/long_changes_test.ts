@@ -2,10 +2,14 @@
  * Changes that take more than a turn of the event loop: they are one commit or nothing, whoever
  * writes meanwhile, and can be ended.
  */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import type { SqlResponse, StatementResult } from "../../../src/sql/mod.ts";
+import { HastyClock } from "../../support/hasty_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
+import { until } from "../../support/until.ts";
 
 /** More than fit a turn. */
 const ROWS = 20_000;
@@ -239,5 +243,58 @@ describe("while others write", () => {
     const long = begin("UPDATE t SET v = v + 1");
     await engine.run("DROP TABLE t");
     expect(await conditionOf(long)).toBe("TABLE_NOT_FOUND");
+  });
+});
+
+describe("ended at its second turn, it lets go of what it reads", () => {
+  let hasty: TestEngine;
+
+  beforeEach(async () => {
+    hasty = await TestEngine.open({
+      clock: new HastyClock(),
+      config: "performance.request_timeout = 0",
+    });
+    await hasty.run(
+      "CREATE TABLE read (id INT PRIMARY KEY, v INT); CREATE TABLE written (id INT PRIMARY KEY);" +
+        "INSERT INTO read SELECT g, g FROM generate_series(1, 5000) g; STORAGE FLUSH TABLE read;" +
+        "INSERT INTO written VALUES (1)",
+    );
+  });
+  afterEach(() => hasty[Symbol.asyncDispose]());
+
+  /** Files of what somebody still reads stay when their table is dropped. */
+  async function expectNothingKept(): Promise<void> {
+    const segments = join(hasty.dataPath, "segments");
+    await hasty.run("DROP TABLE read");
+    await until(() => filesBelow(segments).length === 0);
+    expect(filesBelow(segments)).toEqual([]);
+  }
+
+  function filesBelow(path: string): string[] {
+    return readdirSync(path, { recursive: true, encoding: "utf8" }).filter((name) =>
+      name.endsWith(".seg"),
+    );
+  }
+
+  test.each([
+    ["an INSERT of a key that is there", "INSERT INTO written SELECT id FROM read"],
+    ["what RETURNING fails on", "UPDATE read SET v = 0 RETURNING 1 / (id - 1)"],
+  ])("by %s", async (_, sql) => {
+    expect((await hasty.ask(sql)).error).toBeDefined();
+    await expectNothingKept();
+  });
+
+  test.each([
+    "UPDATE read SET v = v + 1",
+    "DELETE FROM read",
+    "INSERT INTO written SELECT id + 1 FROM read",
+  ])("by the end of its time: %s", async (sql) => {
+    // Some of these are over before the first turn, some in later ones.
+    for (let timeoutMs = 1; timeoutMs <= 201; timeoutMs += 20) {
+      const { error } = await hasty.ask(`BEGIN; ${sql}; ROLLBACK`, { timeoutMs });
+      if (error === undefined) break;
+      expect(error.condition).toBe("STATEMENT_TIMEOUT");
+    }
+    await expectNothingKept();
   });
 });

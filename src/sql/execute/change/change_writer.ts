@@ -73,13 +73,16 @@ export function writeFrom(source: ChangeSource, writer: ChangeWriter): DmlOutcom
     if (isAtEnd) source.close();
   }
   if (isAtEnd && writer.isShort) return writer.finishNow();
-  // In this turn: what the statement has read is the newest state now.
-  writer.beginSteps();
-  return furtherSteps(source, writer, isAtEnd);
+  const steps = furtherSteps(source, writer, isAtEnd);
+  // In this turn: what the statement has read is the newest state now. And steps that were never
+  // begun would not close the source, should the statement be ended before the next turn.
+  steps.next();
+  return steps;
 }
 
 function* furtherSteps(source: ChangeSource, writer: ChangeWriter, isAtEnd: boolean): DmlSteps {
   try {
+    writer.beginSteps();
     yield true;
     if (!isAtEnd) while (source.next()) yield true;
   } finally {
