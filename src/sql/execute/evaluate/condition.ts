@@ -5,7 +5,13 @@
  * each is evaluated over the whole batch, which costs no copy; once few are, only over those. What
  * may fail is only ever asked about rows that all operands before it kept.
  */
-import { type Batch, type Selection, type Vector, valueAt } from "../../../types/mod.ts";
+import {
+  type Batch,
+  type RowNumbers,
+  type Selection,
+  type Vector,
+  valueAt,
+} from "../../../types/mod.ts";
 import type { BoundExpression } from "../../bind/bound_expressions.ts";
 import { childrenOf, conjunctsOf, hasSubquery, isVolatile, mayFailOnRow } from "../../bind/walk.ts";
 import { selectNumbers } from "../kernels/numeric.ts";
@@ -14,8 +20,13 @@ import { compileExpression, type Evaluator, selectRows } from "./expression.ts";
 import { type Layout, positionsOf } from "./layout.ts";
 import { takeColumns } from "./row_choice.ts";
 
-/** The rows of a batch on which a condition is true. @throws {DatabaseError} What a row raises. */
-export type Selector = (batch: Batch, run: Run) => Selection;
+/**
+ * The rows of a batch on which a condition is true.
+ *
+ * @param into Memory for as many rows as the batch has, which the selection may be in.
+ * @throws {DatabaseError} What a row raises.
+ */
+export type Selector = (batch: Batch, run: Run, into: RowNumbers) => Selection;
 
 /** Below this share of a batch, the rows that are left are copied out. */
 const NARROW_SHARE = 0.25;
@@ -31,7 +42,8 @@ export function compileCondition(condition: BoundExpression, layout: Layout): Se
   if (conjuncts.length < 2 || conjuncts.some(isVolatile)) {
     const evaluate = compileExpression(condition, layout);
     const select = compileSelection(condition, layout);
-    return (batch, run) => select?.(batch, run) ?? selectRows(evaluate(batch, run), batch.rowCount);
+    return (batch, run, into) =>
+      select?.(batch, run, into) ?? selectRows(evaluate(batch, run), batch.rowCount);
   }
   const parts = conjuncts
     .toSorted((left, right) => costOf(left) - costOf(right))
@@ -49,14 +61,14 @@ export function compileCondition(condition: BoundExpression, layout: Layout): Se
 function compileSelection(
   condition: BoundExpression,
   layout: Layout,
-): ((batch: Batch, run: Run) => Selection | undefined) | undefined {
+): ((...args: Parameters<Selector>) => Selection | undefined) | undefined {
   if (condition.kind !== "compare" || condition.left.kind !== "column") return undefined;
   if (condition.right.kind !== "constant" && condition.right.kind !== "slot") return undefined;
   const left = compileExpression(condition.left, layout);
   const right = compileExpression(condition.right, layout);
   const { operator } = condition;
-  return (batch, run) =>
-    selectNumbers({ operator, left: left(batch, run), right: right(batch, run) }, batch.rowCount);
+  return (batch, run, into) =>
+    selectNumbers({ operator, left: left(batch, run), right: right(batch, run) }, into);
 }
 
 function choose(parts: readonly Part[], batch: Batch, run: Run): Selection {

@@ -8,7 +8,7 @@
  * from a statement.
  */
 import { assert, defined } from "../../../base/assert.ts";
-import type { Vector } from "../../../types/mod.ts";
+import type { RowNumbers, Selection, Vector } from "../../../types/mod.ts";
 import type { ComparisonOperator } from "../../bind/bound_expressions.ts";
 
 type Numbers = Int32Array | Float64Array;
@@ -148,16 +148,19 @@ export function compareNumbers(
   return { kind: "bool", length: rowCount, values: into, nulls: mergeNulls(l.nulls, r.nulls) };
 }
 
-/** The rows on which numbers compare so; undefined where one may be NULL or is no number. */
+/**
+ * The rows on which numbers compare so; undefined where one may be NULL or is no number.
+ *
+ * @param rows Memory for the selection, as long as the vectors.
+ */
 export function selectNumbers(
   { operator, left, right }: NumericOperation<ComparisonOperator>,
-  rowCount: number,
-): { rows: Uint32Array; count: number } | undefined {
+  rows: RowNumbers,
+): Selection | undefined {
   const l = numericOperand(left);
   const r = numericOperand(right);
   if (l === undefined || r === undefined) return undefined;
   if (l.nulls !== undefined || r.nulls !== undefined) return undefined;
-  const rows = new Uint32Array(rowCount);
   const loop = selectLoop(operator, elementText("a", l.shape), elementText("b", r.shape));
   return { rows, count: loop(l.values, r.values, rows) };
 }

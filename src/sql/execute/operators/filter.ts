@@ -9,6 +9,7 @@ import {
   type DataType,
   keepRows,
   type Row,
+  type RowNumbers,
   slice,
   type Value,
   type Vector,
@@ -31,6 +32,8 @@ export interface FilterOptions {
 export class Filter implements Operator {
   readonly #input: Operator;
   readonly #options: FilterOptions;
+  /** Memory for the rows of a batch: an array for each would be met cold, page by page. */
+  #rows = new Uint32Array(0);
 
   constructor(input: Operator, options: FilterOptions) {
     this.#input = input;
@@ -41,12 +44,17 @@ export class Filter implements Operator {
     const batch = this.#input.next();
     if (batch === undefined || batch.rowCount === 0) return batch;
     const { condition, kept, run } = this.#options;
-    const rows = condition(batch, run);
+    const rows = condition(batch, run, this.#rowsOf(batch));
     if (rows.count === 0) return NOTHING_YET;
     const columns = kept.map((position) =>
       defined(batch.columns[position], "a batch has its columns"),
     );
     return keepRows({ rowCount: batch.rowCount, columns }, rows);
+  }
+
+  #rowsOf({ rowCount }: Batch): RowNumbers {
+    if (this.#rows.length < rowCount) this.#rows = new Uint32Array(rowCount);
+    return this.#rows.length === rowCount ? this.#rows : this.#rows.subarray(0, rowCount);
   }
 
   close(): void {
