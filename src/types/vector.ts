@@ -35,6 +35,8 @@ export interface Int32Vector {
   readonly length: number;
   readonly values: Int32Array;
   readonly nulls: Uint8Array | undefined;
+  /** Of numbers that are yet to be decoded: some of them, without the others. */
+  readonly choose?: (selection: Selection) => Int32Vector | undefined;
 }
 
 export interface Float64Vector {
@@ -42,6 +44,8 @@ export interface Float64Vector {
   readonly length: number;
   readonly values: Float64Array;
   readonly nulls: Uint8Array | undefined;
+  /** Likewise. */
+  readonly choose?: (selection: Selection) => Float64Vector | undefined;
 }
 
 export type Codes = Uint8Array | Uint16Array | Uint32Array;
@@ -249,10 +253,14 @@ export function take(vector: Vector, { rows, count }: Selection): Vector {
       return { kind: "bool", length: count, values, nulls: takeNulls(vector.nulls, rows, count) };
     }
     case "i32": {
+      const chosen = vector.choose?.({ rows, count });
+      if (chosen !== undefined) return chosen;
       const values = gatherInt32(vector.values, rows, count);
       return { kind: "i32", length: count, values, nulls: takeNulls(vector.nulls, rows, count) };
     }
     case "f64": {
+      const chosen = vector.choose?.({ rows, count });
+      if (chosen !== undefined) return chosen;
       const values = gatherFloat64(vector.values, rows, count);
       return { kind: "f64", length: count, values, nulls: takeNulls(vector.nulls, rows, count) };
     }

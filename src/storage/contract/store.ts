@@ -192,6 +192,11 @@ export interface ScanOptions {
    */
   readonly reusesMemory?: boolean;
   /**
+   * With `reusesMemory`, numbers are decoded when they are first looked at: for who leaves out rows
+   * before that. Default false.
+   */
+  readonly defersNumbers?: boolean;
+  /**
    * Where many rows in a row are not current, batches of no rows come in between, so that the caller
    * can let others run. Default false.
    */

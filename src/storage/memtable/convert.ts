@@ -56,7 +56,8 @@ export function convertVector(vector: Vector, from: DataType, to: DataType): Vec
   if (formThen === formOf(to)) {
     // The same values, perhaps in wider numbers.
     if (vector.kind !== "i32" || physicalKind(to) !== "f64") return vector;
-    return { ...vector, kind: "f64", values: Float64Array.from(vector.values) };
+    const { length, nulls } = vector;
+    return { kind: "f64", length, values: Float64Array.from(vector.values), nulls };
   }
   const values: Value[] = [];
   for (let row = 0; row < vector.length; row += 1) {

@@ -15,6 +15,7 @@ export interface RowFilter {
   readonly keySpans?: KeySpans | undefined;
   readonly withTombstones: boolean;
   readonly reusesMemory?: boolean;
+  readonly defersNumbers?: boolean;
   readonly mayBeEmpty: boolean;
 }
 

@@ -39,6 +39,7 @@ export class StoreScan implements Scan {
       keySpans: wantedSpans(table, options.keySpans),
       withTombstones: options.withTombstones ?? false,
       reusesMemory: options.reusesMemory ?? false,
+      defersNumbers: options.defersNumbers ?? false,
       mayBeEmpty: options.mayBeEmpty ?? false,
     };
     this.#sources = [

@@ -147,6 +147,7 @@ export class SegmentScan implements RowSource {
         start: this.#row - groupStart,
         end: this.#rowEnd - groupStart,
         buffers: this.#buffers,
+        isDeferred: this.#filter.defersNumbers === true,
       });
       return true;
     }
@@ -292,6 +293,8 @@ export interface GroupRows {
   readonly end: number;
   /** Where columns are decoded to. */
   readonly buffers?: Map<number, ColumnBuffer> | undefined;
+  /** Whether numbers are decoded there only once they are looked at. */
+  readonly isDeferred?: boolean;
 }
 
 /** The columns of the wanted rows of one row group, each decoded once and only if asked for. */
@@ -305,9 +308,15 @@ export class GroupColumns {
   readonly #isPartial: boolean;
   readonly #vectors = new Map<number, Vector>();
   readonly #buffers: Map<number, ColumnBuffer> | undefined;
+  readonly #isDeferred: boolean;
 
-  constructor(table: StoredTable, segment: OpenSegment, { buffers, group, start, end }: GroupRows) {
+  constructor(
+    table: StoredTable,
+    segment: OpenSegment,
+    { buffers, group, isDeferred = false, start, end }: GroupRows,
+  ) {
     this.#buffers = buffers;
+    this.#isDeferred = isDeferred;
     this.#table = table;
     this.#segment = segment;
     this.#group = group;
@@ -336,7 +345,7 @@ export class GroupColumns {
 
   /** Numbers are decoded as fast as they would be read from a cache that everything passes. */
   #numbers(columnId: number, start: number, end: number): Vector {
-    const span = { start, end, buffer: this.#bufferOf(columnId) };
+    const span = { start, end, buffer: this.#bufferOf(columnId), isDeferred: this.#isDeferred };
     const stored = this.#segment.reader.columnRows(columnId, this.#group, span);
     const column = this.#table.column(columnId);
     const storedType = this.#segment.columnType(columnId);

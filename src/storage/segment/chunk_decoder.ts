@@ -179,6 +179,11 @@ export function heapBytesOf(vector: Vector): number {
   }
 }
 
+/** What the numbers of a chunk are divided by once its base is added. */
+export function divisorOf({ entry }: Chunk): number {
+  return isScaled(entry.encoding) ? entry.auxiliary : 1;
+}
+
 function isScaled(encoding: number): boolean {
   return encoding === SCALED_8 || encoding === SCALED_16 || encoding === SCALED_32;
 }
@@ -201,7 +206,8 @@ function numberVector(chunk: Chunk, range: RowRange, buffer: Arrays): Vector {
   return { kind: "bool", length, values, nulls };
 }
 
-function int32sOf(chunk: Chunk, { start, end }: RowRange, buffer: Arrays): Int32Array {
+/** The numbers of a chunk that is held as i32; what stands at a NULL is any. */
+export function int32sOf(chunk: Chunk, { start, end }: RowRange, buffer: Arrays): Int32Array {
   const { encoding, base } = chunk.entry;
   const length = end - start;
   if (encoding === CONSTANT) return buffer.int32s(length).fill(base);
@@ -213,7 +219,8 @@ function int32sOf(chunk: Chunk, { start, end }: RowRange, buffer: Arrays): Int32
   return addInt16(stored, base, buffer.int32s(length));
 }
 
-function float64sOf(chunk: Chunk, { start, end }: RowRange, buffer: Arrays): Float64Array {
+/** Likewise of one that is held as f64. */
+export function float64sOf(chunk: Chunk, { start, end }: RowRange, buffer: Arrays): Float64Array {
   const { auxiliary, encoding, base, min, max } = chunk.entry;
   const length = end - start;
   if (encoding === CONSTANT) return buffer.float64s(length).fill(base);

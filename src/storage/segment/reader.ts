@@ -27,7 +27,7 @@ import {
   decodeValue,
 } from "./chunk_decoder.ts";
 import { type Directory, readDirectory } from "./chunk_list.ts";
-import type { ColumnBuffer } from "./column_buffer.ts";
+import { type DecodeOptions, decodeNowOrLater } from "./deferred_numbers.ts";
 import { BLOCKS, NONE, TEXT } from "./encodings.ts";
 import {
   CHUNK_ENTRY_BYTES,
@@ -215,20 +215,20 @@ export class SegmentReader {
 
   /**
    * Rows of one group, counted from its start: as `column`, without decoding the others. With a
-   * buffer, valid until it is used again.
+   * buffer, valid until it is used again. Of a packed chunk, nothing is deferred.
    */
   columnRows(
     columnId: number,
     groupIndex: number,
-    { start, end, buffer }: RowSpan & { readonly buffer?: ColumnBuffer | undefined },
+    { start, end, buffer, isDeferred }: RowSpan & DecodeOptions,
   ): Vector | undefined {
     const chunkIndex = this.#chunkIndex(columnId, groupIndex);
     if (chunkIndex === undefined) return undefined;
     const known = this.#known(chunkIndex);
-    if (known !== undefined) return decodeRows(known, { start, end }, buffer);
-    const chunk = this.#load(chunkIndex);
-    if (chunk instanceof Chunk) return decodeRows(chunk, { start, end }, buffer);
-    return chunk.rows({ start, end }, buffer);
+    const chunk = known ?? this.#load(chunkIndex);
+    const range = { start, end };
+    if (!(chunk instanceof Chunk)) return chunk.rows(range, buffer);
+    return decodeNowOrLater(chunk, range, { buffer, isDeferred });
   }
 
   /**

@@ -116,6 +116,25 @@ describe("a column at once", () => {
     expect(chosen.map((row) => row.map(Number))).toEqual(told.map((row) => row.map(Number)));
   });
 
+  test("sums of chosen rows, of columns that were widened since they were stored", async () => {
+    await engine.rows(
+      "CREATE SHARED TABLE n.w (id INT PRIMARY KEY, a INT, b DECIMAL(9, 1), d DOUBLE)",
+    );
+    await engine.rows(
+      `INSERT INTO n.w SELECT g, CASE WHEN g % 3 = 0 THEN NULL ELSE g % 200 END, g % 50,
+         CASE WHEN g % 7 = 0 THEN NULL ELSE g / 4.0 END FROM generate_series(1, 5000) AS s(g)`,
+    );
+    await engine.rows("STORAGE FLUSH TABLE n.w");
+    const ask = (from: string): Promise<unknown> =>
+      engine.rows(`SELECT count(a), avg(a), sum(b), count(d), sum(d), max(id) FROM ${from}`);
+    const [chosen, all] = ["n.w WHERE a < 20", "(SELECT * FROM n.w WHERE a < 20 ORDER BY d) q"];
+    const before = await ask(chosen);
+    expect(before).toEqual(await ask(all));
+    await engine.rows("ALTER TABLE n.w ALTER COLUMN a TYPE BIGINT");
+    expect(await ask(chosen)).toEqual(before);
+    expect(await ask(chosen)).toEqual(await ask(all));
+  });
+
   test("a sum of doubles is NULL where no row has a value, and only there", async () => {
     const rows = await engine.rows(
       `SELECT k % 3 AS g, sum(d) FILTER (WHERE k % 3 = 1) IS NULL, sum(d) IS NULL,

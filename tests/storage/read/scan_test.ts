@@ -1,8 +1,11 @@
 /**
- * A scan of a table of which most rows are not current lets others run in between.
+ * A scan of a table of which most rows are not current lets others run in between, and who leaves
+ * out rows has only the others decoded.
  */
 import { expect, test } from "bun:test";
+import { defined } from "../../../src/base/assert.ts";
 import type { LocalStore, Scan } from "../../../src/storage/mod.ts";
+import { take, valuesOf } from "../../../src/types/mod.ts";
 import { commit, defineTable, openStore } from "../../support/store_fixture.ts";
 
 const TABLE = defineTable(1, [{ kind: "int" }]);
@@ -49,6 +52,28 @@ for (const isFlushed of [true, false]) {
     await store.close();
   });
 }
+
+test("a scan with defersNumbers decodes what was not chosen once it is looked at", async () => {
+  const store = await openStore({ definitions: [TABLE] });
+  const ids = [7, 1, 200, 5];
+  await commit(
+    store,
+    1,
+    "insert",
+    ids.map((id) => [id]),
+  );
+  await store.flush(1);
+  const options = { owner: 0, upTo: store.visibleSeq, columnIds: [1], reusesMemory: true };
+  for (const defersNumbers of [false, true]) {
+    const scan = store.scan(1, { ...options, defersNumbers });
+    const column = defined(scan.next()?.columns[0], "the scan has the column");
+    expect("choose" in column).toBe(defersNumbers);
+    expect(valuesOf(take(column, { rows: Uint32Array.of(0, 3), count: 2 }))).toEqual([7, 5]);
+    expect(valuesOf(column)).toEqual(ids);
+    scan.close();
+  }
+  await store.close();
+});
 
 test("a scan that is asked for one row at a time passes many hidden ones at once", async () => {
   const store = await mostlyDeleted({ isFlushed: true });

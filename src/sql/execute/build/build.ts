@@ -77,7 +77,7 @@ function buildNode(node: PlanNode, use: Use): OperatorFactory {
       return buildFunctions(node);
     case "filter": {
       const bounds = boundsWith(node.condition, use.bounds);
-      const input = buildPlan(node.input, { ...use, bounds });
+      const input = buildPlan(node.input, { ...use, bounds, isFiltered: true });
       const layout = layoutOf(node.input.columns);
       const condition = compileCondition(node.condition, layout);
       const kept = node.columns.map(({ id }) => defined(layout.get(id), "a filter adds no column"));

@@ -79,6 +79,8 @@ export const BULK_BATCH_ROWS: number = 2 * BATCH_ROWS_MAX;
 export interface Use {
   /** Whoever reads it is done with a batch before asking for the next one. */
   readonly isConsumed?: boolean;
+  /** Whoever reads it leaves out rows by some of the columns. */
+  readonly isFiltered?: boolean;
   /** Of a side of a join that is read by keys: those of the operator that is being made. */
   readonly keys?: () => readonly Row[];
   /** Of those keys only the first column is known: rows are read that lie between them. */
@@ -108,7 +110,7 @@ export interface WantedOrder {
 
 export function buildScan(
   node: ScanNode,
-  { isConsumed = false, isSpan = false, keys, order }: Use,
+  { isConsumed = false, isFiltered = false, isSpan = false, keys, order }: Use,
 ): (run: Run) => Operator {
   const { isBulk, table, withTombstones } = node;
   const columnIds = node.columns.map(({ origin }) => {
@@ -142,6 +144,7 @@ export function buildScan(
       withTombstones: withTombstones && run.mayReadHistory(table),
       batchRows,
       reusesMemory: isConsumed,
+      defersNumbers: isFiltered,
     };
     if (keysOf !== undefined) return shaped(new KeyLookup(options, keysOf(run)));
     if (order !== undefined) {

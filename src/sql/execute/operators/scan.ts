@@ -50,6 +50,7 @@ export interface TableScanOptions {
   readonly withTombstones: boolean;
   readonly batchRows: number;
   readonly reusesMemory?: boolean;
+  readonly defersNumbers?: boolean;
   /** Told once how many row groups were read and skipped. */
   readonly onEnd?: (groupsRead: number, groupsPruned: number) => void;
 }
@@ -78,6 +79,7 @@ export class TableScan implements Operator {
       withTombstones: options.withTombstones,
       batchRows: options.batchRows,
       reusesMemory: options.reusesMemory ?? false,
+      defersNumbers: options.defersNumbers ?? false,
       mayBeEmpty: true,
     });
   }
