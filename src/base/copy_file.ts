@@ -29,31 +29,69 @@ export interface Copied {
 
 /** @param to A file that is not there yet. @throws {DiskError} @throws What `onCopied` throws. */
 export async function copyFile(from: string, to: string, options: CopyOptions): Promise<Copied> {
-  const { disk, pause, onCopied } = options;
-  const source = options.source ?? disk.open(from, { readOnly: true });
+  const copy = new FileCopy(from, to, options);
   try {
-    const copy = disk.open(to, { create: true, exclusive: true });
-    try {
-      const end = options.upTo ?? source.size();
-      const piece = new Uint8Array(Math.min(PIECE_BYTES, Math.max(1, end)));
-      let crc = 0;
-      let offset = 0;
-      while (offset < end) {
-        const count = source.read(piece.subarray(0, Math.min(piece.length, end - offset)), offset);
-        if (count === 0) throw shorter(from, offset, end);
-        crc = crc32(piece.subarray(0, count), crc);
-        copy.write(piece.subarray(0, count), offset);
-        offset += count;
-        onCopied(count);
-        await pause();
-      }
-      await copy.sync();
-      return { bytes: offset, crc };
-    } finally {
-      copy.close();
-    }
+    return await copy.finish();
   } finally {
-    if (options.source === undefined) source.close();
+    copy.close();
+  }
+}
+
+/** A copy for who decides how far it may go; the source is opened when the first piece is copied. */
+export class FileCopy {
+  readonly #from: string;
+  readonly #options: CopyOptions;
+  readonly #copy: DiskFile;
+  #source: DiskFile | undefined;
+  #offset = 0;
+  #crc = 0;
+
+  /** @param to A file that is not there yet. @throws {DiskError} */
+  constructor(from: string, to: string, options: CopyOptions) {
+    this.#from = from;
+    this.#options = options;
+    this.#source = options.source;
+    this.#copy = options.disk.open(to, { create: true, exclusive: true });
+  }
+
+  /** Copies whole pieces below an offset. @throws {DiskError} @throws What `onCopied` throws. */
+  async advance(below: number): Promise<void> {
+    if (below - this.#offset < PIECE_BYTES) return;
+    await this.#copyUpTo(below - ((below - this.#offset) % PIECE_BYTES));
+  }
+
+  /** Copies what is left. @throws {DiskError} @throws What `onCopied` throws. */
+  async finish(): Promise<Copied> {
+    await this.#copyUpTo(this.#options.upTo ?? this.#opened().size());
+    await this.#copy.sync();
+    return { bytes: this.#offset, crc: this.#crc };
+  }
+
+  close(): void {
+    this.#copy.close();
+    if (this.#source !== this.#options.source) this.#source?.close();
+  }
+
+  async #copyUpTo(end: number): Promise<void> {
+    const { onCopied, pause } = this.#options;
+    const source = this.#opened();
+    const piece = new Uint8Array(Math.min(PIECE_BYTES, Math.max(1, end - this.#offset)));
+    while (this.#offset < end) {
+      const wanted = Math.min(piece.length, end - this.#offset);
+      const count = source.read(piece.subarray(0, wanted), this.#offset);
+      if (count === 0) throw shorter(this.#from, this.#offset, end);
+      const bytes = piece.subarray(0, count);
+      this.#crc = crc32(bytes, this.#crc);
+      this.#copy.write(bytes, this.#offset);
+      this.#offset += count;
+      onCopied(count);
+      await pause();
+    }
+  }
+
+  #opened(): DiskFile {
+    this.#source ??= this.#options.disk.open(this.#from, { readOnly: true });
+    return this.#source;
   }
 }
 

@@ -335,6 +335,16 @@ export class CatalogDatabase implements Catalog {
     return this.#files.portions(of);
   }
 
+  /**
+   * Uploaded files as they were listed when the catalog was held, in portions by id; whoever reads
+   * them does so before that hold ends, and leaves the loop that takes them.
+   *
+   * @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE
+   */
+  heldFilePortions(): Iterable<readonly FileEntry[]> {
+    return this.#files.heldPortions();
+  }
+
   addFiles(entries: readonly FileEntry[]): void {
     this.#files.add(entries);
   }

@@ -8,7 +8,7 @@
 import { assert } from "../base/assert.ts";
 import type { FileEntry, FilesOf } from "./entries.ts";
 import { allSealed, oneSealed, putSealed, removeSealed, sealedPortion } from "./records.ts";
-import type { SqliteFile } from "./sqlite_file.ts";
+import type { SealedSource, SqliteFile } from "./sqlite_file.ts";
 
 /** An entry takes up to 20 µs to read, so this many are less than a turn. */
 const PORTION_COUNT = 64;
@@ -36,16 +36,17 @@ export class FileList {
     return allSealed<FileEntry>(this.#file, "files");
   }
 
-  *portions(of?: FilesOf): Generator<readonly FileEntry[]> {
-    const match = of === undefined ? undefined : matchOf(of);
-    let after = "";
-    for (;;) {
-      const options = { after, match, countMax: PORTION_COUNT };
-      const portion = sealedPortion<FileEntry>(this.#file, "files", options);
-      const last = portion.at(-1);
-      if (last === undefined) return;
-      yield portion;
-      after = last.fileId;
+  portions(of?: FilesOf): Generator<readonly FileEntry[]> {
+    return portionsIn(this.#file, of);
+  }
+
+  /** As {@linkcode portions}, of the moment at which the catalog was held. */
+  *heldPortions(): Generator<readonly FileEntry[]> {
+    const held = this.#file.openHeld();
+    try {
+      yield* portionsIn(held);
+    } finally {
+      held.close();
     }
   }
 
@@ -83,6 +84,19 @@ export class FileList {
 
   #isListed(fileId: string): boolean {
     return this.#file.rows("SELECT 1 FROM files WHERE file_id = ?1", fileId).length > 0;
+  }
+}
+
+function* portionsIn(source: SealedSource, of?: FilesOf): Generator<readonly FileEntry[]> {
+  const match = of === undefined ? undefined : matchOf(of);
+  let after = "";
+  for (;;) {
+    const options = { after, match, countMax: PORTION_COUNT };
+    const portion = sealedPortion<FileEntry>(source, "files", options);
+    const last = portion.at(-1);
+    if (last === undefined) return;
+    yield portion;
+    after = last.fileId;
   }
 }
 

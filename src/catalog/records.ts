@@ -8,7 +8,7 @@
 import { crc32 } from "../base/checksum.ts";
 import { CorruptionError } from "../base/errors.ts";
 import type { Value } from "../types/mod.ts";
-import type { SqliteFile } from "./sqlite_file.ts";
+import type { SealedSource, SqliteFile } from "./sqlite_file.ts";
 
 /** Tables of sealed rows, each with its key column. */
 const KEY_COLUMNS = {
@@ -59,7 +59,7 @@ export function removeSealed(file: SqliteFile, table: SealedTable, key: string |
 }
 
 /** Every row of a table, in key order. @throws {CorruptionError} If one is damaged. */
-export function allSealed<T>(file: SqliteFile, table: SealedTable): T[] {
+export function allSealed<T>(file: SealedSource, table: SealedTable): T[] {
   const key = KEY_COLUMNS[table];
   const rows = file.rows<SealedRow>(
     `SELECT ${key} AS key, body, checksum FROM ${table} ORDER BY ${key}`,
@@ -79,7 +79,7 @@ export interface Portion {
 
 /** Some rows of a table, in key order. @throws {CorruptionError} If one is damaged. */
 export function sealedPortion<T>(
-  file: SqliteFile,
+  file: SealedSource,
   table: SealedTable,
   { after, countMax, match }: Portion,
 ): T[] {

@@ -9,7 +9,7 @@
  *   a restart, which reads it again, may go on. One of a COMMIT ends the process: rows that were
  *   acknowledged after a DROP TABLE that failed would be gone, if the next start found it done.
  */
-import { constants, Database, SQLiteError, type Statement } from "bun:sqlite";
+import { constants, Database, SQLiteError } from "bun:sqlite";
 import { assert } from "../base/assert.ts";
 import { CorruptionError, DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
@@ -24,6 +24,13 @@ export type Cell = string | number | null;
 /** A row that a transaction wrote; the value is absent when it removed the row. */
 export type SealedChange = readonly [table: string, key: string | number, value?: unknown];
 
+/** What sealed rows are read from. */
+export interface SealedSource {
+  readonly path: string;
+  /** Runs a query. @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE */
+  rows<Row>(sql: string, ...parameters: Cell[]): Row[];
+}
+
 /** Who follows what transactions change. */
 export interface TransactionListener {
   /** Within a transaction that changed rows, as its last part. */
@@ -31,7 +38,7 @@ export interface TransactionListener {
   committed(): void;
 }
 
-export class SqliteFile {
+export class SqliteFile implements SealedSource {
   readonly path: string;
   listener: TransactionListener | undefined;
   /** Called when it is unknown whether a transaction was committed: only a start can tell. */
@@ -84,20 +91,15 @@ export class SqliteFile {
     return this.#failure;
   }
 
-  /** Runs a query. @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE */
   rows<Row>(sql: string, ...parameters: Cell[]): Row[] {
-    try {
-      // The statement names the columns of Row; SQLite's STRICT tables keep their types.
-      return this.#statement(sql).all(...parameters) as Row[];
-    } catch (error) {
-      throw asStorageError(error, this.path);
-    }
+    return rowsOf(this.#database, this.path, { sql, parameters });
   }
 
   /** Runs a statement that changes rows, inside {@linkcode transaction} only. */
   run(sql: string, ...parameters: Cell[]): void {
     assert(this.#isInTransaction, "the catalog changes in transactions only");
-    this.#statement(sql).run(...parameters);
+    // Cached by text inside Database.query.
+    this.#database.query(sql).run(...parameters);
   }
 
   /**
@@ -170,6 +172,27 @@ export class SqliteFile {
     };
   }
 
+  /**
+   * What the file itself holds, for the caller to close: while it is held, the state of that moment,
+   * whatever changes meanwhile. SQLite keeps the locks of this one when that is closed.
+   *
+   * @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE
+   */
+  openHeld(): SealedSource & { close(): void } {
+    assert(this.#holdCount > 0, "only a file that is held stays as it is");
+    const { path } = this;
+    try {
+      const database = openImmutable(path);
+      return {
+        path,
+        rows: (sql, ...parameters) => rowsOf(database, path, { sql, parameters }),
+        close: () => database.close(),
+      };
+    } catch (error) {
+      throw asStorageError(error, path);
+    }
+  }
+
   close(): void {
     this.#database.close();
   }
@@ -181,11 +204,6 @@ export class SqliteFile {
       `Cannot say whether the change is durable: the catalog ${this.path} failed while it was written`,
       { hint: "restart the server, and look at what there is", cause },
     );
-  }
-
-  #statement(sql: string): Statement {
-    // Cached by text inside Database.query.
-    return this.#database.query(sql);
   }
 }
 
@@ -203,11 +221,30 @@ export function refuseForeign(path: string): void {
   }
 }
 
-function lookAtFirstPage(path: string): void {
+/** Without a lock, and without what SQLite's log has beyond the file. */
+function openImmutable(path: string): Database {
   const uri = `${Bun.pathToFileURL(path).href}?immutable=1`;
+  return new Database(uri, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI);
+}
+
+function rowsOf<Row>(
+  database: Database,
+  path: string,
+  { parameters, sql }: { readonly sql: string; readonly parameters: readonly Cell[] },
+): Row[] {
+  try {
+    // The statement names the columns of Row; SQLite's STRICT tables keep their types. Cached by text
+    // inside Database.query.
+    return database.query(sql).all(...parameters) as Row[];
+  } catch (error) {
+    throw asStorageError(error, path);
+  }
+}
+
+function lookAtFirstPage(path: string): void {
   let database: Database;
   try {
-    database = new Database(uri, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI);
+    database = openImmutable(path);
   } catch (error) {
     // There is none yet, or the directory is not there: opening for writing will tell.
     if (error instanceof SQLiteError && error.code === "SQLITE_CANTOPEN") return;

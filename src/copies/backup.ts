@@ -11,11 +11,12 @@
  * leaves nothing; a crash leaves a directory without backup.json, which is no backup.
  *
  * Segments of other storages are copied to where they would lie without those, so that a backup is
- * whole by itself. A segment is copied once every checksum in it held: a backup that keeps damage
- * would take the place of one from before it. Only what a repair has named as lost is left out.
+ * whole by itself. A segment is copied behind the check of its checksums, and one that does not hold
+ * ends the backup: one that keeps damage would take the place of one from before it. Only what a
+ * repair has named as lost is left out.
  */
 import type { Clock } from "../base/clock.ts";
-import { checksumOfFile, copyFile, makeDirectoryOf, removeTree } from "../base/copy_file.ts";
+import { checksumOfFile, FileCopy, makeDirectoryOf, removeTree } from "../base/copy_file.ts";
 import type { Disk, DiskFile } from "../base/disk.ts";
 import { CorruptionError, DatabaseError, UnreadableError } from "../base/errors.ts";
 import { pauser } from "../base/pauser.ts";
@@ -71,7 +72,7 @@ interface Source {
   readonly bytes: number;
   /** A listed upload that no row names: a crash cut it off. */
   readonly mayBeMissing?: boolean;
-  /** The segment whose file it is: checked before, with its deletion vector. */
+  /** The segment whose file it is: checked meanwhile, with its deletion vector. */
   readonly segment?: SegmentEntry;
 }
 
@@ -148,7 +149,6 @@ class Backup {
   readonly #releaseCatalog: () => void;
   readonly #catalogBytes: number;
   readonly #createdAtMs: number;
-  readonly #uploads: readonly Source[];
   readonly #tableNames: ReadonlyMap<number, string>;
   readonly #incompleteTables = new Set<string>();
   readonly #files: BackupFile[] = [];
@@ -168,11 +168,6 @@ class Backup {
     this.#createdAtMs = clock.nowMs();
     this.#releaseCatalog = catalog.hold();
     this.#catalogBytes = source.catalogFile().size();
-    this.#uploads = catalog.files().map((file) => ({
-      path: blobPath(file),
-      bytes: file.size,
-      mayBeMissing: true,
-    }));
     this.#tableNames = tableNamesOf(catalog);
     this.#snapshot = store.snapshot();
     this.#releaseBlobs = blobs.hold();
@@ -211,9 +206,9 @@ class Backup {
     this.#releaseBlobs();
   }
 
-  /** Of what is held: asked the disk for over turns, as there are thousands of segments. */
+  /** Of what is held: asked the disk for over turns, as they may be 100,000. */
   async #sources(): Promise<Source[]> {
-    const { disk, paths } = this.#source;
+    const { catalog, disk, paths } = this.#source;
     const { logEnd, logFiles, segments } = this.#snapshot;
     const below = (path: string): string => path.slice(paths.root.length + 1);
     const lengthOf = (path: string): number => disk.sizeOf(path) ?? 0;
@@ -239,7 +234,13 @@ class Backup {
       const vectorFrom = deletionVectorPath(paths, entry);
       sources.push({ path: vectorPath, from: vectorFrom, bytes: lengthOf(vectorFrom) });
     }
-    sources.push(...this.#uploads);
+    for (const portion of catalog.heldFilePortions()) {
+      this.#requireWanted();
+      await this.#pause();
+      for (const file of portion) {
+        sources.push({ path: blobPath(file), bytes: file.size, mayBeMissing: true });
+      }
+    }
     for (const number of logFiles) {
       const path = walFilePath(paths, number);
       const isLast = number === logFiles.at(-1);
@@ -265,25 +266,30 @@ class Backup {
     this.#requireWanted();
     const from = source.from ?? `${paths.root}/${path}`;
     if (mayBeMissing && !disk.exists(from)) return;
-    if (segment !== undefined) await this.#check(segment);
     this.#directories.push(...makeDirectoryOf(disk, this.#target, path));
     const isCatalog = path === CATALOG_FILE;
-    const copied = await copyFile(from, `${this.#target}/${path}`, {
+    const copy = new FileCopy(from, `${this.#target}/${path}`, {
       disk,
       ...(isCatalog ? { source: this.#source.catalogFile() } : {}),
       upTo: bytes,
       pause: this.#pause,
       onCopied: (count) => this.#note(count),
     });
-    this.#files.push({ path, ...copied });
+    try {
+      if (segment !== undefined) await this.#check(segment, copy);
+      this.#files.push({ path, ...(await copy.finish()) });
+    } finally {
+      copy.close();
+    }
     if (isCatalog) this.#releaseCatalog();
   }
 
-  /** @throws {DatabaseError} DATA_DAMAGED */
-  async #check(entry: SegmentEntry): Promise<void> {
+  /** Has the copy follow, so that the disk is read once. @throws {DatabaseError} DATA_DAMAGED */
+  async #check(entry: SegmentEntry, copy: FileCopy): Promise<void> {
     const { disk, paths, store } = this.#source;
-    const pause = async (): Promise<void> => {
+    const pause = async (readBytes: number): Promise<void> => {
       this.#requireWanted();
+      await copy.advance(readBytes);
       await this.#pause();
     };
     try {

@@ -79,6 +79,30 @@ test("filePortions goes on behind what was removed or added while it paused", ()
   catalog.close();
 });
 
+test("heldFilePortions is the list of the moment of the hold, and leaves the locks alone", () => {
+  const path = freshPath();
+  const catalog = openCatalog(path);
+  const all = entries(200);
+  catalog.addFiles(all);
+  const release = catalog.hold();
+  const found: FileEntry[] = [];
+  for (const portion of catalog.heldFilePortions()) {
+    found.push(...portion);
+    catalog.removeFiles(["f1000", "f1199"]);
+    catalog.addFiles([{ ...FILE, fileId: "f1150a" }]);
+  }
+  expect(found).toEqual(all);
+  for (const _ of catalog.heldFilePortions()) break;
+  // A process of its own, as SQLite knows the locks of this one.
+  const script = `import { Database } from "bun:sqlite";
+    new Database(process.argv[1], { readwrite: true }).run("PRAGMA user_version");`;
+  const other = Bun.spawnSync([process.execPath, "-e", script, path]);
+  expect(other.stderr.toString()).toContain("locked");
+  release();
+  expect(idsOf(catalog)).toHaveLength(199);
+  catalog.close();
+});
+
 test("fileCount follows what is listed, also after a restart", () => {
   const path = freshPath();
   const catalog = openCatalog(path);

@@ -20,18 +20,19 @@ import { join } from "node:path";
 import { bunDisk } from "../../src/base/bun_disk.ts";
 import { crc32 } from "../../src/base/checksum.ts";
 import { systemClock } from "../../src/base/clock.ts";
-import type { Disk } from "../../src/base/disk.ts";
+import type { Disk, DiskFile, OpenOptions } from "../../src/base/disk.ts";
 import { DiskError } from "../../src/base/errors.ts";
 import { type Log, type LogFields, silentLog } from "../../src/base/log.ts";
 import { systemRandom } from "../../src/base/random.ts";
+import type { FileEntry } from "../../src/catalog/mod.ts";
 import { finishRestore } from "../../src/copies/finish_restore.ts";
 import type { Database } from "../../src/database.ts";
 import { runRestore } from "../../src/maintenance/restore_command.ts";
 import type { SqlResponse } from "../../src/sql/mod.ts";
-import { openDataDirectory } from "../../src/storage/mod.ts";
+import { blobPath, openDataDirectory } from "../../src/storage/mod.ts";
 import { CountingClock } from "../support/counting_clock.ts";
 import { openAt, SMALL_FILES } from "../support/database.ts";
-import { ForwardingDisk } from "../support/forwarding_disk.ts";
+import { ForwardingDisk, ForwardingFile } from "../support/forwarding_disk.ts";
 import {
   copyOf,
   diskThatAsks,
@@ -874,4 +875,129 @@ test("a backup of many tables lets others run between their files and directorie
   perTurn.push(disk.count);
   expect(Math.max(...perTurn)).toBeLessThan(30);
   expect(perTurn.reduce((sum, each) => sum + each, 0)).toBeGreaterThan(40);
+});
+
+/** Says when room is asked for, which is once a backup knows all of its files. */
+class RoomDisk extends ForwardingDisk {
+  onAsked: (path: string) => void = () => {};
+
+  override freeBytes(path: string): number {
+    this.onAsked(path);
+    return super.freeBytes(path);
+  }
+}
+
+test("a backup reads its list of uploads between other work, as it was when it began", async () => {
+  const disk = new RoomDisk(bunDisk);
+  const clock = new CountingClock();
+  const root = freshDirectory();
+  const target = join(root, "b");
+  await using engine = await TestEngine.open({
+    clock,
+    disk,
+    config: `storage.allowed_roots = [${JSON.stringify(root)}]`,
+  });
+  const { dataPath } = engine;
+  const { catalog } = engine.database;
+  const files = Array.from({ length: 3000 }, (_, index) => fileEntry(10_000 + index));
+  catalog.addFiles(files);
+  const last = fileEntry(12_999);
+  const late = fileEntry(99_999);
+  for (const entry of [last, late]) {
+    const path = join(dataPath, blobPath(entry));
+    mkdirSync(join(path, ".."), { recursive: true });
+    writeFileSync(path, "x");
+  }
+  let yieldsBefore = 0;
+  disk.onAsked = (path) => {
+    if (path === target && yieldsBefore === 0) yieldsBefore = clock.yieldCount;
+  };
+  clock.yieldCount = 0;
+  clock.onYield = () => {
+    clock.onYield = () => undefined;
+    catalog.removeFiles([last.fileId]);
+    catalog.addFiles([late]);
+  };
+  await engine.run(`BACKUP DATABASE TO '${target}'`);
+  expect(yieldsBefore).toBeGreaterThan(4);
+  const names = filesOf(target).filter((name) => name.startsWith("files/"));
+  expect(names).toEqual([blobPath(last)]);
+});
+
+function fileEntry(number: number): FileEntry {
+  return {
+    fileId: `f${number}`,
+    tableId: 1,
+    owner: 0,
+    columnId: 1,
+    keyJson: "[1]",
+    sub: "f0001",
+    storedName: `s${number}.txt`,
+    name: "a.txt",
+    mime: "text/plain",
+    size: 1,
+    sha256: "00",
+    createdAtMs: 0,
+  };
+}
+
+/** Chunks are half a MiB in this test, and what leads to them is shorter. */
+const CHUNK_BYTES_MIN = 1 << 18;
+
+/** Notes how far the check of a segment was ahead whenever a piece of its copy was written. */
+class LeadDisk extends ForwardingDisk {
+  readonly leads: number[] = [];
+  #checkedBytes = 0;
+
+  override open(path: string, options: OpenOptions): DiskFile {
+    const file = super.open(path, options);
+    if (!path.endsWith(".seg")) return file;
+    return new LeadFile(file, {
+      onRead: (count, end) => {
+        if (count >= CHUNK_BYTES_MIN) this.#checkedBytes = Math.max(this.#checkedBytes, end);
+      },
+      onWritten: (end) => this.leads.push(this.#checkedBytes - end),
+    });
+  }
+}
+
+interface FileListener {
+  onRead(count: number, end: number): void;
+  onWritten(end: number): void;
+}
+
+class LeadFile extends ForwardingFile {
+  readonly #listener: FileListener;
+
+  constructor(file: DiskFile, listener: FileListener) {
+    super(file);
+    this.#listener = listener;
+  }
+
+  override read(into: Uint8Array, offset: number): number {
+    this.#listener.onRead(into.length, offset + into.length);
+    return super.read(into, offset);
+  }
+
+  override write(bytes: Uint8Array, offset: number): void {
+    super.write(bytes, offset);
+    this.#listener.onWritten(offset + bytes.length);
+  }
+}
+
+test("a segment is copied right behind its check, so that it comes from the disk once", async () => {
+  const root = freshDirectory();
+  const disk = new LeadDisk(bunDisk);
+  const config = `storage.allowed_roots = [${JSON.stringify(root)}]`;
+  await using engine = await TestEngine.open({ config, disk });
+  const columns = ["a", "b", "c", "d"];
+  const types = columns.map((name) => `${name} DOUBLE`).join(", ");
+  const values = columns.map(() => "random()").join(", ");
+  await engine.run(`CREATE SHARED TABLE t (id INT PRIMARY KEY, ${types})`);
+  await engine.run(`INSERT INTO t SELECT g, ${values} FROM generate_series(1, 200000) g`);
+  await engine.run("STORAGE FLUSH TABLE t");
+  disk.leads.length = 0;
+  await engine.run(`BACKUP DATABASE TO '${join(root, "b")}'`);
+  expect(disk.leads.length).toBeGreaterThan(5);
+  expect(Math.max(...disk.leads)).toBeLessThan(1 << 20);
 });

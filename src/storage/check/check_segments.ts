@@ -38,19 +38,17 @@ export function isLost(disk: Disk, paths: DataPaths, entry: SegmentEntry): boole
 /**
  * Checks one segment and its deletion vector.
  *
- * @param options.pause Lets others work; resolves when it may go on.
+ * @param options.pause Lets others work; resolves when it may go on. Is told before which byte of the
+ * segment every other has been read.
  * @throws {CorruptionError} @throws {DiskError} @throws What `pause` throws.
  */
 export async function requireSoundSegment(
   disk: Disk,
   paths: DataPaths,
-  { entry, pause }: { entry: SegmentEntry; pause: () => Promise<void> },
+  { entry, pause }: { entry: SegmentEntry; pause: (readBytes: number) => Promise<void> },
 ): Promise<void> {
-  const steps = checkSteps(disk, segmentPath(paths, entry), entry);
-  try {
-    while (steps.next().done !== true) await pause();
-  } finally {
-    steps.return(undefined);
+  for (const readBytes of checkSteps(disk, segmentPath(paths, entry), entry)) {
+    await pause(readBytes);
   }
   if (entry.deletionGeneration > 0) {
     readListedDeletions(disk, deletionVectorPath(paths, entry), entry);
@@ -126,7 +124,7 @@ function faultOf(check: () => void): CorruptionError | undefined {
 }
 
 /** @throws {CorruptionError} */
-function* checkSteps(disk: Disk, path: string, entry: SegmentEntry): Generator<void> {
+function* checkSteps(disk: Disk, path: string, entry: SegmentEntry): Generator<number> {
   // Of its own: what is read once crowds out nothing that others read.
   const cache = new ChunkCache(CACHE_BYTES_MAX);
   const reader = openListedSegment(disk, path, { entry, cache });

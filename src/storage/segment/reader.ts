@@ -403,12 +403,16 @@ export class SegmentReader {
     while (steps.next().done !== true);
   }
 
-  /** The same in steps of a chunk or a page, for who has other work between them. */
-  *verifySteps(): Generator<void> {
+  /**
+   * The same in steps of a chunk or a page, for who has other work between them: a chunk's yields
+   * where it ends, before which all of the file has been read by then.
+   */
+  *verifySteps(): Generator<number> {
     for (let index = 0; index < this.#chunks.length; index += 1) {
       const chunk = this.#load(index);
       if (chunk instanceof PackedChunk) chunk.check();
-      yield;
+      const { byteCount, offset } = this.#entry(index);
+      yield offset + byteCount;
     }
     for (const section of Object.values(this.#directory.sections)) yield* section.touchSteps();
   }

@@ -47,11 +47,11 @@ export class Section {
     this.#isChecked[pageIndex] = 1;
   }
 
-  /** Checks every page, one in each step. */
-  *touchSteps(): Generator<void> {
+  /** Checks every page, one in each step, which yields where the section begins. */
+  *touchSteps(): Generator<number> {
     for (let start = 0; start < this.place.byteCount; start += PAGE_BYTES) {
       this.touch(start);
-      yield;
+      yield this.place.offset;
     }
   }
 }
