@@ -11,17 +11,7 @@ import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { isNullAt, slice, take, type Vector } from "../../types/mod.ts";
 import { areTextsShort, type ColumnOrder, orderOf } from "../segment/column_order.ts";
 import type { MemPartition, Memtable } from "./memtable.ts";
-
-/** Rows `start` to `end` of a partition's list; those of the order are counted from `start`. */
-export interface MemPart {
-  readonly start: number;
-  readonly end: number;
-  /** Made when somebody comes to it: of a long memtable all would take more than a turn should. */
-  order: ColumnOrder | undefined;
-}
-
-/** By parts; "none" once a row has been found that has no place in an order. */
-export type MemOrders = MemPart[] | "none";
+import type { MemPart } from "./part_orders.ts";
 
 /** A part is made anew once those behind it have this share of its rows. */
 const GROWTH_SHARE = 8;
@@ -32,40 +22,45 @@ export function memPartsOf(
   partition: MemPartition,
   columnId: number,
 ): readonly MemPart[] | undefined {
-  const parts = partition.orders.get(columnId) ?? [];
+  const { count, orders } = partition;
+  const parts = orders.partsOf(columnId);
   if (parts === "none") return undefined;
-  if ((parts.at(-1)?.end ?? 0) < partition.count) {
-    const vector = memtable.vector(columnId);
-    let start = startOfNew(parts, partition.count);
-    const newRows = partition.rows.subarray(start, partition.count);
-    if (vector === undefined || hasNull(vector, newRows)) {
-      partition.orders.set(columnId, "none");
-      return undefined;
-    }
-    while (start < partition.count) {
-      const end = Math.min(partition.count, start + ROW_GROUP_ROWS_MAX);
-      parts.push({ start, end, order: undefined });
-      start = end;
-    }
-    partition.orders.set(columnId, parts);
+  if ((parts.at(-1)?.end ?? 0) >= count) return parts;
+  const vector = memtable.vector(columnId);
+  let start = removeOutgrown(partition, columnId);
+  if (vector === undefined || hasNull(vector, partition.rows.subarray(start, count))) {
+    orders.refuse(columnId);
+    return undefined;
   }
-  return parts;
+  while (start < count) {
+    const end = Math.min(count, start + ROW_GROUP_ROWS_MAX);
+    orders.add(columnId, { start, end });
+    start = end;
+  }
+  const made = orders.partsOf(columnId);
+  return made === "none" ? undefined : made;
 }
 
-/** The order of a part; undefined where its rows have none. */
+/**
+ * The order of a part, which is made when somebody comes to it: of a long memtable all would take more
+ * than a turn should. Undefined where its rows have none.
+ */
 export function orderOfPart(
   { memtable, part, partition }: PlacedPart,
   columnId: number,
 ): ColumnOrder | undefined {
-  if (part.order !== undefined) return part.order;
+  const { orders } = partition;
+  const known = orders.orderOf(part);
+  if (known !== undefined) return known;
   const vector = memtable.vector(columnId);
   // Rows that were taken back since are no longer in the list.
   const end = Math.min(part.end, partition.count);
   if (vector === undefined || end <= part.start) return undefined;
   const rows = rowsOf(vector, partition.rows.subarray(part.start, end));
-  part.order = areTextsShort(rows) ? orderOf(rows) : undefined;
-  if (part.order === undefined) partition.orders.set(columnId, "none");
-  return part.order;
+  const order = areTextsShort(rows) ? orderOf(rows) : undefined;
+  if (order === undefined) orders.refuse(columnId);
+  else orders.keep(part, order);
+  return order;
 }
 
 interface PlacedPart {
@@ -74,15 +69,16 @@ interface PlacedPart {
   readonly part: MemPart;
 }
 
-/** Where parts that are to be made begin; takes away those that are made anew. */
-function startOfNew(parts: MemPart[], count: number): number {
+/** Takes away the parts that are made anew; returns where those begin that are to be made. */
+function removeOutgrown({ count, orders }: MemPartition, columnId: number): number {
   for (;;) {
-    const last = parts.at(-1);
+    const parts = orders.partsOf(columnId);
+    const last = parts === "none" ? undefined : parts.at(-1);
     if (last === undefined) return 0;
     const lastRows = last.end - last.start;
     const newRows = count - last.end;
     if (lastRows === ROW_GROUP_ROWS_MAX || lastRows > GROWTH_SHARE * newRows) return last.end;
-    parts.pop();
+    orders.removeLast(columnId);
   }
 }
 

@@ -13,7 +13,7 @@ import type { StoredColumn } from "../contract/store.ts";
 import type { PreparedReplacements } from "../deletions/prepared_replacements.ts";
 import { KeyRows } from "./key_rows.ts";
 import { grown, MemColumn, roomFor } from "./mem_column.ts";
-import type { MemOrders } from "./mem_order.ts";
+import { PartOrders } from "./part_orders.ts";
 import { sharedBytes, sharedFloats } from "./shared_arrays.ts";
 
 const CAPACITY_MIN = 64;
@@ -39,7 +39,7 @@ export class MemPartition {
   /** The newest row of each key, tombstones included. */
   readonly #keys = new KeyRows();
   /** Orders of its rows by columns, as far as they were asked for. */
-  readonly orders: Map<number, MemOrders> = new Map();
+  readonly orders: PartOrders = new PartOrders();
   /** Number of the last commit group that changed it. */
   changedInGroup = -1;
 

@@ -4,8 +4,9 @@
  */
 import type { Value } from "../../types/mod.ts";
 import { formOf } from "../memtable/convert.ts";
-import { type MemPart, memPartsOf, orderOfPart } from "../memtable/mem_order.ts";
+import { memPartsOf, orderOfPart } from "../memtable/mem_order.ts";
 import type { MemPartition, Memtable } from "../memtable/memtable.ts";
+import type { MemPart } from "../memtable/part_orders.ts";
 import { type ColumnOrder, isOrderedKind } from "../segment/column_order.ts";
 import type { RowSpan } from "../segment/reader.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
@@ -15,10 +16,8 @@ import type { RowFilter } from "./row_source.ts";
 import { ownerSpan } from "./segment_scan.ts";
 
 export interface OrderedPiece {
-  /** Versions that are looked through at most. */
+  /** Versions that are looked through at most, and take room in the cache of chunks once in order. */
   readonly rowCount: number;
-  /** Of those, how many take room in the cache of chunks once they are in order. */
-  readonly cachedRowCount: number;
   /** Bounds of the values, where they are known without a look at the rows. */
   readonly zone: { readonly min: number; readonly max: number } | undefined;
   /** Whether `order` takes no time. */
@@ -91,7 +90,6 @@ function groupPieces(source: GroupSource, filter: PieceFilter): OrderedPiece[] |
 
 class GroupPiece implements OrderedPiece {
   readonly rowCount: number;
-  readonly cachedRowCount: number;
   readonly zone: OrderedPiece["zone"];
   readonly #table: StoredTable;
   readonly #segment: OpenSegment;
@@ -120,7 +118,6 @@ class GroupPiece implements OrderedPiece {
       end: Math.min(span.end, groupStart + groupRows),
     };
     this.rowCount = this.#span.end - this.#span.start;
-    this.cachedRowCount = this.rowCount;
     this.zone = reader.zone(filter.columnId, group);
     this.#isWhole = this.rowCount >= groupRows * OWN_SHARE_MAX;
     this.#first = this.#isWhole ? groupStart : this.#span.start;
@@ -175,7 +172,6 @@ interface MemPieceParts {
 
 class MemPiece implements OrderedPiece {
   readonly rowCount: number;
-  readonly cachedRowCount = 0;
   readonly zone: undefined;
   readonly #parts: MemPieceParts;
 
@@ -185,7 +181,8 @@ class MemPiece implements OrderedPiece {
   }
 
   isReady(): boolean {
-    return this.#parts.part.order !== undefined;
+    const { part, partition } = this.#parts;
+    return partition.orders.orderOf(part) !== undefined;
   }
 
   order(): ColumnOrder | undefined {

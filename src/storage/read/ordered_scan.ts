@@ -146,8 +146,8 @@ export class StoreOrderedScan implements OrderedScan {
   }
 
   /** Whether what is put in order is kept: otherwise each scan would do so again. */
-  #mayOrder({ cachedRowCount }: OrderedPiece): boolean {
-    this.#rowsOrdered += cachedRowCount;
+  #mayOrder({ rowCount }: OrderedPiece): boolean {
+    this.#rowsOrdered += rowCount;
     if (areOrdersKept(this.#rowsOrdered)) return true;
     this.#table.refuseOrder(this.#options.columnId);
     this.#giveUp();

@@ -11,6 +11,7 @@ import {
   SEQ_COLUMN_ID,
   type TableDefinition,
 } from "../../../src/storage/mod.ts";
+import { sharedCache } from "../../../src/storage/segment/chunk_cache.ts";
 import {
   BIGINT,
   comparatorFor,
@@ -311,4 +312,20 @@ describe("scanOrdered", () => {
     expect(ask(1)?.rowCount).toBe(5001);
     await store.close();
   });
+});
+
+test("the order of rows in memory counts in the cache, and is made again where it had to go", async () => {
+  const store = await openStore({ definitions: [TABLE] });
+  const rows = Array.from({ length: 20_000 }, (_, i): Row => [(i * 7919) % 20_011, "a", i % 50]);
+  await commit(store, 1, "insert", rows);
+  const before = sharedCache.byteCount;
+  expectSame(store, TABLE, { columnId: 1 });
+  expect(sharedCache.byteCount - before).toBeGreaterThan(rows.length * 9);
+  const { bytesMax } = sharedCache;
+  sharedCache.bound(0);
+  expect(sharedCache.byteCount).toBe(0);
+  sharedCache.bound(bytesMax);
+  expectSame(store, TABLE, { columnId: 1, isDescending: true });
+  expect(sharedCache.byteCount).toBeGreaterThan(rows.length * 9);
+  await store.close();
 });
