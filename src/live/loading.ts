@@ -3,7 +3,7 @@
  * sent, and how long it may ask for none.
  *
  * The subscription lets go of it with the last batch, so that one which only follows pays nothing
- * for it. The time begins anew whenever the client asks, and whenever it has been served.
+ * for it. The time runs while nothing is asked for: how long the server takes is not the client's.
  */
 import { assert } from "../base/assert.ts";
 import type { CancelTimer, Clock } from "../base/clock.ts";
@@ -32,7 +32,6 @@ export class Loading {
   constructor(loader: Loader, options: LoadingOptions) {
     this.#loader = loader;
     this.#options = options;
-    this.#armTimeout();
   }
 
   /** Whether the client waits for a batch. */
@@ -43,7 +42,7 @@ export class Loading {
   /** The client asks for one more batch. */
   request(): void {
     this.#requestCount = Math.min(REQUESTS_MAX, this.#requestCount + 1);
-    this.#armTimeout();
+    this.#cancelTimeout?.();
   }
 
   /** Reads on. @returns undefined when the budget was used up first. */
@@ -68,7 +67,7 @@ export class Loading {
     this.#batchCount += 1;
     if (endsRequest) {
       this.#requestCount -= 1;
-      this.#armTimeout();
+      if (this.#requestCount === 0) this.#armTimeout();
     }
     return control;
   }
@@ -79,7 +78,6 @@ export class Loading {
   }
 
   #armTimeout(): void {
-    this.#cancelTimeout?.();
     const { clock, onTimeout, timeoutMs } = this.#options;
     this.#cancelTimeout = clock.after(timeoutMs, onTimeout);
   }
