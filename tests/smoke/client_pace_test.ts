@@ -54,6 +54,6 @@ test("more live queries than messages a second come up, and again after a loss, 
   client.interrupt(0);
   await server.rows("INSERT INTO pace.t VALUES (6)");
   await until(() => areReady() && ids.every((got) => got.length === 6));
-  expect(ids).toEqual(expected.map((all) => [...all, "6"]));
+  expect(ids).toEqual(queries.map(() => ["1", "2", "3", "4", "5", "6"]));
   expect(states).toEqual(["connecting", "open", "waiting", "connecting", "open"]);
 }, 30_000);

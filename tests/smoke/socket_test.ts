@@ -258,6 +258,33 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
       socket.close();
     });
 
+    test("is of the rows that are there, also where the filter names _deleted", async () => {
+      const table = await newTable();
+      await server.rows(`INSERT INTO ${table} (id) VALUES (1), (2)`);
+      const [[first] = []] = await server.rows(`SELECT _seq FROM ${table} WHERE id = 1`);
+      const there = { sql: `SELECT id FROM ${table} WHERE _deleted = false` };
+      const gone = { sql: `SELECT id FROM ${table} WHERE _deleted` };
+      const socket = await connect();
+      expect((await follow(socket, { ...there, id: "there" })).rows).toHaveLength(2);
+      expect((await follow(socket, { ...gone, id: "gone" })).rows).toEqual([]);
+      await server.rows(`DELETE FROM ${table} WHERE id = 1`);
+      await server.rows(`INSERT INTO ${table} (id) VALUES (3)`);
+      for (const change of [{ old_values: [{ id: 1, _deleted: true }] }, { rows: [{ id: 3 }] }]) {
+        expect(await socket.next()).toMatchObject({ subscription_id: "there", ...change });
+      }
+      for (const replay of ["all", "latest"]) {
+        const options = { from_seq_id: first, replay };
+        subscribe(socket, { ...gone, id: "gone", options });
+        expect(await socket.next()).toMatchObject({ type: "subscription_ack" });
+        expect(await socket.next()).toMatchObject({ rows: [], batch_control: { status: "ready" } });
+      }
+      expect((await follow(socket, { ...there, id: "there" })).rows).toMatchObject([
+        { id: 2 },
+        { id: 3 },
+      ]);
+      socket.close();
+    });
+
     test("of one commit comes with its commit, in order", async () => {
       const table = await newTable();
       const socket = await connect();

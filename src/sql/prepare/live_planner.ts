@@ -221,25 +221,19 @@ function checkFrom(node: SelectFromStatement): void {
 /** What is looked for in a part of a tree, of whatever kind it is. */
 interface Sought extends Partial<AstNode> {
   readonly type?: unknown;
-  readonly name?: unknown;
   readonly over?: unknown;
   readonly keyword?: unknown;
   readonly function?: { readonly name?: unknown };
 }
 
-/** Subqueries and window functions wherever they stand, `_deleted` in WHERE. */
+/** Subqueries and window functions wherever they stand. */
 function refuseInExpressions({ columns, where, _location }: SelectFromStatement): void {
-  for (const [root, isWhere] of [[where, true] as const, [columns, false] as const]) {
-    for (const part of partsOf(root)) {
-      const { name, over, type, _location: at = _location }: Sought = part;
-      const node = { _location: at };
-      const isQuery = typeof type === "string" && SELECT_TYPES.has(type);
-      if (isQuery || type === "array select") throw refused("a subquery", node);
-      if (type === "call" && over !== undefined) throw refused("a window function", node);
-      if (isWhere && type === "ref" && name === "_deleted") {
-        throw refused("_deleted in WHERE", node);
-      }
-    }
+  for (const part of partsOf([where, columns])) {
+    const { over, type, _location: at = _location }: Sought = part;
+    const node = { _location: at };
+    const isQuery = typeof type === "string" && SELECT_TYPES.has(type);
+    if (isQuery || type === "array select") throw refused("a subquery", node);
+    if (type === "call" && over !== undefined) throw refused("a window function", node);
   }
 }
 
