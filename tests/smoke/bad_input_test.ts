@@ -84,6 +84,13 @@ describe("a body of /v1/api/sql", () => {
     const headers = { "Content-Type": "text/plain" };
     expect(await send(statement(insert), { headers })).toEqual([415, "UNSUPPORTED_MEDIA_TYPE"]);
   });
+
+  test.each(["", " ", "APPLICATION/JSON; charset=utf-8"])('is read of type "%s"', async (type) => {
+    const headers = { "Content-Type": type };
+    expect(await send(statement("SELECT 1"), { headers })).toEqual([200, ""]);
+    const path = "/v1/api/auth/refresh";
+    expect(await send("{}", { path, headers })).toEqual([401, "unauthorized"]);
+  });
 });
 
 describe("SQL", () => {

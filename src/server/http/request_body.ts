@@ -23,9 +23,9 @@ const NOT_SPACE = /[^ \t\r\n]/g;
 /** A JSON media type: `application/json`, `text/json` or anything ending in `+json`. */
 const JSON_TYPE = /^(?:application\/json|text\/json|[\w.+-]+\/[\w.+-]+\+json)$/;
 
-/** @throws {HttpError} 415 unless the type is missing or a JSON media type. */
+/** @throws {HttpError} 415 unless the type is missing, as where it is empty, or a JSON media type. */
 export function requireJsonType(header: string | null): void {
-  if (header === null || header === "application/json") return;
+  if (header === null || header === "application/json" || header.trim() === "") return;
   if (JSON_TYPE.test(mediaType(header))) return;
   throw new HttpError(
     415,

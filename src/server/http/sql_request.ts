@@ -131,7 +131,7 @@ function timeoutOf(value: unknown, maximumMs: number): number | undefined {
 
 function keyOf(key: unknown): string | undefined {
   if (key === undefined || key === null) return undefined;
-  if (typeof key === "string" && /^[\x21-\x7e]{1,128}$/.test(key)) return key;
+  if (typeof key === "string" && /^[\x20-\x7e]{1,128}$/.test(key)) return key;
   throw wrongField("idempotency_key", "1 to 128 printable ASCII characters");
 }
 
