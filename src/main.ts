@@ -145,13 +145,6 @@ async function serve(path: string): Promise<void> {
   database.connections = server.connections;
   database.metrics = () => server.metrics();
   readiness = "ready";
-  announce(config, { database, server, warnings });
-  log.info("started", {
-    version: VERSION,
-    url: server.url,
-    local: isLoopbackHost(config.server.host),
-  });
-
   let isStopping = false;
   const stop = (signal: string): void => {
     // A second signal means now; the log makes that safe.
@@ -173,6 +166,13 @@ async function serve(path: string): Promise<void> {
   }
   process.on("uncaughtException", (error) => stopAtOnce(log, "stopped by a bug", error));
   process.on("unhandledRejection", (error) => stopAtOnce(log, "stopped by a bug", error));
+  // Whoever reads that it listens may end it at once.
+  announce(config, { database, server, warnings });
+  log.info("started", {
+    version: VERSION,
+    url: server.url,
+    local: isLoopbackHost(config.server.host),
+  });
 }
 
 /** Whether `nohup` started this process, which goes on then when its terminal closes. */

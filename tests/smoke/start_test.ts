@@ -305,6 +305,22 @@ test("verify and repair refuse a directory in use, and run once the server has s
 });
 
 describe("a signal to stop", () => {
+  test("SIGTERM stops it cleanly as soon as it says that it listens", async () => {
+    const preload = join(newFolder(), "end_when_listening.ts");
+    writeFileSync(
+      preload,
+      `const write = process.stdout.write.bind(process.stdout);
+      process.stdout.write = (text) => {
+        const isTaken = write(text);
+        if (String(text).includes("listening")) process.kill(process.pid, "SIGTERM");
+        return isTaken;
+      };`,
+    );
+    const command = [process.execPath, "--preload", preload, "src/main.ts"];
+    await using server = await startServer({ command });
+    expect(await server.exited()).toBe(0);
+  });
+
   test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)(
     "%s ends with 0, and sockets with 1001",
     async (signal) => {
