@@ -36,7 +36,9 @@ export function startUpkeep(parts: UpkeepParts): CancelTimer {
   attempt(log, "look at the free space", () => store.lookAtSpace());
   store.lookAtClock();
   beginDueErasures(parts);
-  sweepDropped(parts);
+  let hasEnded = false;
+  const isEnded = (): boolean => hasEnded;
+  sweepDropped(parts, isEnded);
   const stops = [
     repeatedly(clock, SPACE_LOOK_MS, () => {
       attempt(log, "look at the free space", () => store.lookAtSpace());
@@ -49,10 +51,11 @@ export function startUpkeep(parts: UpkeepParts): CancelTimer {
     }),
     repeatedly(clock, HOUR_MS, () => {
       sweep.begin();
-      tidy(parts);
+      tidy(parts, isEnded);
     }),
   ];
   return () => {
+    hasEnded = true;
     sweep.end();
     for (const stop of stops) stop();
     let hasMore = true;
@@ -95,22 +98,21 @@ function fileSweep(parts: UpkeepParts): { begin(): void; end(): void } {
  * Discards history that is old enough, reads a part of the segments for damage, erases dropped
  * accounts.
  */
-function tidy(parts: UpkeepParts): void {
+function tidy(parts: UpkeepParts, isEnded: () => boolean): void {
   const { log, store } = parts;
-  sweepDropped(parts);
+  sweepDropped(parts, isEnded);
   attempt(log, "discard history", () => store.discardHistory());
   attempt(log, "read segments for damage", () => store.scrub());
   beginDueErasures(parts);
 }
 
 /** Removes the files of dropped tables that a stop, or the disk, kept from going with them. */
-function sweepDropped({
-  blobs,
-  catalog,
-  log,
-}: Pick<UpkeepParts, "blobs" | "catalog" | "log">): void {
+function sweepDropped(
+  { log, ...world }: Pick<UpkeepParts, "blobs" | "catalog" | "clock" | "log">,
+  isEnded: () => boolean,
+): void {
   const sweep = async (): Promise<void> => {
-    const count = await sweepDroppedTables({ blobs, catalog });
+    const count = await sweepDroppedTables(world, isEnded);
     if (count > 0) log.info("removed files of dropped tables", { tables: count });
   };
   // What else it fails with is a bug, and stops the process.

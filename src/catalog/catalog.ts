@@ -65,7 +65,10 @@ export interface Catalog {
    * with the removal of `views`, which need what is no longer there.
    */
   changeTable(entry: TableEntry, seq: Seq, views?: readonly ViewEntry[]): void;
-  /** With all that it lists of the table: its files, and its segments in the manifest. */
+  /**
+   * With all that it lists of the table: its segments in the manifest, and its files, but for those
+   * that are too many for one transaction. They are left to `removeFiles`.
+   */
   dropTable(tableId: number, seq: Seq, views?: readonly ViewEntry[]): void;
   /** Every version of a table's schema, ascending. */
   tableVersions(tableId: number): readonly TableEntry[];

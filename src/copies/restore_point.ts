@@ -299,7 +299,10 @@ class Advance {
    */
   async #adoptUploads(): Promise<string[]> {
     const { disk, tail } = this.#parts;
-    const entries = await this.#withCatalog((catalog) => catalog.files());
+    // Some may still be listed of a table that was dropped by then.
+    const entries = await this.#withCatalog((catalog) =>
+      catalog.files().filter(({ tableId }) => catalog.tableById(tableId) !== undefined),
+    );
     const missing: string[] = [];
     const listed = new Set<string>();
     for (const entry of entries) {

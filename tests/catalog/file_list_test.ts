@@ -103,6 +103,16 @@ test("heldFilePortions is the list of the moment of the hold, and leaves the loc
   catalog.close();
 });
 
+test("dropTable takes as many files along as are no long transaction, and leaves the others", () => {
+  const catalog = openCatalog(freshPath());
+  catalog.createTable(tableEntry(), seqOf(1));
+  catalog.addFiles(entries(400));
+  catalog.dropTable(1, seqOf(2));
+  expect([...catalog.filePortions({ tableId: 1 })].flat()).toHaveLength(200 - 64);
+  expect(catalog.fileCount).toBe(400 - 64);
+  catalog.close();
+});
+
 test("fileCount follows what is listed, also after a restart", () => {
   const path = freshPath();
   const catalog = openCatalog(path);

@@ -11,7 +11,7 @@ import {
   requireDrop,
   requireRun,
 } from "../../auth/mod.ts";
-import { DatabaseError, DiskError } from "../../base/errors.ts";
+import { DatabaseError, isExpected } from "../../base/errors.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import {
   checkObjectName,
@@ -27,6 +27,7 @@ import { findTable, requireHolder } from "../common/table_names.ts";
 import { dependentsOf, refuseDependents } from "../common/views.ts";
 import { checkCancelled, type RequestLedger } from "../execute/run/request_ledger.ts";
 import { stepTurns } from "../execute/run/step_turns.ts";
+import { removeDroppedFiles } from "../files/uploads.ts";
 import type {
   AlterTableStatement,
   CreateTableStatement,
@@ -373,7 +374,7 @@ export class Definitions {
     };
   }
 
-  /** Drops it in this turn; resolves once its files are gone. @throws {DatabaseError} */
+  /** Drops it in this turn; resolves once its files are gone, or left. @throws {DatabaseError} */
   #drop(table: TableEntry, views: readonly ViewEntry[]): Promise<void> {
     const { catalog, live, store } = this.#world;
     catalog.dropTable(table.tableId, store.issueSeq(), views);
@@ -382,13 +383,15 @@ export class Definitions {
     return this.#removeFiles(table);
   }
 
+  /** As far as the statement is not killed: the table is gone, so that is no failure of it. */
   async #removeFiles({ tableId }: TableEntry): Promise<void> {
-    const { blobs, log } = this.#world;
+    const { log } = this.#world;
+    const isEnded = (): boolean => this.#ledger.cancelledBy !== undefined;
     try {
-      await blobs.removeTable(tableId);
+      await removeDroppedFiles(tableId, this.#world, isEnded);
     } catch (error) {
       // Safe: nobody can name its files any more, and they are looked for again every hour.
-      if (!(error instanceof DiskError)) throw error;
+      if (!isExpected(error)) throw error;
       log.warn("cannot remove the files of a dropped table", { error: error.message });
     }
   }

@@ -228,18 +228,46 @@ export async function sweepFiles(
  * Removes the files of tables that are gone: a table is dropped in one transaction, and its files
  * go behind that, once no backup holds them.
  *
+ * @param isEnded Whether the rest is to be left to the next sweep.
  * @returns Of how many tables there were any.
  */
-export async function sweepDroppedTables({
-  blobs,
-  catalog,
-}: {
+export async function sweepDroppedTables(
+  world: DroppedWorld,
+  isEnded: () => boolean,
+): Promise<number> {
+  const { blobs, catalog } = world;
+  const dropped = blobs.tableIds().filter((id) => catalog.tableById(id) === undefined);
+  for (const tableId of dropped) {
+    await removeDroppedFiles(tableId, world, isEnded);
+    if (isEnded()) break;
+  }
+  return dropped.length;
+}
+
+/**
+ * Removes the files of a table that is gone, in slices: first what the catalog lists of them, then the
+ * bytes, so that the folder is there for {@linkcode sweepDroppedTables} as long as anything is left.
+ *
+ * @param isEnded As for that. @throws {DatabaseError} @throws {DiskError} @throws {CorruptionError}
+ */
+export async function removeDroppedFiles(
+  tableId: number,
+  { blobs, catalog, clock }: DroppedWorld,
+  isEnded: () => boolean,
+): Promise<void> {
+  const pause = pauser(clock);
+  for (const portion of catalog.filePortions({ tableId })) {
+    catalog.removeFiles(portion.map(({ fileId }) => fileId));
+    await pause();
+    if (isEnded()) return;
+  }
+  await blobs.removeTable(tableId);
+}
+
+interface DroppedWorld {
   readonly blobs: BlobStore;
   readonly catalog: Catalog;
-}): Promise<number> {
-  const dropped = blobs.tableIds().filter((id) => catalog.tableById(id) === undefined);
-  for (const tableId of dropped) await blobs.removeTable(tableId);
-  return dropped.length;
+  readonly clock: Clock;
 }
 
 /** Whether a table's storage is not there. */

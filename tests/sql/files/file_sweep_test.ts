@@ -165,3 +165,84 @@ test("sweepFiles lets others run, and leaves the rest once it is ended", async (
   expect(catalog.fileCount).toBe(0);
   await database.close();
 });
+
+/** Has a table list so many more files, of which no byte is there. */
+function listFiles({ catalog }: Database, { count, name }: { count: number; name: string }): void {
+  const { tableId = 0 } = catalog.table("default", name) ?? {};
+  const entryOf = (fileId: string): FileEntry => ({
+    fileId,
+    storedName: `${fileId}.txt`,
+    tableId,
+    owner: 0,
+    columnId: 2,
+    keyJson: "[1]",
+    sub: "f0001",
+    name: "note.txt",
+    mime: "text/plain",
+    size: 1,
+    sha256: "00",
+    createdAtMs: 0,
+  });
+  catalog.addFiles(Array.from({ length: count }, (_, index) => entryOf(`${name}${1000 + index}`)));
+}
+
+test("DROP TABLE removes what is listed of very many files in slices, and a start goes on", async () => {
+  const clock = new CountingClock();
+  const { database, directory } = await open(clock);
+  await run(database, "CREATE TABLE doc (id INT PRIMARY KEY, f FILE)");
+  await run(database, "CREATE TABLE other (id INT PRIMARY KEY, f FILE)");
+  await run(database, "INSERT INTO doc VALUES (1, FILE('f'))", "of doc");
+  await run(database, "INSERT INTO other VALUES (1, FILE('f'))", "of other");
+  listFiles(database, { count: 3000, name: "doc" });
+  listFiles(database, { count: 10, name: "other" });
+  const killed = freshDirectory();
+  const counts = [database.catalog.fileCount];
+  clock.onYield = () => {
+    counts.push(database.catalog.fileCount);
+    if (counts.length === 3) cpSync(directory, killed, { recursive: true });
+  };
+  await run(database, "DROP TABLE doc");
+  clock.onYield = () => undefined;
+  const steps = counts.map((count, index) => (counts[index - 1] ?? count) - count);
+  expect(Math.max(...steps)).toBeLessThan(1000);
+  expect(database.catalog.fileCount).toBe(11);
+  expect(storedFiles(directory)).toHaveLength(1);
+  await database.close();
+
+  expect(storedFiles(killed)).toHaveLength(2);
+  const again = await open(clock, killed);
+  const { catalog } = again.database;
+  expect(catalog.table("default", "doc")).toBeUndefined();
+  await until(() => catalog.fileCount === 11 && storedFiles(killed).length === 1);
+  await again.database.close();
+});
+
+async function killDrop(database: Database): Promise<void> {
+  const { results } = await database.sql.execute(principalFor(database, "root"), {
+    sql: "SELECT query_id FROM system.queries WHERE sql LIKE 'DROP%'",
+    params: [],
+  });
+  await run(database, `KILL QUERY '${String(results[0]?.rows?.[0]?.[0])}'`);
+}
+
+test("a killed DROP TABLE leaves the files that are left to the next hour", async () => {
+  const clock = new CountingClock();
+  const { database, directory } = await open(clock);
+  await run(database, "CREATE TABLE doc (id INT PRIMARY KEY, f FILE)");
+  await run(database, "INSERT INTO doc VALUES (1, FILE('f'))", "of doc");
+  listFiles(database, { count: 3000, name: "doc" });
+  const kills: Promise<void>[] = [];
+  clock.onYield = () => {
+    clock.onYield = () => undefined;
+    kills.push(killDrop(database));
+  };
+  await run(database, "DROP TABLE doc");
+  await Promise.all(kills);
+  expect(kills).toHaveLength(1);
+  expect(database.catalog.table("default", "doc")).toBeUndefined();
+  expect(database.catalog.fileCount).toBeWithin(1, 3000);
+  expect(storedFiles(directory)).toHaveLength(1);
+  await pass(clock, 1);
+  await until(() => database.catalog.fileCount === 0 && storedFiles(directory).length === 0);
+  await database.close();
+});
