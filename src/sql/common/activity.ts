@@ -8,6 +8,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { cancelRequest, type RequestLedger } from "../execute/run/request_ledger.ts";
+import type { Statement } from "../parse/ast/ast.ts";
 import type { ParseLimits } from "../parse/parser.ts";
 import { parseStatements } from "../parse/parser.ts";
 import { statementToSql } from "../parse/print/print.ts";
@@ -99,23 +100,34 @@ export function shownSql(
   limits: ParseLimits,
   { hasLiterals }: { hasLiterals: boolean },
 ): string {
-  try {
-    const statements = parseStatements(sql, limits).map((node) =>
-      hasLiterals ? statementToSql(node) : strangersText(node),
-    );
-    return statements.join("; ").slice(0, SHOWN_SQL_LENGTH_MAX);
-  } catch (error) {
-    if (!(error instanceof DatabaseError)) throw error;
-    return "(not parsable)";
-  }
+  return textOf(statementsIn(sql, limits), { hasLiterals });
 }
 
-/** Whether the statements of a request only wait for jobs, which say themselves how long they take. */
-export function areJobs(sql: string, limits: ParseLimits): boolean {
+/**
+ * The same without literals for the log of slow requests; undefined for one that only waits for jobs,
+ * which say themselves how long they take.
+ */
+export function slowSql(sql: string, limits: ParseLimits): string | undefined {
+  const statements = statementsIn(sql, limits);
+  if (statements?.every(isJobNode) === true) return undefined;
+  return textOf(statements, { hasLiterals: false });
+}
+
+function textOf(
+  statements: readonly Statement[] | undefined,
+  { hasLiterals }: { hasLiterals: boolean },
+): string {
+  const texts = statements?.map((node) =>
+    hasLiterals ? statementToSql(node) : strangersText(node),
+  );
+  return texts?.join("; ").slice(0, SHOWN_SQL_LENGTH_MAX) ?? "(not parsable)";
+}
+
+function statementsIn(sql: string, limits: ParseLimits): readonly Statement[] | undefined {
   try {
-    return parseStatements(sql, limits).every(isJobNode);
+    return parseStatements(sql, limits);
   } catch (error) {
     if (!(error instanceof DatabaseError)) throw error;
-    return false;
+    return undefined;
   }
 }

@@ -24,7 +24,7 @@ const LENGTH_MAX = 2000;
 /** No list that is read without a tree is shorter. */
 const LONG_CHARS = 2 * LIFTED_LITERALS_MAX;
 
-/** Of a list of anything: more than the text that is shown has room for. */
+/** Of a list of anything, with those of its lists: more than the text that is shown has room for. */
 const ITEMS_SHOWN_MAX = LENGTH_MAX / 2;
 
 const STRINGS: ReadonlySet<number> = new Set([Token.string, Token.encodedString, Token.bytes]);
@@ -77,15 +77,27 @@ function withoutLiterals(sql: string): string {
  */
 function withOneRow(node: Statement): Statement {
   const { end, start } = node._location;
-  return end - start < LONG_CHARS ? node : (abridged(node) as Statement);
+  return end - start < LONG_CHARS ? node : (abridged(node, { items: 0 }) as Statement);
 }
 
-/** A part of a tree whose lists are no longer than what is shown of them. */
-function abridged(part: unknown): unknown {
-  if (Array.isArray(part)) return part.slice(0, ITEMS_SHOWN_MAX).map(abridged);
+/** A part of a tree whose lists are no longer than what is shown of them; `around` counts items. */
+function abridged(part: unknown, around: { items: number }): unknown {
+  if (Array.isArray(part)) {
+    const shown: unknown[] = [];
+    const inside = { items: 0 };
+    for (const item of part) {
+      if (inside.items >= ITEMS_SHOWN_MAX) break;
+      inside.items += 1;
+      shown.push(abridged(item, inside));
+    }
+    around.items += inside.items;
+    return shown;
+  }
   if (typeof part !== "object" || part === null || ArrayBuffer.isView(part)) return part;
   if (isLiteralNode(part)) return withOneOf(part);
-  return Object.fromEntries(Object.entries(part).map(([name, value]) => [name, abridged(value)]));
+  return Object.fromEntries(
+    Object.entries(part).map(([name, value]) => [name, abridged(value, around)]),
+  );
 }
 
 type LiteralNode =

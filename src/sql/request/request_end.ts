@@ -4,7 +4,7 @@
  */
 import type { Principal } from "../../auth/mod.ts";
 import { collectAfterTurn } from "../../base/garbage.ts";
-import { areJobs, shownSql } from "../common/activity.ts";
+import { slowSql } from "../common/activity.ts";
 import type { SqlRequest } from "../common/engine.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import { parseLimitsOf } from "../common/parameters.ts";
@@ -38,9 +38,8 @@ function logSlow(
   { principal: { userId }, request: { origin, sql } }: EndedRequest,
   tookMs: number,
 ): void {
-  const limits = parseLimitsOf(sqlLimits);
-  if (areJobs(sql, limits)) return;
-  const shown = shownSql(sql, limits, { hasLiterals: false });
+  const shown = slowSql(sql, parseLimitsOf(sqlLimits));
+  if (shown === undefined) return;
   log.warn("slow query", {
     ms: tookMs,
     user: userId,

@@ -2,7 +2,8 @@
  * What is shown of a statement to others than its author: no string of it, whatever it begins with.
  */
 import { expect, test } from "bun:test";
-import { textOfKey } from "../../../src/sql/common/query_text.ts";
+import { textOfKey, textOfStatement } from "../../../src/sql/common/query_text.ts";
+import { parseStatements } from "../../../src/sql/parse/parser.ts";
 
 test.each([
   ["SELECT a FROM t WHERE b = \u0001 AND c = \u0003", "SELECT a FROM t WHERE b = ? AND c = ?"],
@@ -19,4 +20,26 @@ test("textOfKey cuts what is too long to be shown, with and without a string", (
   const columns = Array.from({ length: 1000 }, (_, i) => `c${i}`).join(", ");
   expect(textOfKey(`SELECT ${columns}`)).toBe(`SELECT ${columns}`.slice(0, 2000));
   expect(textOfKey(`SELECT 'a', ${columns}`)).toBe(`SELECT ?, ${columns}`.slice(0, 2000));
+});
+
+test("textOfStatement reads no more of a long list than it shows, and all of the lists beside it", () => {
+  const columns = Array.from({ length: 150 }, (_, i) => `c${i}`).join(", ");
+  const row = Array.from({ length: 150 }, () => "1 + 1").join(", ");
+  const rows = Array.from({ length: 400 }, () => `(${row})`).join(", ");
+  const [node] = parseStatements(`INSERT INTO t (${columns}) VALUES ${rows}`);
+  if (node?.type !== "insert" || node.insert.type !== "values") throw new Error("no rows");
+  const { insert } = node;
+  let read = 0;
+  const values = new Proxy(insert.values, {
+    get(target, name, receiver) {
+      if (typeof name === "string" && /^\d+$/.test(name)) read += 1;
+      return Reflect.get(target, name, receiver) as unknown;
+    },
+  });
+
+  const text = textOfStatement({ ...node, insert: { ...insert, values } });
+
+  expect(text).toHaveLength(2000);
+  expect(text).toStartWith(`INSERT INTO t (${columns}) VALUES (? + ?, ? + ?`);
+  expect(read).toBeLessThan(10);
 });
