@@ -71,14 +71,14 @@ export interface PreparedDml extends PreparedBase {
 
 export type Prepared = PreparedQuery | PreparedDml;
 
-/** Binds, plans and compiles a statement. @throws {DatabaseError} */
-export function prepare(
+/** Binds, plans and compiles a statement in small steps. @throws {DatabaseError} */
+export function* prepareInSteps(
   node: QueryStatement,
   { world, statement }: { world: DmlWorld; statement: StatementBinding },
-): Prepared {
+): Generator<void, Prepared> {
   switch (node.type) {
     case "insert": {
-      const bound = bindInsert(node, world);
+      const bound = yield* bindInsert(node, world);
       const plan = planInsert(bound);
       const rows = plan.source.kind === "query" ? plan.source.query.root : undefined;
       return dml("insert", compileInsert(plan), { bound, rows, statement });
@@ -96,7 +96,7 @@ export function prepare(
     case "with":
     case "with recursive":
       if (isChangeNode(node.in)) {
-        return prepare(node.in, {
+        return yield* prepareInSteps(node.in, {
           world: { ...world, ...worldWith(node, world) },
           statement,
         });
@@ -105,6 +105,21 @@ export function prepare(
     default:
       return prepareQuery(node, { world, statement });
   }
+}
+
+/** The same in this turn. @throws {DatabaseError} */
+export function prepare(
+  node: QueryStatement,
+  parts: { world: DmlWorld; statement: StatementBinding },
+): Prepared {
+  return inOneTurn(prepareInSteps(node, parts));
+}
+
+/** Runs steps to their end. */
+export function inOneTurn<T>(steps: Generator<void, T>): T {
+  let step = steps.next();
+  while (step.done !== true) step = steps.next();
+  return step.value;
 }
 
 function prepareQuery(
@@ -182,16 +197,30 @@ export interface Binder {
  *
  * @throws {DatabaseError} PERMISSION_DENIED, and what `bind` throws.
  */
-export function boundFor<Bound>(
-  { catalog, principal, statement }: Binder,
-  bind: () => Bound,
-): Bound {
+export function boundFor<Bound>(binder: Binder, bind: () => Bound): Bound {
   try {
     return bind();
   } catch (error) {
-    if (error instanceof DatabaseError) authorize(statement.requirements, principal, catalog);
-    throw error;
+    throw toldTo(binder, error);
   }
+}
+
+/** As {@linkcode boundFor}, in small steps. @throws {DatabaseError} */
+export function* boundInSteps<Bound>(
+  binder: Binder,
+  steps: Generator<void, Bound>,
+): Generator<void, Bound> {
+  try {
+    return yield* steps;
+  } catch (error) {
+    throw toldTo(binder, error);
+  }
+}
+
+/** What a caller is told of a fault. @throws {DatabaseError} PERMISSION_DENIED */
+function toldTo({ catalog, principal, statement }: Binder, error: unknown): unknown {
+  if (error instanceof DatabaseError) authorize(statement.requirements, principal, catalog);
+  return error;
 }
 
 /** Asks for every right that a statement needs. @throws {DatabaseError} PERMISSION_DENIED */

@@ -164,7 +164,8 @@ export class RequestRunner {
     for (const [index, unit] of units.entries()) {
       this.#statementIndex = index;
       await this.#turns.endStep();
-      this.#binding.bind(unit, { isAlone });
+      const steps = this.#binding.bind(unit, { isAlone });
+      while (steps.next().done !== true) await this.#turns.endStep();
     }
     // The parameters are those of the whole text.
     this.#statementIndex = 0;

@@ -18,7 +18,13 @@ import { findNamespace } from "../common/table_names.ts";
 import { DefinedNames } from "../define/defined_names.ts";
 import type { Definitions } from "../define/definitions.ts";
 import type { Statement } from "../parse/ast/ast.ts";
-import { authorize, boundFor, type Prepared, prepare } from "../prepare/prepared.ts";
+import {
+  authorize,
+  boundInSteps,
+  inOneTurn,
+  type Prepared,
+  prepareInSteps,
+} from "../prepare/prepared.ts";
 import { type BindingWorld, dmlWorldOf, statisticsOf } from "../prepare/relation_source.ts";
 import { isSystemViews } from "../system/system_views.ts";
 import { RequestSettings, requireSettable } from "./request_settings.ts";
@@ -84,19 +90,19 @@ export class RequestBinding {
   }
 
   /**
-   * Binds and authorises a statement before anything runs. One that does not bind may at its turn,
-   * when it uses what an earlier one defines.
+   * Binds and authorises a statement before anything runs, in small steps. One that does not bind may
+   * at its turn, when it uses what an earlier one defines.
    *
    * @param options.isAlone Whether it is the whole text; a definition is then bound at its turn only.
    * @throws {DatabaseError}
    */
-  bind(unit: Unit, { isAlone }: { isAlone: boolean }): void {
+  *bind(unit: Unit, { isAlone }: { isAlone: boolean }): Generator<void, void> {
     const { node } = unit;
     let runsAs: Principal | undefined;
     try {
       runsAs = this.principalOf(node);
       if (node.type === "use namespace") this.useNamespace(node);
-      else this.#prepare(unit, runsAs);
+      else yield* this.#prepare(unit, runsAs);
       if (unit.prepared === undefined && !isAlone) this.#check(node);
     } catch (error) {
       if (!this.#isMendable(node, error, runsAs)) throw error;
@@ -153,7 +159,7 @@ export class RequestBinding {
       unit.catalogVersion !== catalog.version ||
       unit.namespace !== this.namespace;
     const runsAs = this.principalOf(unit.node);
-    if (isStale) this.#prepare(unit, runsAs);
+    if (isStale) inOneTurn(this.#prepare(unit, runsAs));
     const { prepared } = unit;
     if (prepared !== undefined) authorize(prepared.requirements, runsAs, catalog);
     return prepared;
@@ -171,7 +177,7 @@ export class RequestBinding {
     return world.auth.executeAs(principal, node.user.name);
   }
 
-  #prepare(unit: Unit, runsAs: Principal): void {
+  *#prepare(unit: Unit, runsAs: Principal): Generator<void, void> {
     const { node } = unit;
     const { administration, definitions, principal, world } = this.#options;
     const rows = rowsNode(node);
@@ -189,13 +195,16 @@ export class RequestBinding {
     const { namespace } = this;
     const dmlWorld = dmlWorldOf(world, { namespace, principal: runsAs, statement });
     const { catalog } = world;
-    const prepared = boundFor({ catalog, principal: runsAs, statement }, () =>
-      prepare(rows, { world: dmlWorld, statement }),
+    // A definition between two steps is one that the statement was not bound against.
+    const { version } = catalog;
+    const prepared = yield* boundInSteps(
+      { catalog, principal: runsAs, statement },
+      prepareInSteps(rows, { world: dmlWorld, statement }),
     );
     authorize(prepared.requirements, runsAs, catalog);
     for (const number of statement.usedParameters) this.#usedParameters.add(number);
     unit.prepared = prepared;
-    unit.catalogVersion = catalog.version;
+    unit.catalogVersion = version;
     unit.namespace = namespace;
   }
 }

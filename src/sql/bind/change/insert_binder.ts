@@ -38,6 +38,9 @@ import {
 } from "./dml_target.ts";
 import { type BoundReturning, bindReturning } from "./returning_binder.ts";
 
+/** Rows that are bound at a step: a row of a few expressions takes a dozen microseconds. */
+const ROWS_PER_STEP = 16;
+
 export type InsertSource =
   | { readonly kind: "rows"; readonly rows: readonly (readonly BoundCell[])[] }
   | { readonly kind: "literals"; readonly literals: LiteralValuesStatement }
@@ -54,7 +57,11 @@ export interface BoundInsert {
   readonly returning: BoundReturning | undefined;
 }
 
-export function bindInsert(insert: InsertStatement, world: DmlWorld): BoundInsert {
+/** Yields behind every few rows of a list: a long one takes longer than a turn may. */
+export function* bindInsert(
+  insert: InsertStatement,
+  world: DmlWorld,
+): Generator<void, BoundInsert> {
   const target = bindTarget(insert.into, world);
   const { table } = target;
   if (table.kind === "stream" && insert.onConflict !== undefined) {
@@ -73,11 +80,12 @@ export function bindInsert(insert: InsertStatement, world: DmlWorld): BoundInser
       { position: insert.insert._location.start },
     );
   }
+  const placed = source.into({ table, targets });
   return {
     kind: "insert",
     table,
     targets,
-    source: source.into({ table, targets }),
+    source: "next" in placed ? yield* placed : placed,
     conflict:
       insert.onConflict === undefined ? undefined : bindConflict(insert.onConflict, target, world),
     returning: bindReturning(insert.returning, { target, from: target.from, world }),
@@ -94,7 +102,7 @@ interface Filled {
 interface UnplacedSource {
   /** Values in a row. */
   readonly width: number;
-  into(filled: Filled): InsertSource;
+  into(filled: Filled): InsertSource | Generator<void, InsertSource>;
 }
 
 function bindSource({ insert }: InsertStatement, world: DmlWorld): UnplacedSource {
@@ -106,8 +114,7 @@ function bindSource({ insert }: InsertStatement, world: DmlWorld): UnplacedSourc
         width: insert.columnCount,
         into: (filled) => {
           if (!areCastable(insert, filled)) {
-            const rows = bindCells(literalValuesToRows(insert), filled, world);
-            return { kind: "rows", rows };
+            return bindCells(literalValuesToRows(insert), filled, world);
           }
           requireWritable(insert, filled);
           return { kind: "literals", literals: insert };
@@ -120,7 +127,7 @@ function bindSource({ insert }: InsertStatement, world: DmlWorld): UnplacedSourc
       }
       return {
         width: insert.values[0]?.length ?? 0,
-        into: (filled) => ({ kind: "rows", rows: bindCells(insert, filled, world) }),
+        into: (filled) => bindCells(insert, filled, world),
       };
     default:
       return bindQuerySource(insert, world);
@@ -139,11 +146,11 @@ function bindQuerySource(node: SelectStatement, world: DmlWorld): UnplacedSource
   };
 }
 
-function bindCells(
+function* bindCells(
   { _location, values }: ValuesStatement,
   { table, targets }: Filled,
   world: DmlWorld,
-): BoundCell[][] {
+): Generator<void, InsertSource> {
   const place: Place = {
     statement: world.statement,
     scope: new Scope([]),
@@ -152,14 +159,17 @@ function bindCells(
     allowsFiles: true,
     ...queriesAround(world),
   };
-  return values.map((row) => {
+  const rows: BoundCell[][] = [];
+  for (const row of values) {
     if (row.length !== targets.length) {
       throw new DatabaseError("INVALID_QUERY", "Cannot insert: the rows differ in length", {
         position: _location.start,
       });
     }
-    return row.map((cell, i) => bindCell(cell, { table, position: targets[i] ?? 0, place }));
-  });
+    rows.push(row.map((cell, i) => bindCell(cell, { table, position: targets[i] ?? 0, place })));
+    if (rows.length % ROWS_PER_STEP === 0) yield;
+  }
+  return { kind: "rows", rows };
 }
 
 /** Whether numbers and booleans stand only where there is a cast for every one of them. */

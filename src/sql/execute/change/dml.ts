@@ -23,6 +23,9 @@ import { insertColumns, insertRows, type RowChange } from "./row_changes.ts";
 /** Rows that are written at a step: with a look at each key, a millisecond or two. */
 const ROWS_PER_STEP = 512;
 
+/** Rows of expressions that are written in one turn: at a dozen microseconds each. */
+const ROWS_PER_TURN: number = 2 * ROWS_PER_STEP;
+
 /** Rows of columns that are written in one turn: at a microsecond each, a dozen milliseconds. */
 const COLUMN_ROWS_PER_TURN: number = 4 * BATCH_ROWS_MAX;
 
@@ -47,7 +50,7 @@ export function compileInsert(insert: InsertPlan): DmlProgram {
     insert.conflict === undefined ? undefined : compileConflict(insert.conflict, runtime);
   const returning = compileReturning(insert.returning, runtime);
   const isPlain = conflict === undefined && returning === undefined;
-  const rowsPerTurn = source.columns === undefined ? BATCH_ROWS_MAX : COLUMN_ROWS_PER_TURN;
+  const rowsPerTurn = source.columns === undefined ? ROWS_PER_TURN : COLUMN_ROWS_PER_TURN;
   const program: DmlProgram = (run) => {
     const writer = new ChangeWriter(runtime, { run, returning, isBlind: conflict === undefined });
     const touched = new TouchedKeys();
@@ -96,16 +99,22 @@ function compileSource(
   };
   switch (source.kind) {
     case "rows": {
-      const programs = source.rows.map((row) =>
-        row.map((cell, i) => compileCell(cell, { runtime, position: targets[i] ?? 0 })),
-      );
-      return listed(programs.length, (run, from, to) => {
+      const rowCount = source.rows.length;
+      const compiled = (cells: readonly BoundCell[]): readonly CellProgram[] =>
+        cells.map((cell, i) => compileCell(cell, { runtime, position: targets[i] ?? 0 }));
+      // Those of a long list are compiled in the turns that make them.
+      const programs = source.rows.slice(0, ROWS_PER_STEP).map(compiled);
+      const programAt = (index: number): readonly CellProgram[] => {
+        programs[index] ??= compiled(source.rows[index] ?? []);
+        return programs[index];
+      };
+      return listed(rowCount, ROWS_PER_STEP, (run, from, to) => {
         const rows: Row[] = [];
         let cells: Value[] = [];
         try {
           for (let index = from; index < to; index += 1) {
             cells = [];
-            for (const cell of programs[index] ?? []) cells.push(cell(run));
+            for (const cell of programAt(index)) cells.push(cell(run));
             rows.push(rowOf(cells, run));
           }
         } catch (error) {
@@ -116,7 +125,7 @@ function compileSource(
           const rowIndex = from + rows.length;
           throw errorInCell(error, () => ({
             column: column.name,
-            source: { rowIndex, columnIndex, rowCount: programs.length },
+            source: { rowIndex, columnIndex, rowCount },
           }));
         }
         return rows;
@@ -126,21 +135,21 @@ function compileSource(
       const columns = literalColumns(source.literals, { runtime, targets });
       const { rowCount } = source.literals;
       const rows: InsertSource["rows"] = (run, from, to) => rowsFromBatch(columns(run, from, to));
-      return { ...listed(rowCount, rows), columns };
+      return { ...listed(rowCount, BATCH_ROWS_MAX, rows), columns };
     }
     case "query":
       return queried(source.query, rowOf);
   }
 }
 
-function listed(rowCount: number, rows: InsertSource["rows"]): InsertSource {
+function listed(rowCount: number, rowsPerStep: number, rows: InsertSource["rows"]): InsertSource {
   const open: InsertSource["open"] = (run, onRows) => {
     let from = 0;
     return {
       next: () => {
         run.checkTime();
         if (from >= rowCount) return false;
-        const to = Math.min(from + BATCH_ROWS_MAX, rowCount);
+        const to = Math.min(from + rowsPerStep, rowCount);
         onRows(rows(run, from, to));
         from = to;
         return true;

@@ -1,0 +1,62 @@
+/**
+ * Statements of so many rows that to bind them takes more than a turn of the event loop.
+ */
+import { expect, test } from "bun:test";
+import { HastyClock } from "../../support/hasty_clock.ts";
+import { TestEngine } from "../../support/sql_engine.ts";
+
+const ROWS = 2048;
+
+/** Rows that are bound between two looks at the clock. */
+const ROWS_PER_LOOK = 256;
+
+/** Rows of expressions, which no list of plain literals is. */
+function insertOf(last: string): string {
+  const rows = Array.from({ length: ROWS - 1 }, (_, i) => `(${i}, ${i} + 1, lower('A${i}'))`);
+  return `INSERT INTO t (id, v, x) VALUES ${[...rows, last].join(", ")}`;
+}
+
+async function openTable(clock: HastyClock): Promise<TestEngine> {
+  const engine = await TestEngine.open({ clock });
+  await engine.run("CREATE TABLE t (id INT PRIMARY KEY, v INT, x TEXT)");
+  return engine;
+}
+
+test("RequestBinding.bind of many rows lets others run, and reports the fault of the last", async () => {
+  const clock = new HastyClock();
+  await using engine = await openTable(clock);
+  const sql = insertOf("(-1, lower('a'), 'x')");
+  clock.yieldCount = 0;
+
+  expect(await engine.failure(sql)).toBe(`TYPE_MISMATCH@1:${sql.lastIndexOf("lower")}`);
+  expect(clock.yieldCount).toBeGreaterThanOrEqual(ROWS / ROWS_PER_LOOK);
+  expect(await engine.rows("SELECT count(*) FROM t")).toEqual([[0]]);
+});
+
+test("RequestBinding.bind of many rows: each is written as it stands, and DEFAULT by its column", async () => {
+  await using engine = await openTable(new HastyClock());
+  await engine.run("ALTER TABLE t ADD COLUMN d INT DEFAULT 7");
+  await engine.run(insertOf("(-1, DEFAULT, upper('last'))"));
+
+  expect(
+    await engine.rows("SELECT count(*), sum(v - id - 1), count(DISTINCT x), min(d) FROM t"),
+  ).toEqual([[ROWS, 0, ROWS, 7]]);
+  expect(await engine.rows("SELECT v, x FROM t WHERE id IN (-1, 1600) ORDER BY id")).toEqual([
+    [null, "LAST"],
+    [1601, "a1600"],
+  ]);
+  expect(await engine.failure(insertOf("(-2, 1 / 0, 'x')"))).toStartWith("DUPLICATE_KEY@1");
+});
+
+test("RequestBinding.renewed binds anew what a definition has changed between two steps", async () => {
+  const clock = new HastyClock();
+  await using engine = await openTable(clock);
+  let altered: Promise<unknown> | undefined;
+  clock.onYield = () => {
+    altered ??= engine.run("ALTER TABLE t RENAME COLUMN v TO w");
+  };
+
+  expect(await engine.failure(insertOf("(-1, 2, 'x')"))).toStartWith("COLUMN_NOT_FOUND@1");
+  await altered;
+  expect(await engine.rows("SELECT count(w) FROM t")).toEqual([[0]]);
+});
