@@ -4,14 +4,24 @@
  *
  * On a loopback address a missing secret is made once and kept in the data directory. On any other
  * address the operator must give one, of 32 bytes or more and not from an example.
+ *
+ *     jwt_secret   OFFSET SIZE
+ *                     0    32  the secret
+ *                    32     4  u32 CRC-32 of it, little-endian; not there in an older form
+ *
+ * A secret that has changed on disk would end every session without a word.
  */
 
+import { crc32 } from "../base/checksum.ts";
 import type { Disk } from "../base/disk.ts";
 import { CorruptionError } from "../base/errors.ts";
 import type { Random } from "../base/random.ts";
 
 /** Bytes of a good secret: as many as the hash has. */
 const SECRET_BYTES_MIN = 32;
+
+/** Of the file: what is longer is not read. */
+const FILE_BYTES = SECRET_BYTES_MIN + 4;
 
 /** What is wrong with a secret on some bind address. */
 export interface SecretFault {
@@ -74,10 +84,9 @@ export function keptSecret({
 }): Uint8Array {
   const path = keptSecretPath(dataPath);
   if (!disk.exists(path)) writeSecret(disk, { dataPath, path, secret: random.bytes(32) });
-  const secret = disk.readFile(path);
-  const fault = faultOf(path, secret.length);
-  if (fault !== undefined) throw fault;
-  return secret;
+  const kept = readSecret(disk, path);
+  if (kept instanceof CorruptionError) throw kept;
+  return kept;
 }
 
 export function keptSecretPath(dataPath: string): string {
@@ -87,13 +96,37 @@ export function keptSecretPath(dataPath: string): string {
 /** What is wrong with the secret that a data directory keeps, if it keeps one. @throws {DiskError} */
 export function keptSecretFault(disk: Disk, dataPath: string): CorruptionError | undefined {
   const path = keptSecretPath(dataPath);
-  return disk.exists(path) ? faultOf(path, disk.sizeOf(path) ?? 0) : undefined;
+  if (!disk.exists(path)) return undefined;
+  const kept = readSecret(disk, path);
+  return kept instanceof CorruptionError ? kept : undefined;
 }
 
-function faultOf(path: string, byteCount: number): CorruptionError | undefined {
-  if (byteCount === SECRET_BYTES_MIN) return undefined;
-  const what = `it has ${byteCount} bytes, and a secret has ${SECRET_BYTES_MIN}; remove it to get a new one, which ends all tokens`;
-  return new CorruptionError(path, 0, what);
+/** The secret of a file, or what is wrong with it. */
+function readSecret(disk: Disk, path: string): Uint8Array | CorruptionError {
+  const byteCount = disk.sizeOf(path) ?? 0;
+  if (byteCount !== FILE_BYTES && byteCount !== SECRET_BYTES_MIN) {
+    const what = `it has ${byteCount} bytes, and should have ${FILE_BYTES}`;
+    return new CorruptionError(path, 0, `${what}; ${REMEDY}`);
+  }
+  const bytes = disk.readFile(path);
+  const secret = bytes.slice(0, SECRET_BYTES_MIN);
+  if (bytes.length > SECRET_BYTES_MIN && crc32(secret) !== checksumIn(bytes)) {
+    return new CorruptionError(path, 0, `its checksum does not fit; ${REMEDY}`);
+  }
+  return secret;
+}
+
+const REMEDY = "remove it to get a new one, which ends all tokens";
+
+function checksumIn(bytes: Uint8Array): number {
+  return new DataView(bytes.buffer, bytes.byteOffset).getUint32(SECRET_BYTES_MIN, true);
+}
+
+function withChecksum(secret: Uint8Array): Uint8Array {
+  const bytes = new Uint8Array(FILE_BYTES);
+  bytes.set(secret);
+  new DataView(bytes.buffer).setUint32(SECRET_BYTES_MIN, crc32(secret), true);
+  return bytes;
 }
 
 /** Writes the file whole or not at all, for its owner's eyes only. */
@@ -108,7 +141,7 @@ function writeSecret(
   try {
     const file = disk.open(temporary, { create: true, exclusive: true });
     try {
-      file.write(secret, 0);
+      file.write(withChecksum(secret), 0);
       file.syncNow();
     } finally {
       file.close();

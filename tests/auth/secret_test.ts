@@ -5,7 +5,7 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { isLoopbackHost, keptSecret, secretFault } from "../../src/auth/mod.ts";
+import { isLoopbackHost, keptSecret, keptSecretFault, secretFault } from "../../src/auth/mod.ts";
 import { bunDisk } from "../../src/base/bun_disk.ts";
 import { CorruptionError } from "../../src/base/errors.ts";
 import { systemRandom } from "../../src/base/random.ts";
@@ -73,11 +73,45 @@ test("keptSecret makes one, for its owner's eyes, and gives the same ever after"
   expect(first).toHaveLength(32);
   expect(statSync(path).mode & 0o777).toBe(0o600);
   expect(keptSecret({ disk: bunDisk, dataPath, random: systemRandom })).toEqual(first);
-  expect([...readFileSync(path)]).toEqual([...first]);
-  writeFileSync(path, "too short");
-  expect(() => keptSecret({ disk: bunDisk, dataPath, random: systemRandom })).toThrow(
-    CorruptionError,
-  );
+  expect([...readFileSync(path)].slice(0, 32)).toEqual([...first]);
+});
+
+test("keptSecret gives no secret of which any byte has changed, and the fault is found", () => {
+  const good = keptSecret({ disk: bunDisk, dataPath, random: systemRandom });
+  const path = join(dataPath, "jwt_secret");
+  const bytes = readFileSync(path);
+  expect(bytes).toHaveLength(36);
+  for (let offset = 0; offset < bytes.length; offset += 1) {
+    const damaged = Uint8Array.from(bytes);
+    damaged[offset] = (damaged[offset] ?? 0) ^ 0xff;
+    writeFileSync(path, damaged);
+    const read = (): unknown => keptSecret({ disk: bunDisk, dataPath, random: systemRandom });
+    expect(read, `byte ${offset}`).toThrow(CorruptionError);
+    expect(keptSecretFault(bunDisk, dataPath)?.message, `byte ${offset}`).toContain("checksum");
+  }
+  writeFileSync(path, bytes);
+  expect(keptSecret({ disk: bunDisk, dataPath, random: systemRandom })).toEqual(good);
+  expect(keptSecretFault(bunDisk, dataPath)).toBeUndefined();
+});
+
+test.each([0, 31, 33, 35, 37])("keptSecret gives no secret of a file of %d bytes", (byteCount) => {
+  const path = join(dataPath, "jwt_secret");
+  const bytes = readFileSync(path);
+  writeFileSync(path, new Uint8Array(byteCount));
+  const fault = `it has ${byteCount} bytes, and should have 36`;
+  expect(() => keptSecret({ disk: bunDisk, dataPath, random: systemRandom })).toThrow(fault);
+  expect(keptSecretFault(bunDisk, dataPath)?.message).toContain(fault);
+  writeFileSync(path, bytes);
+});
+
+test("keptSecret reads the older form, which has no checksum", () => {
+  const path = join(dataPath, "jwt_secret");
+  const bytes = readFileSync(path);
+  writeFileSync(path, bytes.subarray(0, 32));
+  const secret = keptSecret({ disk: bunDisk, dataPath, random: systemRandom });
+  expect([...secret]).toEqual([...bytes.subarray(0, 32)]);
+  expect(keptSecretFault(bunDisk, dataPath)).toBeUndefined();
+  writeFileSync(path, bytes);
 });
 
 test("keptSecret survives a process that died while it wrote one", () => {

@@ -503,18 +503,22 @@ describe("repair", () => {
     }
   });
 
-  test("puts a secret aside that no server starts with", async () => {
+  test.each([
+    ["of another length", (path: string) => writeFileSync(path, "short"), "it has 5 bytes"],
+    ["that has changed", (path: string) => damage(path, 7), "its checksum does not fit"],
+  ])("puts a secret %s aside: no server starts with it", async (_what, spoil, fault) => {
     const path = copyOf(killed);
-    writeFileSync(`${path}/jwt_secret`, "short");
+    spoil(`${path}/jwt_secret`);
+    const damaged = readFileSync(`${path}/jwt_secret`);
     const found = maintain("verify", [path]);
     expect([found.code, found.text]).toEqual([
       1,
-      expect.stringContaining(`${path}/jwt_secret at byte 0: it has 5 bytes`),
+      expect.stringContaining(`${path}/jwt_secret at byte 0: ${fault}`),
     ]);
     const { code, text } = maintain("repair", [path]);
     expect(code).toBe(0);
     expect(text).toMatch(/^lost {4}the secret that signs tokens: all users log in anew/m);
-    expect(readFileSync(`${path}/lost+found/jwt_secret`, "utf8")).toBe("short");
+    expect([...readFileSync(`${path}/lost+found/jwt_secret`)]).toEqual([...damaged]);
     expect(maintain("verify", [path]).code).toBe(0);
     await using server = await serverOn(path);
     expect(await server.rows("SELECT 1")).toEqual([[1]]);
