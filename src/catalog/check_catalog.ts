@@ -43,6 +43,8 @@ export function checkCatalog(options: CatalogCheckOptions): CatalogCheck {
     const what = byteCount === undefined ? "it is missing" : "it is empty";
     return unreadable([new CorruptionError(path, 0, what)]);
   }
+  const misplaced = directoriesAt(disk, path);
+  if (misplaced.length > 0) return unreadable(misplaced);
   const foreign = faultOf(path, () => refuseForeign(path));
   if (foreign instanceof CorruptionError) return unreadable([foreign]);
   const copy = catalogPathOf(scratch);
@@ -60,6 +62,17 @@ export function checkCatalog(options: CatalogCheckOptions): CatalogCheck {
   const catalog = faultOf(path, () => openWhole(copy, options));
   if (catalog instanceof CorruptionError) return unreadable([...damage, catalog]);
   return { damage, catalog, isOnlyLogDamaged: found.length === 0 && logDamage.length > 0 };
+}
+
+/** Directories in the place of the files of a catalog: what SQLite says of one is "disk I/O error". */
+function directoriesAt(disk: Disk, path: string): CorruptionError[] {
+  const paths = SUFFIXES.map((suffix) => `${path}${suffix}`);
+  const directory = path.slice(0, path.lastIndexOf("/"));
+  const found = disk.list(directory).filter(({ isDirectory }) => isDirectory);
+  const names = new Set(found.map(({ name }) => `${directory}/${name}`));
+  return paths
+    .filter((each) => names.has(each))
+    .map((each) => new CorruptionError(each, 0, "it is a directory, and should be a file"));
 }
 
 /** Opens a catalog and reads all of it. @throws {CorruptionError} */

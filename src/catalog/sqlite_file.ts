@@ -18,6 +18,10 @@ import { APPLICATION_ID, FORMAT_VERSION, MIGRATIONS } from "./migrations.ts";
 /** So long a log SQLite takes over into the file by itself, which is its own default. */
 const CHECKPOINT_PAGES = 1000;
 
+/** SQLite names neither what it met nor where. */
+const PLACE_HINT =
+  "look at the file, those beside it that begin with its name, and the disk: each should be a file that the server's user can read and write; tidemark verify says what is damaged";
+
 /** A value that SQLite takes or gives here. */
 export type Cell = string | number | null;
 
@@ -338,6 +342,6 @@ function asStorageError(error: unknown, path: string): unknown {
   return new DatabaseError(
     "STORAGE_UNAVAILABLE",
     `Cannot use the catalog ${path}: ${error.message}`,
-    { cause: error },
+    { hint: PLACE_HINT, cause: error },
   );
 }

@@ -4,7 +4,7 @@
  */
 import { Database } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";
-import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { CorruptionError, DatabaseError } from "../../src/base/errors.ts";
 import { silentLog } from "../../src/base/log.ts";
@@ -205,4 +205,16 @@ test("CatalogDatabase notices damage, or gives the true answer, whichever byte i
     }
   }
   expect(noticed).toBeGreaterThan(0);
+});
+
+test("SqliteFile.open says where to look when a directory is in the place of the catalog", () => {
+  const path = freshPath();
+  mkdirSync(path);
+  expect(() => openCatalog(path)).toThrow(
+    expect.objectContaining({
+      condition: "STORAGE_UNAVAILABLE",
+      message: expect.stringContaining(`Cannot use the catalog ${path}: `),
+      hint: expect.stringContaining("tidemark verify says what is damaged"),
+    }),
+  );
 });

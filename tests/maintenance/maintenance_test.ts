@@ -205,6 +205,21 @@ describe("verify", () => {
     expect(lines[0]).toContain(named);
   });
 
+  test.each(["catalog.sqlite", "catalog.sqlite-wal"])(
+    "names a directory in the place of %s as damage, and repair advises a backup",
+    (name) => {
+      const path = copyOf(killed);
+      rmSync(`${path}/${name}`, { force: true });
+      mkdirSync(`${path}/${name}`);
+      const { code, lines } = maintain("verify", [path]);
+      const what = `${path}/${name} at byte 0: it is a directory, and should be a file`;
+      expect([code, lines[0]]).toEqual([1, `damage  ${what}`]);
+      const repaired = maintain("repair", [path]);
+      expect(repaired.code).toBe(1);
+      expect(repaired.text).toContain("backup");
+    },
+  );
+
   test("tells a torn tail and unlisted files, which are no damage", () => {
     const path = copyOf(killed);
     const last = `${path}/${WAL_3}`;
