@@ -144,6 +144,16 @@ test("Storages.open refuses one that another process uses, and one with a newer 
   expect(faultOf(disk, listed)).toBeUndefined();
 });
 
+test("Storages.open tells one that cannot be written as a fault, until a start finds that it can", () => {
+  const disk = diskWithStorages();
+  const listed = makeStorage(disk, "fast");
+  disk.faultPlan = (operation, path) =>
+    operation === "open" && path === `${ROOT}/LOCK` ? { code: "EROFS" } : undefined;
+  expect(faultOf(disk, listed)).toBe(`Cannot open ${ROOT}/LOCK: EROFS`);
+  disk.faultPlan = undefined;
+  expect(faultOf(disk, listed)).toBeUndefined();
+});
+
 test("Storages.adopt takes a directory that is there and empty, and no other", () => {
   const disk = diskWithStorages();
   const storages = storagesOn(disk);
