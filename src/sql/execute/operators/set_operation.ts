@@ -58,10 +58,11 @@ export class SetOperation implements Operator {
   readonly #options: SetOperationOptions;
   readonly #site: SpillSite;
   readonly #groups: Grouping;
-  /** For each group, how many rows of the right side are left of it. */
+  /**
+   * For each group, how many rows of the right side are left of it. Without ALL a group that went up
+   * has none left for INTERSECT, and one for EXCEPT, so that it does not go up again.
+   */
   readonly #counts: number[] = [];
-  /** Groups that went up, for an operation without ALL. */
-  readonly #shown = new Set<number>();
   #isCounted = false;
   #divided: Divided | undefined;
   #later: Operator | undefined;
@@ -166,8 +167,7 @@ export class SetOperation implements Operator {
       if (count > 0) this.#counts[number] = count - 1;
       return isWanted;
     }
-    if (!isWanted || this.#shown.has(number)) return false;
-    this.#shown.add(number);
-    return true;
+    if (isWanted) this.#counts[number] = operator === "intersect" ? 0 : 1;
+    return isWanted;
   }
 }
