@@ -12,10 +12,12 @@ import {
   isAggregate,
   resolveAggregate,
 } from "../../../../src/sql/functions/aggregate/aggregates.ts";
+import { jsonTextOf } from "../../../../src/sql/functions/json/json_build.ts";
 import {
   BIGINT,
   BOOLEAN,
   BYTES,
+  canonicalJson,
   DATE,
   type DataType,
   DOUBLE,
@@ -571,4 +573,38 @@ test.each([
   const isHuge = values[0] + values[2] > Number.MAX_SAFE_INTEGER;
   expect(range === undefined).toBe(isHuge && name !== "count");
   if (range !== undefined) expect(valuesOf(range)).toEqual(expected);
+});
+
+test.each([
+  [INT, (row: number): Value => (row % 3 === 0 ? null : row)],
+  [BOOLEAN, (row: number): Value => row % 2 === 0],
+  [TEXT, (row: number): Value => `"${row}"\n\u{1f600}`],
+  [DOUBLE, (row: number): Value => row * 1e300],
+  [JSON_TEXT, (row: number): Value => `{"bb":1e2, "a" : [${row},1.50],"a":2}`],
+  [JSONB, (row: number): Value => `{"a": ${row}}`],
+] as const)(
+  "json_agg and jsonb_agg of many values of %j are those of their whole text",
+  (type, valueAt) => {
+    const plain = form("json_agg", type).create();
+    const canonical = form("jsonb_agg", type).create();
+    const texts: string[] = [];
+    for (let row = 0; row < 2050; row += 1) {
+      const value = valueAt(row);
+      texts.push(jsonTextOf(type, value));
+      plain.add(0, value);
+      canonical.add(0, value);
+      // The groups of a window are read while they grow.
+      if (![0, 1022, 1023, 1024, 2047, 2048, 2049].includes(row)) continue;
+      expect(plain.finish(0), `after ${row}`).toBe(`[${texts.join(", ")}]`);
+      expect(canonical.finish(0), `after ${row}`).toBe(canonicalJson(`[${texts.join(", ")}]`));
+    }
+    expect([plain.finish(1), canonical.finish(1)]).toEqual([null, null]);
+  },
+);
+
+test("jsonb_agg refuses what JSONB cannot hold", () => {
+  const ofJson = (written: string) => (): unknown =>
+    aggregate("jsonb_agg", [JSON_TEXT], [[of(JSON_TEXT, written)]]);
+  expect(conditionOf(ofJson('"\\u0000"'))).toBe("INVALID_VALUE");
+  expect(conditionOf(ofJson("1e999999"))).toBe("VALUE_OUT_OF_RANGE");
 });
