@@ -128,6 +128,32 @@ export function withDetails(error: DatabaseError, changes: ErrorChanges): Databa
   return new DatabaseError(condition, message, { ...detailsOf(error), cause: error, ...details });
 }
 
+/** What the machine causes: the text may say where files of the server lie. */
+const OF_FILES: ReadonlySet<Condition> = new Set([
+  "DATA_DAMAGED",
+  "DISK_FULL",
+  "STORAGE_UNAVAILABLE",
+  "COMMIT_UNKNOWN",
+  "INTERNAL_ERROR",
+]);
+
+/** The same failure for who need not know where files of the server lie. */
+export function withoutPaths(error: DatabaseError): DatabaseError {
+  if (!OF_FILES.has(error.condition)) return error;
+  const { hint, message } = error;
+  return withDetails(error, {
+    message: namesOnly(message),
+    ...(hint === undefined ? {} : { hint: namesOnly(hint) }),
+  });
+}
+
+/** A text whose paths are only the names at their ends. */
+export function namesOnly(text: string): string {
+  return text.replaceAll(/[^\s"'(),:;]*\/[^\s"'(),:;]*/g, (path) => {
+    return /([^/]+)\/*$/.exec(path)?.[1] ?? "the root directory";
+  });
+}
+
 /** What an error says besides its condition, message and cause. */
 export function detailsOf({
   earliestSeq,

@@ -4,7 +4,7 @@
  * The table is total, so a new condition forces a decision here.
  */
 import { AssertionError } from "../base/assert.ts";
-import { type Condition, CorruptionError, DatabaseError } from "../base/errors.ts";
+import { type Condition, CorruptionError, DatabaseError, withoutPaths } from "../base/errors.ts";
 import type { EndCode, ErrorMessage } from "../protocol/mod.ts";
 import { SubscriptionError } from "./live.ts";
 
@@ -111,7 +111,7 @@ export function endingFor(subscriptionId: string, error: unknown, stage: Stage):
   if (!(error instanceof DatabaseError)) {
     return ending(subscriptionId, "SUBSCRIPTION_FAILED", "The subscription failed on the server");
   }
-  const { condition, message, position, hint, earliestSeq } = error;
+  const { condition, message, position, hint, earliestSeq } = withoutPaths(error);
   const code = stage === "planning" ? PLANNING_CODES[condition] : readingCode(condition);
   return {
     ...ending(subscriptionId, code, message),

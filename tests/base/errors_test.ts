@@ -2,7 +2,13 @@
  * Errors that are thrown anew by who knows more of them.
  */
 import { expect, test } from "bun:test";
-import { DatabaseError, detailsOf, withDetails } from "../../src/base/errors.ts";
+import {
+  DatabaseError,
+  detailsOf,
+  namesOnly,
+  withDetails,
+  withoutPaths,
+} from "../../src/base/errors.ts";
 
 const SAID = { position: 7, hint: "name another", statementIndex: 2, earliestSeq: 4096 };
 
@@ -32,4 +38,28 @@ test("withDetails takes a cause in the place of the error, and takes away what i
   const changed = withDetails(error, { cause, hint: undefined });
   expect(changed.cause).toBe(cause);
   expect(detailsOf(changed)).toEqual({ ...SAID, hint: undefined });
+});
+
+test.each([
+  [
+    "Cannot read /srv/db/segments/a/7.seg at byte 12: it ends",
+    "Cannot read 7.seg at byte 12: it ends",
+  ],
+  ["Cannot open ./data/format.json: EACCES", "Cannot open format.json: EACCES"],
+  ['Cannot use "/mnt/two/": the disk says EIO', 'Cannot use "two": the disk says EIO'],
+  ["put /mnt/two in order, and (/mnt/one)", "put two in order, and (one)"],
+  ["Cannot open /: EACCES", "Cannot open the root directory: EACCES"],
+  ["Cannot write: the disk is full", "Cannot write: the disk is full"],
+])("namesOnly of %s", (text, expected) => {
+  expect(namesOnly(text)).toBe(expected);
+});
+
+test("withoutPaths changes what the machine causes, and nothing that a caller wrote", () => {
+  const text = "Cannot use /srv/db/a.seg";
+  const details = { ...SAID, hint: "look at /srv/db" };
+  const damaged = withoutPaths(new DatabaseError("DATA_DAMAGED", text, details));
+  expect(damaged.message).toBe("Cannot use a.seg");
+  expect(detailsOf(damaged)).toEqual({ ...SAID, hint: "look at db" });
+  const wrong = new DatabaseError("INVALID_VALUE", text, details);
+  expect(withoutPaths(wrong)).toBe(wrong);
 });

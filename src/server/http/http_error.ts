@@ -4,7 +4,14 @@
  */
 import { AuthError } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
-import { type Condition, CorruptionError, DatabaseError, DiskError } from "../../base/errors.ts";
+import {
+  type Condition,
+  CorruptionError,
+  DatabaseError,
+  DiskError,
+  namesOnly,
+  withoutPaths,
+} from "../../base/errors.ts";
 import { type ErrorBody, wireErrorOf } from "../../protocol/mod.ts";
 import { type Exchange, tookMs } from "./exchange.ts";
 import { json } from "./responses.ts";
@@ -81,15 +88,16 @@ const LOGGED_BELOW: ReadonlySet<Condition> = new Set([
   "SHUTTING_DOWN",
 ]);
 
-/** The inner error of shape B. `isAdmin` adds the internal cause. */
+/** The inner error of shape B. `isAdmin` adds the internal cause, and where files lie. */
 export function errorBodyOf(error: DatabaseError, { isAdmin }: { isAdmin: boolean }): ErrorBody {
   const { code, reason } = wireErrorOf(error.condition);
   const statement = error.statementIndex;
+  const { hint, message } = isAdmin ? error : withoutPaths(error);
   return {
     code,
-    message: statement === undefined ? error.message : numbered(statement, error.message),
+    message: statement === undefined ? message : numbered(statement, message),
     ...(error.position === undefined ? {} : { position: error.position }),
-    ...(error.hint === undefined ? {} : { hint: error.hint }),
+    ...(hint === undefined ? {} : { hint }),
     ...(statement === undefined ? {} : { statement }),
     ...(reason === undefined ? {} : { reason }),
     ...(error.condition === "SHUTTING_DOWN" ? { retry_after_seconds: RETRY_SECONDS } : {}),
@@ -104,7 +112,9 @@ export function errorBodyOfFailure(
   options: { isAdmin: boolean },
 ): ErrorBody | undefined {
   if (error instanceof DatabaseError) return errorBodyOf(error, options);
-  return failureOf(error, "B")?.body;
+  const body = failureOf(error, "B")?.body;
+  const isNamed = options.isAdmin && error instanceof CorruptionError;
+  return body !== undefined && isNamed ? { ...body, message: error.message } : body;
 }
 
 /** What a message does not say already: a cause that is no condition itself. */
@@ -141,7 +151,8 @@ function failureOf(error: unknown, shape: ErrorShape): Failure | undefined {
     return { status: wireErrorOf(error.condition).status, body, extra };
   }
   if (error instanceof CorruptionError) {
-    return { status: 500, body: { code: "DATA_DAMAGED", message: error.message }, extra: {} };
+    const message = namesOnly(error.message);
+    return { status: 500, body: { code: "DATA_DAMAGED", message }, extra: {} };
   }
   if (error instanceof DiskError && error.code === "ENOSPC") {
     const { code, status } = wireErrorOf("DISK_FULL");
