@@ -112,7 +112,8 @@ function positionFrom(id: string, given: unknown): Seq {
   const number = Number(given);
   const position = seqFromNumber(number);
   if (position !== undefined) return position;
-  if (Number.isInteger(number) && number > 0) throw invalidResume(id);
+  // Digits may say more than a number holds.
+  if (number > 0 && (isText || Number.isInteger(number))) throw invalidResume(id);
   throw refused(id, "INVALID_OPTIONS", "a position must be 0 or a positive integer");
 }
 

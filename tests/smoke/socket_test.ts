@@ -455,6 +455,18 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
       socket.close();
     });
 
+    test.each(["", 5, { name: "chat" }])("a namespace_id of %j", async (namespace) => {
+      const socket = await connect();
+      const subscription = { id: "x", sql: "SELECT id FROM t1", namespace_id: namespace };
+      socket.send({ type: "subscribe", subscription });
+      expect(await socket.expect("error")).toMatchObject({
+        subscription_id: "x",
+        code: "INVALID_OPTIONS",
+        ended: true,
+      });
+      socket.close();
+    });
+
     test("ends when its table is dropped or changes", async () => {
       const [dropped, changed, untouched] = [await newTable(), await newTable(), await newTable()];
       const socket = await connect();

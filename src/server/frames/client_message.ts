@@ -134,8 +134,10 @@ export function readSpec(decoded: Decoded, id: string, limits: ParameterLimits):
   if (!sql.isWellFormed()) {
     throw refusal("INVALID_SQL", id, "Cannot subscribe: sql has half a surrogate pair");
   }
-  if (namespace !== undefined && namespace !== null && typeof namespace !== "string") {
-    throw refusal("INVALID_OPTIONS", id, "Cannot subscribe: namespace_id must be text");
+  const isAbsent = namespace === undefined || namespace === null;
+  if (!isAbsent && (typeof namespace !== "string" || namespace === "")) {
+    const message = "Cannot subscribe: namespace_id must be the name of a namespace";
+    throw refusal("INVALID_OPTIONS", id, message);
   }
   // Options are read by the live engine, which knows what each means.
   const options = fields["options"] as SubscriptionSpec["options"];
