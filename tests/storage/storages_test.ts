@@ -148,8 +148,8 @@ test("Storages.open tells one that cannot be written as a fault, until a start f
   const disk = diskWithStorages();
   const listed = makeStorage(disk, "fast");
   disk.faultPlan = (operation, path) =>
-    operation === "open" && path === `${ROOT}/LOCK` ? { code: "EROFS" } : undefined;
-  expect(faultOf(disk, listed)).toBe(`Cannot open ${ROOT}/LOCK: EROFS`);
+    operation === "open" && path === `${ROOT}/LOCK` ? { code: "EACCES" } : undefined;
+  expect(faultOf(disk, listed)).toBe(`Cannot open ${ROOT}/LOCK: EACCES`);
   disk.faultPlan = undefined;
   expect(faultOf(disk, listed)).toBeUndefined();
 });
