@@ -93,6 +93,20 @@ test("Storages.create is whole or not at all after a loss of power at any operat
   expect(crashed.length).toBeGreaterThan(30);
 });
 
+test("Storages.create takes a directory of one that was dropped once its last file is gone", () => {
+  const disk = diskWithStorages();
+  const storages = storagesOn(disk);
+  storages.create(WANTED);
+  const held = `${ROOT}/segments/default/t/1`;
+  disk.makeDirectory(held);
+  disk.open(`${held}/1.seg`, { create: true }).close();
+  storages.drop("fast");
+  expect(() => storages.create(WANTED)).toThrow(/it is not empty/);
+  disk.remove(`${held}/1.seg`);
+  expect(storageFault(disk, storages.create(WANTED))).toBeUndefined();
+  storages.close();
+});
+
 test.each(OPERATIONS)("Storages.create that fails at a %s can be tried again", (operation) => {
   for (let nth = 1; ; nth += 1) {
     const disk = diskWithStorages();

@@ -60,7 +60,10 @@ export function unavailable(
   return new DatabaseError("STORAGE_UNAVAILABLE", message, { hint });
 }
 
-/** Whether there is nothing in a directory but what a creation that failed has left. */
+/**
+ * Whether there is nothing in a directory but what a creation that failed has left, or a storage
+ * that was dropped before the last of its files had gone: directories without a file.
+ */
 export function isFree(disk: Disk, root: string): boolean {
   if (!disk.exists(root)) return true;
   const { segments, tmp } = storagePathsOf(root);
@@ -69,8 +72,14 @@ export function isFree(disk: Disk, root: string): boolean {
   return (
     namesIn(root).every((name) => OWN_NAMES.has(name)) &&
     namesIn(tmp).every((name) => name.startsWith(PROBE)) &&
-    namesIn(segments).length === 0
+    (!disk.exists(segments) || !hasFileBelow(disk, segments))
   );
+}
+
+function hasFileBelow(disk: Disk, directory: string): boolean {
+  return disk
+    .list(directory)
+    .some(({ isDirectory, name }) => !isDirectory || hasFileBelow(disk, `${directory}/${name}`));
 }
 
 /**
