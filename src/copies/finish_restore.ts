@@ -5,7 +5,7 @@
 import { checksumOfFile, removeTree } from "../base/copy_file.ts";
 import type { Disk } from "../base/disk.ts";
 import { CorruptionError, DatabaseError } from "../base/errors.ts";
-import { silentLog } from "../base/log.ts";
+import { type Log, silentLog } from "../base/log.ts";
 import { SEQ_ZERO, type Seq, seqFromNumber, seqFromUnixMs } from "../base/seq.ts";
 import {
   CATALOG_FILE,
@@ -29,6 +29,7 @@ import {
   readBackupList,
   reservationAt,
   rewriteNumberFile,
+  type SegmentEntry,
 } from "../storage/mod.ts";
 import { INCARNATION } from "./archive_units.ts";
 import { noteLostSeqs } from "./lost_seqs.ts";
@@ -108,6 +109,17 @@ function requireListed(root: string, files: BackupList["files"], disk: Disk): vo
   }
 }
 
+/** Else nobody would know why the data directory has grown, and a storage has not. */
+function tellBroughtHere(segments: readonly SegmentEntry[], log: Log): void {
+  const away = segments.flatMap(({ bytes, home }) => (home === undefined ? [] : [{ bytes, home }]));
+  if (away.length === 0) return;
+  log.warn("segments of storages lie in the data directory now, and merges move them back", {
+    storages: [...new Set(away.map(({ home }) => home.storageId))].toSorted().join(", "),
+    segments: away.length,
+    bytes: away.reduce((sum, { bytes }) => sum + bytes, 0),
+  });
+}
+
 /** Makes the staged state the successor of the old one: no seq and no number comes twice. */
 function succeed(
   old: DataPaths,
@@ -143,6 +155,7 @@ function succeed(
           return { tableId, flushedSeq, lastFlushedAtMs, lowWaterSeq: floorSeq };
         }),
       });
+      tellBroughtHere(state.segments, parts.log);
       catalog.succeed(before.used);
       // What was seen between the two is gone, and what comes next has another archive.
       noteLostSeqs(catalog, { after: parts.seq, upTo: floorSeq });

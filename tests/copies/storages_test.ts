@@ -77,6 +77,8 @@ describe("a backup", () => {
     await engine.restart();
     expect(await engine.rows(ROWS)).toEqual(KEPT);
     expect(await placesOf("t")).toEqual(["local", "local"]);
+    const told = "SELECT fields FROM system.logs WHERE message LIKE 'segments of storages lie in%'";
+    expect(JSON.stringify(await engine.rows(told))).toMatch(/fast.*2/);
     expect(namesBelow(join(root, "fast", "segments"))).toEqual([]);
     expect(namesBelow(join(root, "fast", "lost+found"))).toHaveLength(4);
     await engine.run("INSERT INTO t VALUES (4, 'new'); STORAGE FLUSH TABLE t");
