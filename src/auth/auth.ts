@@ -66,7 +66,10 @@ export interface AuthOptions {
  */
 const HASHES_RUNNING_MAX = Math.min(4, Math.max(1, navigator.hardwareConcurrency - 1));
 
-/** What was found out about an access token when it was used. */
+/**
+ * What was found out about an access token when it was used: account and revocations are asked again
+ * when any of them changed. It costs that a log-in has all of them asked again.
+ */
 interface RecentUse {
   readonly principal: Principal;
   /** Of the catalog: while it stays, nothing but time makes the token bad. */

@@ -7,8 +7,9 @@
  *     4 the journal of the catalog forgets what is in the list; the log may recycle its file
  *
  * - One file at a time, in order. A failure is told once, and tried again until it succeeds.
- * - The log waits for the archive up to a bound. Beyond it the oldest files are given up, which is
- *   an error in the log and a number in /metrics, and restores across the gap are refused.
+ * - The log waits for the archive up to four times `wal_max_bytes`. Beyond it the oldest files are
+ *   given up, which is an error in the log and a number in /metrics, and restores across the gap are
+ *   refused.
  */
 
 import type { CancelTimer, Clock } from "../base/clock.ts";

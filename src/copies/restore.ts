@@ -17,6 +17,8 @@
  *   begun to change is not taken for damage, which is refused before it.
  * - Nobody resumes across a restore, and every token ends: what they stand for may be gone.
  * - A restore to a point brings the copy there between 1 and 2 (`restore_point.ts`).
+ * - All segments lie in the data directory then; new ones go to their storage, and merges take the
+ * rest there.
  */
 import type { Clock } from "../base/clock.ts";
 import { copyFile, makeDirectoryOf, removeTree } from "../base/copy_file.ts";

@@ -2,6 +2,11 @@
  * What a changed definition does to a group: each of its subscribers is planned anew, as if it
  * subscribed now. Who may no longer read, whose table is gone, or whose rows would look different,
  * is told so; the others go on and notice nothing.
+ *
+ * It goes in slices: 5,000 queries hold the event loop for 20 to 40 ms, not 500 to 900. A feed
+ * reads for nobody until all of its groups are through, so nobody whom the change ends sees a
+ * later row. It costs that changes of that table wait meanwhile, and that who subscribes meanwhile
+ * is in a group of its own.
  */
 import type { Principal } from "../auth/mod.ts";
 import type { EndCode, ErrorMessage, SubscriptionSpec } from "../protocol/mod.ts";

@@ -2,12 +2,19 @@
  * What a start finds: the manifest's segments, and above each table's flushed seq the commits of
  * the log.
  *
- *     1 manifest     → segments, opened at first touch; tables that the catalog forgot are removed
+ *     1 manifest     → segments, opened at first touch; tables that the catalog forgot, as a crash
+ *                      came between the two steps of DROP, are removed
  *     2 high water   → how far the log must reach at least
- *     3 log          → memtables, keys and replacements above the flushed seq
+ *     3 log          → from the oldest file that some table still needs: memtables, keys and
+ *                      replacements above the flushed seq, but not of damaged segments, which are
+ *                      quarantined
  *     4 sweep        → files that no manifest entry names go to lost+found/, and log files from
  *                      before the first one that the manifest names are removed
  *     5 seqs         → the next one is above everything that was found
+ *
+ * A torn tail of the log is cut and told with its offset. A missing file, an invalid frame before a
+ * valid one, or below the high water, is damage: the server refuses to start, and names file and
+ * offset. So nothing is swept before the log was read.
  */
 import type { Disk } from "../base/disk.ts";
 import { DatabaseError } from "../base/errors.ts";

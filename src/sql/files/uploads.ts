@@ -2,6 +2,10 @@
  * Uploads of one statement: staged before it runs, listed in the turn in which their rows commit,
  * and gone without a trace when it fails.
  *
+ * In the turn of the commit they are listed in the catalog with the keys of their rows, then moved
+ * to their names, then the rows commit: a crash leaves an entry without bytes, never bytes that
+ * nobody knows of. A failure takes all back, unless it is unknown whether the rows are durable.
+ *
  * A file may be downloaded while the row that it was written to still names it: the list holds the
  * key of that row, and nothing has to be told when the row changes.
  */

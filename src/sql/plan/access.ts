@@ -1,5 +1,9 @@
 /**
  * How a table is reached: which conditions fix its primary key, and which bound single columns.
+ *
+ * Keys that a condition lists are looked up, up to one for each 100 rows, as a lookup takes 5 µs
+ * and a scanned row 40 ns: 10 of 300,000 rows take 0.3 ms, not 12. The condition stays above, so
+ * the list can only be too generous.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import { isInteger, isNumberType, isTextType } from "../../types/mod.ts";

@@ -3,6 +3,9 @@
  * values instead of compared with each of them.
  *
  *     a = 1 OR a = 2 OR b > 3 OR a = 4    =    a IN (1, 2, 4) OR b > 3
+ *
+ * 30,000 equalities over 100,000 rows take half a second, most of it to read the text; one by one
+ * they take longer than a statement may.
  */
 import { BOOLEAN, sameType } from "../../types/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";

@@ -1,6 +1,9 @@
 /**
  * Whether rows can be read in the order of a sort: where its first key is a column of a table, and
  * nothing between the two does more than drop rows and compute columns.
+ *
+ * A column with a NULL, one of texts that begin alike in many lengths, and rows that a transaction
+ * staged, are sorted as ever.
  */
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { isVolatile } from "../bind/walk.ts";

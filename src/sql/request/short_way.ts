@@ -4,6 +4,10 @@
  * The literals of the text are lifted out, and the rest is the key of its plan. What cannot go this
  * way is found before anything runs, and goes the long one. A run makes no object that only some
  * need: most end in the turn in which they began.
+ *
+ * A request should touch little memory: with 10 KB of garbage a read by key took 38 µs, and with 5
+ * KB 22. So such reads and plain INSERTs make no operators, no closures for each row and no
+ * promise that nothing waits for.
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";

@@ -6,6 +6,9 @@
  * Rows are taken in portions of at most a row group, which end early where text and bytes are many.
  * What lies side by side in a source is read at once, however many owners it is of: a portion names
  * such stretches, and where in them each of its rows is.
+ *
+ * 800,000 rows of six columns in eight segments take 0.2 s, 0.6 value by value; where each owner
+ * has two rows in each segment, 0.43 s instead of 3.4.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";

@@ -12,6 +12,9 @@
  *         24   8n   f64 replacing seq of each entry
  *     24+8n    4n   u32 row of each entry, ascending; zeros to 8
  *          …    8   hash64 of everything before, seeded with the segment id
+ *
+ * The manifest keeps that hash: a whole file of an earlier generation under the newer one's name,
+ * as from a copy that was put back, would bring deleted rows back, and is damage.
  */
 import { assert } from "../../base/assert.ts";
 import { ByteReader } from "../../base/byte_reader.ts";

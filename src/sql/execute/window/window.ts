@@ -12,6 +12,10 @@
  *
  * A call may look at many rows for one, so a batch also ends after a certain amount of that, and
  * others get their turn.
+ *
+ * Aggregates are carried from frame to frame; those without a way to take rows back, such as a sum
+ * of DOUBLE over a sliding frame, read each frame again. Rows are held with what was computed
+ * before the window, so that what makes one long value of all rows comes last.
  */
 import { assert, defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
