@@ -125,7 +125,7 @@ describe("a join that reads by keys", () => {
     expect(await engine.failure(choice)).toContain("DIVISION_BY_ZERO");
   });
 
-  test("gives what scans give, of random joins", async () => {
+  test("gives what scans give, of random joins by a whole key", async () => {
     for (let seed = 1; seed <= 120; seed += 1) {
       const random = new SeededRandom(seed);
       const from = random.below(400);
@@ -182,7 +182,7 @@ describe("a join that knows the first column of a key", () => {
     expect(read).toMatch(/segments read: 1; segments pruned: 1/);
   });
 
-  test("gives what scans give, of random joins", async () => {
+  test("gives what scans give, of random joins by its first column", async () => {
     for (let seed = 1; seed <= 60; seed += 1) {
       const random = new SeededRandom(seed);
       const from = random.below(400);

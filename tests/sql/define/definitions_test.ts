@@ -164,9 +164,16 @@ test("CHECK may name its columns with the table", async () => {
 
 test("CREATE TABLE takes option names and words in any case", async () => {
   const options = "access_level='public', Compression='ZSTD', FLUSH_POLICY='interval:60,rows:10'";
-  await engine.run(
-    `CREATE TABLE app.opt (id INT PRIMARY KEY) WITH (${options}); DROP TABLE app.opt`,
-  );
+  await engine.run(`CREATE TABLE app.opt (id INT PRIMARY KEY) WITH (${options})`);
+  const tables = await engine.rows("SHOW TABLES IN app");
+  const [, , , , , , , , shown, accessLevel] = tables.find(([, name]) => name === "opt") ?? [];
+  await engine.run("DROP TABLE app.opt");
+  expect(JSON.parse(String(shown))).toEqual({
+    accessLevel: "PUBLIC",
+    compression: "zstd",
+    flushPolicy: "interval:60,rows:10",
+  });
+  expect(accessLevel).toBe("PUBLIC");
 });
 
 test("GENERATED ALWAYS refuses explicit values from a list, a query and an upsert", async () => {

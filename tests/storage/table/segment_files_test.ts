@@ -3,9 +3,9 @@
  * does that, and before the store is closed.
  */
 import { expect, test } from "bun:test";
-import { SimulatedDisk } from "../support/simulated_disk.ts";
-import { SlowDisk } from "../support/slow_disk.ts";
-import { commit, DATA_PATH, defineTable, openStore } from "../support/store_fixture.ts";
+import { SimulatedDisk } from "../../support/simulated_disk.ts";
+import { SlowDisk } from "../../support/slow_disk.ts";
+import { commit, DATA_PATH, defineTable, openStore } from "../../support/store_fixture.ts";
 
 const TABLE = defineTable(1, [{ kind: "int" }]);
 
