@@ -4,7 +4,6 @@
 import type { Clock } from "./clock.ts";
 import type { Log, LogFields, LogLevel } from "./log.ts";
 
-/** One line of a log. */
 export interface LogLine {
   readonly timeMs: number;
   readonly level: LogLevel;

@@ -1,8 +1,10 @@
 /**
  * The catalog, as the layers above see it: names and rules, small, transactional, rarely written.
  *
- * Reads are answered from memory. A write returns when its SQLite transaction is durable, then
- * raises `version`, which plan caches compare. `catalog_database.ts` implements this.
+ * Reads are answered from memory, but for the list of uploaded files. A write returns when its
+ * SQLite transaction is durable. Those of definitions (namespaces, tables, views) then raise
+ * `version`, which plan caches compare; those of users, files and storages do not.
+ * `catalog_database.ts` implements this.
  */
 import type { Seq } from "../base/seq.ts";
 import type {
@@ -42,7 +44,7 @@ export interface SetupUsers {
 }
 
 export interface Catalog {
-  /** Raised by every change of namespaces and tables. */
+  /** Raised by every definition: a change of namespaces, tables or views. */
   readonly version: number;
 
   namespace(name: string): NamespaceEntry | undefined;

@@ -1,5 +1,9 @@
 /**
  * Copies of a database: backups, the archive of its log, and what brings either back.
+ *
+ * What a backup consists of (`storage/directory/backup_list.ts`), and whether one is whole
+ * (`storage/check/check_backup.ts`), is storage's affair, as `verify` reads a backup like any data
+ * directory; what writes one is here.
  */
 export { type ArchiveLag, type Archiver, requireArchive } from "./archive.ts";
 export { INCARNATION } from "./archive_units.ts";

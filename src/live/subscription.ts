@@ -159,7 +159,7 @@ export class Subscription implements LiveSubscription, Follower {
     this.#host.forget(this);
   }
 
-  /** Ends it with a message. */
+  /** Ends it, and tells its client why. */
   end(message: ErrorMessage): void {
     if (this.#phase === "ended") return;
     this.close();

@@ -1,8 +1,8 @@
 /**
  * The server: one `Bun.serve` for HTTP and WebSocket.
  *
- *     request → readiness → limits of the address → route → headers
- *                  └────────── refused: shape A, or B on paths of shape B ──┘
+ *     request → Host → readiness → connections → rate of the address → route → headers
+ *                └───────── refused: shape A, or B on paths of shape B ─────┘
  *
  * A route throws what it refuses; the one catch is here. What is no expected failure is a bug:
  * the caller gets 500, and the error goes up by `onBug`.

@@ -178,7 +178,6 @@ export interface WindowSink {
   readonly named: Map<string, NamedWindow>;
 }
 
-/** A window that a name stands for. */
 export interface NamedWindow {
   readonly window: BoundWindow;
   /** Whether its text has a frame: only then may nobody extend it. */

@@ -138,7 +138,6 @@ function addColumnIds(expression: BoundExpression, into: Set<number>): boolean {
   return someChild(expression, addColumnIds, into);
 }
 
-/** Whether an expression reads any column. */
 export function readsColumn(expression: BoundExpression): boolean {
   return expression.kind === "column" || someChild(expression, readsColumn);
 }

@@ -1,6 +1,7 @@
 /**
- * How many rows a node of a plan is expected to give, for EXPLAIN. Rough by intent: tables know how
- * many rows they have, conditions are taken to keep a third, and nothing else is known.
+ * How many rows a node of a plan is expected to give: for EXPLAIN, and for choices of the planner
+ * (`plan_rows.ts`). Rough by intent: tables know how many rows they have, and a key finds as many as
+ * it lists; what else leaves rows out is taken to keep a set share of them.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";

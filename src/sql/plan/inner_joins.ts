@@ -16,7 +16,6 @@ import { columnIdOf, shareOf } from "./selectivity.ts";
 
 /** What the planner of the block does for its joins. */
 interface BlockPlanning {
-  /** The conditions of ON. */
   readonly conditionsOn: (join: BoundFrom) => readonly Condition[];
   /** How one relation is planned with the conditions over it alone. */
   readonly planLeaf: (from: BoundFrom, conditions: readonly Condition[]) => PlanNode;

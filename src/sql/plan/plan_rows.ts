@@ -1,5 +1,7 @@
 /**
- * How many rows a plan is expected to yield, for decisions of the planner.
+ * How many rows a plan is expected to yield, as the planner asks while it still makes one: the
+ * estimate of EXPLAIN (`estimate.ts`), from the rows that the scans of the plan know of their tables
+ * and without the values of any run.
  */
 import { estimatedRows } from "./estimate.ts";
 import type { PlanNode } from "./plan.ts";

@@ -36,7 +36,7 @@ export function stillRead(
   return columns.filter(({ id }) => readers.isRead(id));
 }
 
-/** The conditions of ON. */
+/** Of a join of the block that is planned. */
 export function conditionsOn(from: BoundFrom, { on }: PlanningState): readonly Condition[] {
   return defined(on.get(from), "the conditions of each join of the block are known");
 }

@@ -6,7 +6,7 @@
  * (`staged_commit.ts`), and is made in one turn as well. What becomes of it then, as the log's groups
  * settle, is in `commit_groups.ts`.
  *
- * - Seqs of rows that were taken back are never issued again.
+ * Invariant: seqs of rows that were taken back are never issued again.
  */
 import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";

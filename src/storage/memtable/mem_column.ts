@@ -143,7 +143,6 @@ export class MemColumn {
     this.#nulls.set(nulls.subarray(0, count), this.#length);
   }
 
-  /** Appends one value `count` times. */
   appendRepeated(value: Value, count: number): void {
     this.#reserve(this.#length + count);
     for (let index = 0; index < count; index += 1) this.#put(this.#length + index, value);

@@ -185,7 +185,6 @@ function bindKeywordCall(expression: KeywordCall, place: Place): BoundExpression
   }
 }
 
-/** A constant of a type. */
 function constant(type: DataType, value: Value): BoundExpression {
   return { kind: "constant", type, value };
 }

@@ -37,7 +37,6 @@ import {
   windowText,
 } from "./print_expressions.ts";
 
-/** An expression as SQL. */
 export function expressionToSql(expr: Expr): string {
   return expressionText(expr, queryText);
 }
