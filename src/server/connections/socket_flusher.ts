@@ -7,6 +7,8 @@
  * frames join those of the sockets whose turn is still to come. So the busier the server is, the
  * more frames share a write: under load a delivery costs a third.
  *
+ * Topics of the runtime write no sooner, and know no budget.
+ *
  * Invariant: an outbox that holds frames is in the queue, or has a queued turn behind it.
  */
 import type { Clock } from "../../base/clock.ts";

@@ -30,7 +30,8 @@ const RETRY_MS = 5000;
  * A table that is written fast is flushed by its count of rows no more often than this, so that its
  * segments grow with its speed instead of their number. With 64 clients that insert row by row,
  * four seconds instead of one took 15 % of the processor time of all threads away: most of it was
- * the merging of small segments.
+ * the merging of small segments. A durable INSERT of one row then takes 47 µs of all processors, not
+ * 66. It costs that so much more of the log is read at a start.
  */
 const PACE_MS = 4000;
 

@@ -7,8 +7,8 @@
  * What an evaluation made counts for itself alone: a live query has one run for as long as it lives.
  *
  * Beside regular expressions over 4,000 texts of 40 KB others wait 23 ms, not seconds; 2,000
- * filters with a commit of 5,000 rows hold a feed for 34 ms, not 0.9 s. Rows of other queries are
- * only counted. It costs that a batch which is left in the middle is read again.
+ * filters with a commit of 5,000 rows hold a feed for 34 ms, not 0.9 s. Rows that cannot take long
+ * are only counted. It costs that a batch which is left in the middle is read again.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import { TOO_MANY } from "../run/pausing.ts";
