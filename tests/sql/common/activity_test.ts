@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
+import { slowSql } from "../../../src/sql/common/activity.ts";
 import { QueryStat } from "../../../src/sql/common/query_stats.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 import { until } from "../../support/until.ts";
@@ -209,4 +210,27 @@ test("a statement whose work is a job is no slow query", async () => {
   expect(texts.filter((text) => /generate_series/i.test(text))).toHaveLength(1);
   expect(texts.filter((text) => /backup/i.test(text))).toEqual([]);
   rmSync(roots, { recursive: true });
+});
+
+describe("slowSql", () => {
+  const limits = { sqlBytesMax: 1000, parametersMax: 10, nestingMax: 10 };
+
+  test.each([
+    "BACKUP DATABASE TO '/b'",
+    "RESTORE DATABASE FROM '/b'",
+    "STORAGE FLUSH TABLE t",
+    "STORAGE COMPACT ALL",
+    "DROP USER ann PURGE",
+  ])("says nothing of %s, whose job does", (sql) => {
+    expect(slowSql(sql, limits)).toBeUndefined();
+  });
+
+  test.each([
+    "STORAGE CHECK local",
+    "DROP USER ann",
+    "SHOW TABLES",
+    "STORAGE FLUSH ALL; STORAGE CHECK local",
+  ])("says %s, which its caller has waited for", (sql) => {
+    expect(slowSql(sql, limits)).toBeDefined();
+  });
 });
