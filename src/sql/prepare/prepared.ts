@@ -23,10 +23,10 @@ import {
 import { bindQuery } from "../bind/query/select_binder.ts";
 import { worldWith } from "../bind/query/with_binder.ts";
 import { CellRows, fieldsOf } from "../common/result.ts";
-import type { OperatorFactory } from "../execute/build/build.ts";
 import { buildRowRead, type RowRead } from "../execute/build/build_scan.ts";
 import type { DmlProgram } from "../execute/change/change_writer.ts";
 import { compileDelete, compileInsert, compileUpdate } from "../execute/change/dml.ts";
+import type { OperatorFactory } from "../execute/run/operator.ts";
 import { buildQuery } from "../execute/subquery/subquery_program.ts";
 import type { QueryStatement, SelectStatement } from "../parse/ast/ast.ts";
 import { isChangeNode } from "../parse/ast/query_nodes.ts";

@@ -2,8 +2,7 @@
  * Plan → operators. Expressions are compiled once for a plan; operators are made for each run.
  */
 import { defined } from "../../../base/assert.ts";
-import { BATCH_ROWS_MAX, CORRELATED_ROWS_MAX } from "../../../base/limits.ts";
-import { physicalKind, type Row } from "../../../types/mod.ts";
+import type { Row } from "../../../types/mod.ts";
 import type {
   BoundExpression,
   BoundFrameBound,
@@ -11,7 +10,6 @@ import type {
   BoundWindowCall,
 } from "../../bind/bound_expressions.ts";
 import { columnValue } from "../../bind/bound_nodes.ts";
-import { mayTakeLong, readsForEachRow } from "../../bind/walk.ts";
 import { areFewKeys } from "../../plan/access.ts";
 import { keyedSideOf } from "../../plan/keyed_side.ts";
 import type {
@@ -27,7 +25,6 @@ import {
   joinOverComputed,
   windowOverComputed,
 } from "../evaluate/computed_below.ts";
-import { compileCondition } from "../evaluate/condition.ts";
 import { compileExpression } from "../evaluate/expression.ts";
 import { type Layout, layoutOf } from "../evaluate/layout.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
@@ -37,30 +34,41 @@ import { KeyedSide, NotedKeys } from "../join/keyed_reading.ts";
 import { LateralJoin } from "../join/lateral_join.ts";
 import { Aggregate, type AggregateColumn } from "../operators/aggregate.ts";
 import { Distinct } from "../operators/distinct.ts";
-import { Filter, Project, RowSource } from "../operators/filter.ts";
+import { Project, RowSource } from "../operators/filter.ts";
 import { FunctionScan } from "../operators/function_scan.ts";
 import { Recursion, SharedRowsReader, WorkingTable } from "../operators/recursion.ts";
 import { Concatenation, SetOperation } from "../operators/set_operation.ts";
 import { buildValues } from "../operators/values.ts";
-import type { Operator } from "../run/operator.ts";
-import { Resuming } from "../run/pausing.ts";
+import type { Operator, OperatorFactory } from "../run/operator.ts";
 import type { Run } from "../run/run.ts";
-import { Parts, rowsTogether, Slices } from "../run/slices.ts";
+import { Parts, rowsTogether } from "../run/slices.ts";
 import { columnReader } from "../run/spilling.ts";
 import { Window, type WindowCall } from "../window/window.ts";
 import type { FrameBound } from "../window/window_frame.ts";
 import { buildOrder, sortKeys } from "./build_order.ts";
-import { BULK_BATCH_ROWS, buildScan, buildSystemView, type Use } from "./build_scan.ts";
-import { boundsBelow, boundsWith, firstsBelow } from "./numbered_rows.ts";
+import { buildOverScan, buildPassing, measured, type Passing } from "./build_passing.ts";
+import {
+  BULK_BATCH_ROWS,
+  buildKeyedScan,
+  buildScan,
+  buildSystemView,
+  type ScanUse,
+} from "./build_scan.ts";
+import { boundsBelow, boundsWith, firstsBelow, type NumberBound } from "./numbered_rows.ts";
 import { runtimeOf } from "./table_runtime.ts";
 
-/** Makes the operators of one execution. */
-export type OperatorFactory = (run: Run) => Operator;
+/** How what a node yields is used. */
+interface Use extends ScanUse {
+  /** Of a sort: only the first row is wanted of those that are equal in these. */
+  readonly firstsOf?: readonly BoundExpression[] | undefined;
+  /** Of a window: which of its rows are wanted. */
+  readonly bounds?: readonly NumberBound[];
+}
 
 /** Compiles a plan. */
 export function buildPlan(node: PlanNode, use: Use = {}): OperatorFactory {
   const build = buildNode(node, use);
-  return (run) => run.profile?.measured(node, build(run)) ?? build(run);
+  return (run) => measured(node, build(run), run);
 }
 
 function buildNode(node: PlanNode, use: Use): OperatorFactory {
@@ -78,19 +86,11 @@ function buildNode(node: PlanNode, use: Use): OperatorFactory {
     case "filter": {
       const bounds = boundsWith(node.condition, use.bounds);
       const input = buildPlan(node.input, { ...use, bounds, isFiltered: true });
-      const layout = layoutOf(node.input.columns);
-      const condition = compileCondition(node.condition, layout);
-      const kept = node.columns.map(({ id }) => defined(layout.get(id), "a filter adds no column"));
-      const make = (from: Operator, run: Run): Operator =>
-        new Filter(from, { condition, kept, run });
-      return slicedFor([node.condition], input, make);
+      return passing(buildPassing(node), input);
     }
     case "project": {
       const input = buildPlan(node.input, { ...use, bounds: boundsBelow(node, use.bounds) });
-      const layout = layoutOf(node.input.columns);
-      const expressions = node.expressions.map((e) => compileExpression(e, layout));
-      const make = (from: Operator, run: Run): Operator => new Project(from, expressions, run);
-      return slicedFor(node.expressions, input, make);
+      return passing(buildPassing(node), input);
     }
     case "join": {
       const computed = joinOverComputed(node);
@@ -136,33 +136,8 @@ function buildDistinct(node: Extract<PlanNode, { kind: "distinct" }>): OperatorF
   };
 }
 
-/**
- * Over small batches where a row may cost a reading of another query, and with pauses wherever rows
- * may take long.
- */
-function slicedFor(
-  expressions: readonly BoundExpression[],
-  input: OperatorFactory,
-  make: (from: Operator, run: Run) => Operator,
-): OperatorFactory {
-  const isReading = expressions.some(readsForEachRow);
-  const together = rowsTogether(expressions.length);
-  const isShort = together >= BATCH_ROWS_MAX && !expressions.some(mayTakeLong);
-  if (isShort && !isReading && !expressions.some(mayBeLong)) {
-    return (run) => make(input(run), run);
-  }
-  const rowsOf = together >= BATCH_ROWS_MAX ? Number.POSITIVE_INFINITY : together;
-  const rowsMax = isReading ? CORRELATED_ROWS_MAX : rowsOf;
-  return (run) => {
-    const slices = new Slices(input(run), run.pauses, rowsMax);
-    return new Resuming(make(slices, run), slices, run);
-  };
-}
-
-/** Whether it is a value of any length that all rows have. */
-function mayBeLong({ kind, type }: BoundExpression): boolean {
-  if (kind !== "constant" && kind !== "slot" && kind !== "outer") return false;
-  return physicalKind(type) === "any";
+function passing(pass: Passing, input: OperatorFactory): OperatorFactory {
+  return (run) => pass(input(run), run);
 }
 
 /** @param shown What EXPLAIN shows in its place; so below. */
@@ -222,20 +197,27 @@ function buildSides(
   const parts = keyed.parts.map((part) => (typeof part === "number" ? part : compileScalar(part)));
   const partTypes = runtimeOf(scan.table).keyTypes;
   const areFew = (keyCount: number): boolean => areFewKeys(scan, keyCount);
-  // An operator takes its keys while it is made.
-  let keys: readonly Row[] = [];
-  let byKeys: OperatorFactory | undefined;
+  // Most runs never look up.
+  let lookUpBy: ((run: Run, keys: readonly Row[]) => Operator) | undefined;
   return (run) => {
     const noted = new NotedKeys({ ...noting, run, parts, partTypes, areFew, input: other(run) });
-    const lookUp = (given: readonly Row[]): Operator => {
-      const use: Use = { keys: () => keys, isSpan: !isWhole };
-      byKeys ??= buildPlan(isRight ? node.right : node.left, use);
-      keys = given;
-      return byKeys(run);
+    const lookUp = (keys: readonly Row[]): Operator => {
+      lookUpBy ??= buildLookUp(isRight ? node.right : node.left, { isWhole });
+      return lookUpBy(run, keys);
     };
     const read = new KeyedSide({ noted, isFirst, scan: () => whole(run), lookUp });
     return isRight ? { left: noted, right: read } : { left: read, right: noted };
   };
+}
+
+/** A side of a join, of the rows alone that have one of some keys. */
+function buildLookUp(
+  side: PlanNode,
+  { isWhole }: { isWhole: boolean },
+): (run: Run, keys: readonly Row[]) => Operator {
+  const { isFiltered, pass, scan } = buildOverScan(side);
+  const read = buildKeyedScan(scan, { isFiltered, isWhole });
+  return (run, keys) => pass(read(run, keys), run);
 }
 
 function buildLateral(node: LateralNode): OperatorFactory {

@@ -11,20 +11,19 @@ import { compileExpression } from "../evaluate/expression.ts";
 import { type Layout, layoutOf } from "../evaluate/layout.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
 import { Limit, rowCountFrom } from "../operators/filter.ts";
-import type { Operator } from "../run/operator.ts";
+import type { Operator, OperatorFactory } from "../run/operator.ts";
 import type { Run } from "../run/run.ts";
 import { FirstInOrder } from "../sort/first_in_order.ts";
 import { GroupFirsts } from "../sort/group_firsts.ts";
 import { LimitWithTies, Sort } from "../sort/sort.ts";
 import type { SortKey } from "../sort/sort_key.ts";
-import type { Use, WantedOrder } from "./build_scan.ts";
-
-type OperatorFactory = (run: Run) => Operator;
+import { buildOverScan } from "./build_passing.ts";
+import { buildOrderedScan } from "./build_scan.ts";
 
 /** @param buildPlan Compiles the input. */
 export function buildOrder(
   node: Extract<PlanNode, { kind: "sort" | "limit" }>,
-  buildPlan: (node: PlanNode, use?: Use) => OperatorFactory,
+  buildPlan: (node: PlanNode) => OperatorFactory,
   firstsOf: readonly BoundExpression[] | undefined,
 ): OperatorFactory {
   const limit = countOf(node.limit, "LIMIT");
@@ -37,7 +36,7 @@ export function buildOrder(
     const inputTypes = node.input.columns.map(({ type }) => type);
     const sort = (run: Run, from: Operator, rowsMax: number): Operator =>
       new Sort({ run, node, input: from, inputTypes, keys, rowsMax });
-    const first = buildFirst(node, computed, buildPlan);
+    const first = buildFirst(node, computed);
     const [key] = keys;
     if (first === undefined || key === undefined) {
       return (run) => sort(run, input(run), limit(run) + offset(run));
@@ -49,8 +48,9 @@ export function buildOrder(
       const skipped = canSkip ? offset(run) : 0;
       const allRows = limit(run) + offset(run);
       const rowsMax = allRows - skipped;
-      const { input: from, scan } = first(run, rowsMax);
-      if (scan === undefined) return sort(run, from, allRows);
+      const front = first(run, rowsMax);
+      if (front === undefined) return sort(run, input(run), allRows);
+      const { input: from, scan } = front;
       const sortOver = (ordered: Operator): Operator => sort(run, ordered, rowsMax);
       const plain = (leftOut: number): Operator =>
         new Limit(sort(run, input(run), allRows), {
@@ -71,25 +71,26 @@ export function buildOrder(
     new LimitWithTies(input(run), { run, keys, limit: limit(run), offset: offset(run) });
 }
 
-/**
- * The input of a sort, in the order of its first key where the store has that; undefined where no
- * order of a table is one of the sort.
- */
+/** The input of a sort, in the order of its first key. */
+interface SortFront {
+  readonly input: Operator;
+  readonly scan: OrderedScan;
+}
+
+/** Undefined where no order of a table is one of the sort, or a run has none for so many rows. */
 function buildFirst(
   node: Extract<PlanNode, { kind: "sort" }>,
   { input, keys }: Pick<typeof node, "input" | "keys">,
-  buildPlan: (node: PlanNode, use?: Use) => OperatorFactory,
-): ((run: Run, rowsMax: number) => { input: Operator; scan: OrderedScan | undefined }) | undefined {
+): ((run: Run, rowsMax: number) => SortFront | undefined) | undefined {
   const [key] = keys;
   const columnId = key === undefined ? undefined : orderedColumnOf(input, key.expression);
   if (node.limit === undefined || key === undefined || columnId === undefined) return undefined;
-  const { isDescending } = key;
-  const order: WantedOrder = { columnId, isDescending, rowsWanted: 0, made: undefined };
-  const build = buildPlan(input, { order });
+  const { pass, scan: scanned } = buildOverScan(input);
+  const open = buildOrderedScan(scanned, { columnId, isDescending: key.isDescending });
   return (run, rowsMax) => {
-    order.rowsWanted = rowsMax;
-    const made = build(run);
-    return { input: made, scan: order.made };
+    const ordered = open(run, rowsMax);
+    if (ordered === undefined) return undefined;
+    return { input: pass(ordered.rows, run), scan: ordered.scan };
   };
 }
 

@@ -11,7 +11,6 @@ import {
   SEQ_COLUMN_ID,
 } from "../../../storage/mod.ts";
 import type { DataType, Row, Value } from "../../../types/mod.ts";
-import type { BoundExpression } from "../../bind/bound_expressions.ts";
 import { hasSubquery } from "../../bind/walk.ts";
 import type { PlanNode, ScanNode } from "../../plan/plan.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
@@ -24,7 +23,7 @@ import {
   TableScan,
   type TableScanOptions,
 } from "../operators/scan.ts";
-import type { Operator } from "../run/operator.ts";
+import type { Operator, OperatorFactory } from "../run/operator.ts";
 import type { Run } from "../run/run.ts";
 import { ORDERED_SHARE_MAX, OrderedTableScan } from "../sort/ordered_table_scan.ts";
 import { type CompiledRange, compileRange, spanOfRanges } from "./column_bounds.ts";
@@ -57,9 +56,7 @@ export function buildRowRead(root: PlanNode): RowRead | undefined {
   };
 }
 
-export function buildSystemView(
-  node: Extract<PlanNode, { kind: "system" }>,
-): (run: Run) => Operator {
+export function buildSystemView(node: Extract<PlanNode, { kind: "system" }>): OperatorFactory {
   const { columns, positions, source } = node;
   const types = columns.map(({ type }) => type);
   return ({ principal }) => {
@@ -75,109 +72,152 @@ export function buildSystemView(
  */
 export const BULK_BATCH_ROWS: number = 2 * BATCH_ROWS_MAX;
 
-/** How what a node yields is used. */
-export interface Use {
-  /** Whoever reads it is done with a batch before asking for the next one. */
+/** How the rows of a scan are used. */
+export interface ScanUse {
+  /** Whoever reads them is done with a batch before asking for the next one. */
   readonly isConsumed?: boolean;
-  /** Whoever reads it leaves out rows by some of the columns. */
+  /** Whoever reads them leaves out rows by some of the columns. */
   readonly isFiltered?: boolean;
-  /** Of a side of a join that is read by keys: those of the operator that is being made. */
-  readonly keys?: () => readonly Row[];
-  /** Of those keys only the first column is known: rows are read that lie between them. */
-  readonly isSpan?: boolean;
-  readonly order?: WantedOrder | undefined;
-  /** Of a sort: only the first row is wanted of those that are equal in these. */
-  readonly firstsOf?: readonly BoundExpression[] | undefined;
-  readonly bounds?: readonly NumberBound[];
 }
 
-/** Only rows are wanted whose column holds at most so much. */
-export interface NumberBound {
-  readonly columnId: number;
-  readonly most: BoundExpression;
-  readonly isExclusive: boolean;
-}
-
-/** In which order rows are read of a table, where the store has one. */
-export interface WantedOrder {
-  readonly columnId: number;
-  readonly isDescending: boolean;
-  /** Rows that are needed of the front; a run says it before the operator is made. */
-  rowsWanted: number;
-  /** Of the operator that was made last; undefined when its rows come in no order. */
-  made: OrderedScan | undefined;
-}
-
-export function buildScan(
-  node: ScanNode,
-  { isConsumed = false, isFiltered = false, isSpan = false, keys, order }: Use,
-): (run: Run) => Operator {
-  const { isBulk, table, withTombstones } = node;
-  const columnIds = node.columns.map(({ origin }) => {
-    return defined(origin, "a scanned column is a stored one").columnId;
-  });
-  const keysOf = isSpan ? undefined : (keys ?? compileKeys(node));
-  const bounds = node.ranges.map(compileRange);
-  const spanBounds = [...bounds, ...(node.textRanges ?? []).map(compileRange)];
+export function buildScan(node: ScanNode, use: ScanUse): OperatorFactory {
+  const optionsOf = scanOptions(node, use);
+  const keysOf = compileKeys(node);
+  if (keysOf !== undefined) {
+    return (run) => shaped(node, new KeyLookup(optionsOf(run), keysOf(run)));
+  }
+  const { table } = node;
+  const { ranges, spanRanges } = compileRanges(node);
   const [firstKeyId] = table.primaryKey;
-  const hasKeySpan = spanBounds.some(({ columnId }) => columnId === firstKeyId);
-  const batchRows = isBulk ? BULK_BATCH_ROWS : BATCH_ROWS_MAX;
-  // A condition on the key reads no column of the row; the scan still has to say that it is there.
-  const readIds = columnIds.length === 0 ? [SEQ_COLUMN_ID] : columnIds;
-
-  const shaped = (operator: Operator): Operator =>
-    columnIds.length === 0 ? new RowCounts(operator) : operator;
-
+  const hasKeySpan = spanRanges.some(({ columnId }) => columnId === firstKeyId);
   const keySpans = (run: Run): KeySpans | undefined => {
     if (firstKeyId === undefined || !hasKeySpan) return undefined;
     const type = typeOfColumn(table, firstKeyId);
-    const span = spanOfRanges(spanBounds, { columnId: firstKeyId, type, run });
+    const span = spanOfRanges(spanRanges, { columnId: firstKeyId, type, run });
     return span === undefined ? undefined : { columnId: firstKeyId, spans: [span] };
   };
-
   return (run) => {
-    const options = {
-      run,
-      table,
-      columnIds: readIds,
-      ranges: [],
-      withTombstones: withTombstones && run.mayReadHistory(table),
-      batchRows,
-      reusesMemory: isConsumed,
-      defersNumbers: isFiltered,
-    };
-    if (keysOf !== undefined) return shaped(new KeyLookup(options, keysOf(run)));
-    if (order !== undefined) {
-      order.made = openOrdered(options, order, spanBounds);
-      if (order.made !== undefined) {
-        return shaped(new OrderedTableScan(run, order.made, order.rowsWanted));
-      }
-    }
-    const ranges = bounds.map(
-      ({ columnId, min, max }): ColumnRange => ({
-        columnId,
-        min: min === undefined ? Number.NEGATIVE_INFINITY : numberFrom(min(run), "min"),
-        max: max === undefined ? Number.POSITIVE_INFINITY : numberFrom(max(run), "max"),
-      }),
-    );
-    if (isSpan) ranges.push(spanOf(table, keys?.() ?? []));
-    const spans = isSpan ? spansOfKeys(table, keys?.() ?? []) : keySpans(run);
-    const onEnd = (read: number, pruned: number): void =>
-      run.profile?.scanned(node, { read, pruned });
-    return shaped(new TableScan({ ...options, ranges, keySpans: spans, onEnd }));
+    const where = { ranges: rangesOf(ranges, run), keySpans: keySpans(run) };
+    const onEnd = prunedIn(node, run);
+    return shaped(node, new TableScan({ ...optionsOf(run), ...where, onEnd }));
   };
+}
+
+/** How the keys of a side of a join find its rows. */
+export interface KeyedUse extends ScanUse {
+  /** Whether they are whole; else only their first column is known, and rows are read between them. */
+  readonly isWhole: boolean;
+}
+
+/** A scan, of the rows alone that may have one of some keys. */
+export function buildKeyedScan(
+  node: ScanNode,
+  { isWhole, ...use }: KeyedUse,
+): (run: Run, keys: readonly Row[]) => Operator {
+  const optionsOf = scanOptions(node, use);
+  if (isWhole) return (run, keys) => shaped(node, new KeyLookup(optionsOf(run), keys));
+  const { table } = node;
+  const { ranges } = compileRanges(node);
+  return (run, keys) => {
+    const where = {
+      ranges: [...rangesOf(ranges, run), spanOf(table, keys)],
+      keySpans: spansOfKeys(table, keys),
+    };
+    const onEnd = prunedIn(node, run);
+    return shaped(node, new TableScan({ ...optionsOf(run), ...where, onEnd }));
+  };
+}
+
+/** In which order rows are read of a table. */
+export interface WantedOrder {
+  readonly columnId: number;
+  readonly isDescending: boolean;
+}
+
+/** The first rows of a scan, in an order that the store has. */
+export interface OrderedRows {
+  readonly scan: OrderedScan;
+  readonly rows: Operator;
+}
+
+/**
+ * A scan in the order of a column; a run says how many rows it needs of the front, and is given none
+ * where they cannot be read so, or a sort of all takes less time.
+ */
+export function buildOrderedScan(
+  node: ScanNode,
+  order: WantedOrder,
+): (run: Run, rowsWanted: number) => OrderedRows | undefined {
+  const optionsOf = scanOptions(node, {});
+  const { spanRanges } = compileRanges(node);
+  return (run, rowsWanted) => {
+    const scan = openOrdered(optionsOf(run), { ...order, rowsWanted }, spanRanges);
+    if (scan === undefined) return undefined;
+    return { scan, rows: shaped(node, new OrderedTableScan(run, scan, rowsWanted)) };
+  };
+}
+
+/** What all ways to read a table are told. */
+function scanOptions(
+  { columns, isBulk, table, withTombstones }: ScanNode,
+  { isConsumed = false, isFiltered = false }: ScanUse,
+): (run: Run) => TableScanOptions {
+  const columnIds = columns.map(({ origin }) => {
+    return defined(origin, "a scanned column is a stored one").columnId;
+  });
+  const batchRows = isBulk ? BULK_BATCH_ROWS : BATCH_ROWS_MAX;
+  // A condition on the key reads no column of the row; the scan still has to say that it is there.
+  const readIds = columnIds.length === 0 ? [SEQ_COLUMN_ID] : columnIds;
+  return (run) => ({
+    run,
+    table,
+    columnIds: readIds,
+    ranges: [],
+    withTombstones: withTombstones && run.mayReadHistory(table),
+    batchRows,
+    reusesMemory: isConsumed,
+    defersNumbers: isFiltered,
+  });
+}
+
+/** Without the column that was read only to count rows. */
+function shaped({ columns }: ScanNode, operator: Operator): Operator {
+  return columns.length === 0 ? new RowCounts(operator) : operator;
+}
+
+/** The ranges of numbers, and those that say between which keys rows lie, texts among them. */
+function compileRanges({ ranges, textRanges = [] }: ScanNode): {
+  readonly ranges: readonly CompiledRange[];
+  readonly spanRanges: readonly CompiledRange[];
+} {
+  const compiled = ranges.map(compileRange);
+  return { ranges: compiled, spanRanges: [...compiled, ...textRanges.map(compileRange)] };
+}
+
+function rangesOf(ranges: readonly CompiledRange[], run: Run): ColumnRange[] {
+  return ranges.map(
+    ({ columnId, min, max }): ColumnRange => ({
+      columnId,
+      min: min === undefined ? Number.NEGATIVE_INFINITY : numberFrom(min(run), "min"),
+      max: max === undefined ? Number.POSITIVE_INFINITY : numberFrom(max(run), "max"),
+    }),
+  );
+}
+
+function prunedIn(node: ScanNode, { profile }: Run): (read: number, pruned: number) => void {
+  return (read, pruned) => profile?.scanned(node, { read, pruned });
 }
 
 /** Rows within the bounds of the column that orders them; undefined where they cannot be read so. */
 function openOrdered(
   { columnIds, run, table, withTombstones }: TableScanOptions,
-  { columnId, isDescending, rowsWanted }: WantedOrder,
-  bounds: readonly CompiledRange[],
+  { columnId, isDescending, rowsWanted }: WantedOrder & { rowsWanted: number },
+  spanRanges: readonly CompiledRange[],
 ): OrderedScan | undefined {
   const hasStaged = run.transaction?.hasStaged(table.tableId) === true;
   // Rows that a transaction has staged are in no order.
   if (hasStaged || withTombstones) return undefined;
-  const span = spanOfRanges(bounds, { columnId, type: typeOfColumn(table, columnId), run });
+  const span = spanOfRanges(spanRanges, { columnId, type: typeOfColumn(table, columnId), run });
   if (span === undefined) return undefined;
   const owner = ownerOf(run.principal, table);
   const where = { owner, upTo: run.snapshotSeq, columnIds, columnId, isDescending };

@@ -9,11 +9,16 @@ import type { PlanNode, WindowNode } from "../../plan/plan.ts";
 import { compileExpression } from "../evaluate/expression.ts";
 import { layoutOf } from "../evaluate/layout.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
-import type { Operator } from "../run/operator.ts";
-import type { Run } from "../run/run.ts";
+import type { OperatorFactory } from "../run/operator.ts";
 import { FIRSTS_MAX, GroupFirsts } from "../sort/group_firsts.ts";
 import { sortKeys } from "./build_order.ts";
-import type { NumberBound } from "./build_scan.ts";
+
+/** Only rows are wanted whose column holds at most so much. */
+export interface NumberBound {
+  readonly columnId: number;
+  readonly most: BoundExpression;
+  readonly isExclusive: boolean;
+}
 
 /** These bounds, and those that a condition sets to columns of whole numbers, such as `n <= 3`. */
 export function boundsWith(
@@ -68,9 +73,9 @@ export function boundsBelow(
 /** The rows of a window's input, but for those whose number would be beyond the bound. */
 export function firstsBelow(
   { calls, input }: WindowNode,
-  rows: (run: Run) => Operator,
+  rows: OperatorFactory,
   bounds: readonly NumberBound[] = [],
-): (run: Run) => Operator {
+): OperatorFactory {
   const numbered = calls.find((call) => nameOf(call) === "row_number");
   const bound = bounds.find(({ columnId }) => columnId === numbered?.column.id);
   if (bound === undefined || numbered === undefined || !calls.every(looksBackOnly)) return rows;

@@ -17,14 +17,14 @@ import { type Evaluator, selectRows } from "../evaluate/expression.ts";
 import type { MemoryBudget } from "../held/memory_budget.ts";
 import { columnsFromRows } from "../operators/filter.ts";
 import { InnerRun } from "../run/inner_run.ts";
-import { NOTHING_YET, type Operator } from "../run/operator.ts";
+import { NOTHING_YET, type Operator, type OperatorFactory } from "../run/operator.ts";
 import type { Run } from "../run/run.ts";
 
 export interface LateralOptions {
   readonly run: Run;
   readonly join: "inner" | "left";
   readonly left: Operator;
-  readonly right: (run: Run) => Operator;
+  readonly right: OperatorFactory;
   readonly rightTypes: readonly DataType[];
   readonly captures: readonly { readonly id: number; readonly evaluate: Evaluator }[];
   /** Over left columns followed by right columns. */

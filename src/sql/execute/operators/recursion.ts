@@ -10,7 +10,7 @@ import type { BoundRecursion } from "../../bind/bound.ts";
 import { HeldRows } from "../held/held_rows.ts";
 import { Grouping } from "../keys/grouping.ts";
 import { InnerRun } from "../run/inner_run.ts";
-import { NOTHING_YET, type Operator } from "../run/operator.ts";
+import { NOTHING_YET, type Operator, type OperatorFactory } from "../run/operator.ts";
 import type { Run, SharedRows } from "../run/run.ts";
 
 /** Reads rows that others read, too. */
@@ -64,8 +64,8 @@ export interface RecursionOptions {
   readonly recursion: BoundRecursion;
   readonly isAll: boolean;
   readonly types: readonly DataType[];
-  readonly first: (run: Run) => Operator;
-  readonly next: (run: Run) => Operator;
+  readonly first: OperatorFactory;
+  readonly next: OperatorFactory;
 }
 
 export class Recursion implements Operator {

@@ -6,11 +6,10 @@ import { type Batch, type DataType, vectorFromValues } from "../../../types/mod.
 import type { ConstantRows } from "../../bind/bound_expressions.ts";
 import type { PlanNode } from "../../plan/plan.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
-import type { Operator } from "../run/operator.ts";
-import type { Run } from "../run/run.ts";
+import type { Operator, OperatorFactory } from "../run/operator.ts";
 import { RowSource } from "./filter.ts";
 
-export function buildValues(node: Extract<PlanNode, { kind: "values" }>): (run: Run) => Operator {
+export function buildValues(node: Extract<PlanNode, { kind: "values" }>): OperatorFactory {
   const types = node.columns.map(({ type }) => type);
   const { constants } = node;
   if (constants !== undefined) return () => new ConstantSource(constants, types);

@@ -13,11 +13,15 @@ import { type Clock, HOUR_MS } from "../../../base/clock.ts";
 import { FURTHER_TURN_MS_MAX, TURN_MS_MAX } from "../../../base/limits.ts";
 import type { Batch } from "../../../types/mod.ts";
 import { checkDeadline, type RequestLedger } from "./request_ledger.ts";
+import type { Run } from "./run.ts";
 
 export interface Operator {
   next(): Batch | undefined;
   close(): void;
 }
+
+/** Makes the operators of one run of a compiled plan, which many runs share. */
+export type OperatorFactory = (run: Run) => Operator;
 
 export interface DrainOptions {
   readonly clock: Clock;

@@ -8,10 +8,10 @@ import type { BoundCte } from "../../bind/bound.ts";
 import type { PlanNode } from "../../plan/plan.ts";
 import { planWhole } from "../../plan/planner.ts";
 import { type BlockRef, piecesOf, type SpillFile } from "../../spill/mod.ts";
-import { buildPlan, type OperatorFactory } from "../build/build.ts";
+import { buildPlan } from "../build/build.ts";
 import { HeldRows } from "../held/held_rows.ts";
 import { batchBytes } from "../held/memory_budget.ts";
-import type { Operator } from "../run/operator.ts";
+import type { Operator, OperatorFactory } from "../run/operator.ts";
 import { type Run, type SharedRows } from "../run/run.ts";
 import { SpillSite } from "../run/spilling.ts";
 

@@ -6,10 +6,9 @@
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { Value } from "../../../types/mod.ts";
-import type { OperatorFactory } from "../build/build.ts";
 import type { MemoryBudget } from "../held/memory_budget.ts";
 import { InnerRun } from "../run/inner_run.ts";
-import type { Operator } from "../run/operator.ts";
+import type { Operator, OperatorFactory } from "../run/operator.ts";
 import { endsRequest } from "../run/request_ledger.ts";
 import type { Reading, Run } from "../run/run.ts";
 

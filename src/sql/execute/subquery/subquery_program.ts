@@ -9,11 +9,11 @@ import { mapChildren } from "../../bind/walk.ts";
 import type { PlanNode } from "../../plan/plan.ts";
 import { isLookup, subqueriesIn } from "../../plan/plan_walk.ts";
 import { planSelect } from "../../plan/planner.ts";
-import { buildPlan, type OperatorFactory } from "../build/build.ts";
+import { buildPlan } from "../build/build.ts";
 import { compileExpression, type Evaluator } from "../evaluate/expression.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
 import { rowCountFrom } from "../operators/filter.ts";
-import { NOTHING_YET, type Operator } from "../run/operator.ts";
+import { NOTHING_YET, type Operator, type OperatorFactory } from "../run/operator.ts";
 import type { Reading, Run } from "../run/run.ts";
 
 /** Compiles a plan whose subqueries are read before it, so that others run between their batches. */
