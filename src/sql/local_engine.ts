@@ -5,32 +5,20 @@
 import type { Principal } from "../auth/mod.ts";
 import type { Condition } from "../base/errors.ts";
 import type { Activity } from "./common/activity.ts";
-import type {
-  LivePlan,
-  LiveRequest,
-  SqlEngine,
-  SqlRequest,
-  SqlResponse,
-  StatementResult,
-} from "./common/engine.ts";
+import type { LivePlan, LiveRequest, SqlEngine, SqlRequest, SqlResponse } from "./common/engine.ts";
 import type { SqlEnvironment } from "./common/environment.ts";
 import { newLedger, type RequestLedger } from "./execute/run/request_ledger.ts";
 import { planLiveQuery } from "./prepare/live_planner.ts";
-import { type AnswerChannel, channelOf } from "./request/answer_stream.ts";
+import { channelOf } from "./request/answer_stream.ts";
 import { failedResponse } from "./request/at_statement.ts";
 import { type AnswerRecorder, IdempotentRequests } from "./request/idempotency.ts";
-import { RequestRunner, type RequestWorld } from "./request/request.ts";
+import { type RequestOptions, RequestRunner, type RequestWorld } from "./request/request.ts";
 import { closeRequest } from "./request/request_end.ts";
 import { ShortWay } from "./request/short_way.ts";
 import { systemViewsOf } from "./system/system_views.ts";
 
-/** How a request goes that the plan cache does not know. */
-interface LongWay {
-  readonly ledger: RequestLedger;
-  /** Where rows go that are too many to be held. */
-  readonly channel?: AnswerChannel;
-  readonly onRunner?: (runner: RequestRunner) => void;
-}
+/** A request that goes the long way. */
+type LongRequest = Pick<RequestOptions, "world" | "principal" | "request" | "running">;
 
 export class LocalSqlEngine implements SqlEngine {
   readonly #world: RequestWorld;
@@ -62,58 +50,52 @@ export class LocalSqlEngine implements SqlEngine {
         return failedResponse(error);
       }
     }
-    const { reader } = request;
-    if (reader === undefined || request.check === true || idempotency !== undefined) {
-      return this.#long(principal, request, { ledger });
-    }
-    return this.#longWithReader(principal, request, ledger);
+    return this.#long(principal, request, ledger);
   }
 
-  /** Apart from the rest, which would have to keep for this what it does not need itself. */
-  #longWithReader(
-    principal: Principal,
-    request: SqlRequest,
-    ledger: RequestLedger,
-  ): Promise<SqlResponse> {
-    const channel = channelOf(request, { clock: this.#world.clock, ledger });
-    let completed: readonly StatementResult[] = [];
-    const onRunner = (runner: RequestRunner): void => {
-      completed = runner.completed;
-    };
-    const whole = this.#long(principal, request, { ledger, channel, onRunner });
-    return channel.answerOf(whole, () => completed);
-  }
-
-  async #long(
-    principal: Principal,
-    given: SqlRequest,
-    { channel, ledger, onRunner }: LongWay,
-  ): Promise<SqlResponse> {
+  /** How a request goes that the plan cache does not know. */
+  #long(principal: Principal, given: SqlRequest, ledger: RequestLedger): Promise<SqlResponse> {
+    const world = this.#world;
     const request = withOrigin(given);
-    const { idempotency } = request;
     const { userId } = principal;
     const running = this.#activity.running.begin({ userId, sql: request.sql, ledger });
-    const world = this.#world;
+    const long = { world, principal, request, running };
+    const { check, idempotency, reader } = request;
+    if (idempotency !== undefined && check !== true) {
+      return this.#ended(long, this.#once(long, idempotency));
+    }
+    if (reader === undefined || check === true) {
+      return this.#ended(long, new RequestRunner(long).run());
+    }
+    const channel = channelOf(request, { clock: world.clock, ledger });
+    const runner = new RequestRunner({ ...long, channel });
+    return channel.answerOf(this.#ended(long, runner.run()), () => runner.completed);
+  }
+
+  /** A request with a key: its answer, or that of its first run. */
+  #once(long: LongRequest, key: NonNullable<SqlRequest["idempotency"]>): Promise<SqlResponse> {
+    const run = (recorder: AnswerRecorder): Promise<SqlResponse> =>
+      new RequestRunner({ ...long, recorder }).run();
+    const isStillAllowed = async (): Promise<boolean> => {
+      const checked = { ...long.request, check: true };
+      const { error } = await new RequestRunner({ ...long, request: checked }).run();
+      return error === undefined || !RIGHTS_LOST.has(error.condition);
+    };
+    return this.#idempotent
+      .execute(long.principal, key, { run, isStillAllowed })
+      .catch(failedResponse);
+  }
+
+  /** Gives back what a request holds once it has its response, or has failed. */
+  async #ended(
+    { principal, request, running }: LongRequest,
+    response: Promise<SqlResponse>,
+  ): Promise<SqlResponse> {
     try {
-      if (idempotency === undefined || request.check === true) {
-        const runner = new RequestRunner({ world, principal, request, running, channel });
-        onRunner?.(runner);
-        return await runner.run();
-      }
-      const run = (recorder: AnswerRecorder): Promise<SqlResponse> =>
-        new RequestRunner({ world, principal, request, recorder, running }).run();
-      const isStillAllowed = async (): Promise<boolean> => {
-        const checked = { ...request, check: true };
-        const parts = { world, principal, request: checked, running };
-        const { error } = await new RequestRunner(parts).run();
-        return error === undefined || !RIGHTS_LOST.has(error.condition);
-      };
-      return await this.#idempotent
-        .execute(principal, idempotency, { run, isStillAllowed })
-        .catch(failedResponse);
+      return await response;
     } finally {
       this.#activity.running.end(running);
-      closeRequest(world, { principal, request, ledger });
+      closeRequest(this.#world, { principal, request, ledger: running.ledger });
     }
   }
 
