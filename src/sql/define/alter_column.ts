@@ -7,13 +7,12 @@
 import { DatabaseError } from "../../base/errors.ts";
 import type { ColumnEntry, TableEntry } from "../../catalog/mod.ts";
 import { castValue, type DataType, sameType, typeName } from "../../types/mod.ts";
-import { isSystemColumn, nameOf } from "../bind/change/dml_target.ts";
+import { columnNamed, nameOf } from "../bind/change/dml_target.ts";
 import { isSerial, resolveType } from "../bind/expression/types.ts";
 import type {
   AlterColumnSetDefault,
   AstNode,
   DataTypeDef,
-  Name,
   TableAlterationAlterColumn,
   TableAlterationModifyColumn,
 } from "../parse/ast/ast.ts";
@@ -27,7 +26,7 @@ export function alterColumn(
   { alter, column: name }: TableAlterationAlterColumn,
   demands: RowDemand[],
 ): TableEntry {
-  const column = columnNamed(table, name);
+  const column = columnNamed(table, name, "alter");
   switch (alter.type) {
     case "set not null":
       return setNotNull(table, column, { demands, node: alter });
@@ -51,28 +50,15 @@ export function modifyColumn(
   { column: name, dataType, notNull, _location }: TableAlterationModifyColumn,
   demands: RowDemand[],
 ): TableEntry {
-  const typed = setType(table, columnNamed(table, name), { demands, definition: dataType });
-  const column = columnNamed(typed, name);
+  const typed = setType(table, columnNamed(table, name, "alter"), {
+    demands,
+    definition: dataType,
+  });
+  const column = columnNamed(typed, name, "alter");
   if (notNull === undefined) return typed;
   return notNull
     ? setNotNull(typed, column, { demands, node: { _location } })
     : dropNotNull(typed, column, { _location });
-}
-
-/** @throws {DatabaseError} COLUMN_NOT_FOUND */
-export function columnNamed(table: TableEntry, { name, _location }: Name): ColumnEntry {
-  const column = table.columns.find((entry) => entry.name === name);
-  if (column !== undefined) return column;
-  if (isSystemColumn(name)) {
-    throw new DatabaseError(
-      "SYSTEM_COLUMN",
-      `Cannot alter column "${name}" of ${nameOf(table)}: every table has it`,
-      { position: _location.start },
-    );
-  }
-  throw new DatabaseError("COLUMN_NOT_FOUND", `Cannot find column "${name}" in ${nameOf(table)}`, {
-    position: _location.start,
-  });
 }
 
 function withColumn(table: TableEntry, column: ColumnEntry): TableEntry {

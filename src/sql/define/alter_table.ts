@@ -19,7 +19,7 @@ import {
 import type { Value } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import { errorInCell } from "../bind/cell_error.ts";
-import { isSystemColumn, nameOf } from "../bind/change/dml_target.ts";
+import { columnNamed, isSystemColumn, nameOf } from "../bind/change/dml_target.ts";
 import { bindExpression } from "../bind/expression/expression_binder.ts";
 import { Scope } from "../bind/scope.ts";
 import { isVolatile } from "../bind/walk.ts";
@@ -39,7 +39,7 @@ import type {
 import { partsOf } from "../parse/ast/tree_parts.ts";
 import { parseExpression } from "../parse/parser.ts";
 import { NO_PRINCIPAL, newRun, type RunWorld } from "../prepare/new_run.ts";
-import { alterColumn, columnNamed, modifyColumn } from "./alter_column.ts";
+import { alterColumn, modifyColumn } from "./alter_column.ts";
 import { columnsNamedIn, holdsRows, type RowDemand } from "./row_inspection.ts";
 import { requireSameStorage } from "./storage_definitions.ts";
 import {
@@ -233,7 +233,7 @@ function dropColumn(
   const position = _location.start;
   const isMissing = table.columns.every((entry) => entry.name !== name) && !isSystemColumn(name);
   if (ifExists === true && isMissing) return table;
-  const column = columnNamed(table, named);
+  const column = columnNamed(table, named, "alter");
   if (table.primaryKey.includes(column.columnId)) {
     throw new DatabaseError(
       "INVALID_OPERATION",
@@ -271,7 +271,7 @@ function renameColumn(
   table: TableEntry,
   { column: from, to }: TableAlterationRenameColumn,
 ): TableEntry {
-  const column = columnNamed(table, from);
+  const column = columnNamed(table, from, "alter");
   if (from.name === to.name) return table;
   checkColumnName(to.name, {
     position: to._location.start,

@@ -164,19 +164,30 @@ export function placeIn(
   };
 }
 
-/** Where a column stands in the table. @throws {DatabaseError} COLUMN_NOT_FOUND, SYSTEM_COLUMN */
-export function positionOf(table: TableEntry, { name, _location }: Name): number {
-  const position = table.columns.findIndex((column) => column.name === name);
-  if (position !== -1) return position;
+/** Where a column stands that is written. @throws {DatabaseError} COLUMN_NOT_FOUND, SYSTEM_COLUMN */
+export function positionOf(table: TableEntry, name: Name): number {
+  return table.columns.indexOf(columnNamed(table, name, "write"));
+}
+
+/** A column that a statement writes or alters. @throws {DatabaseError} COLUMN_NOT_FOUND, SYSTEM_COLUMN */
+export function columnNamed(
+  table: TableEntry,
+  { name, _location }: Name,
+  action: "write" | "alter",
+): ColumnEntry {
+  const column = table.columns.find((entry) => entry.name === name);
+  if (column !== undefined) return column;
+  const position = _location.start;
   if (isSystemColumn(name)) {
+    const reason = action === "write" ? "the server assigns it" : "every table has it";
     throw new DatabaseError(
       "SYSTEM_COLUMN",
-      `Cannot write column "${name}" of ${nameOf(table)}: the server assigns it`,
-      { position: _location.start },
+      `Cannot ${action} column "${name}" of ${nameOf(table)}: ${reason}`,
+      { position },
     );
   }
   throw new DatabaseError("COLUMN_NOT_FOUND", `Cannot find column "${name}" in ${nameOf(table)}`, {
-    position: _location.start,
+    position,
   });
 }
 
