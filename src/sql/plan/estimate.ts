@@ -1,12 +1,13 @@
 /**
- * How many rows a node of a plan is expected to give: for EXPLAIN, and for choices of the planner
- * (`plan_rows.ts`). Rough by intent: tables know how many rows they have, and a key finds as many as
- * it lists; what else leaves rows out is taken to keep a set share of them.
+ * How many rows a node of a plan is expected to give: for EXPLAIN, and for the planner where it
+ * chooses what a join holds. Rough by intent: tables know how many rows they have, conditions are
+ * taken to keep a third, and nothing else is known.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { keyCountOf } from "./access.ts";
 import type { PlanNode } from "./plan.ts";
+import { nodesOf } from "./plan_walk.ts";
 
 /** Rows of what says nothing about itself: system views, table functions, recursion. */
 const UNKNOWN_ROWS = 100;
@@ -26,6 +27,19 @@ export interface Known {
 /** At least 1, but 0 for what can give nothing. */
 export function estimatedRows(node: PlanNode, known: Known): number {
   return Math.round(estimate(node, known));
+}
+
+/** What a plan is expected to yield; its scans know how many rows their tables have. */
+export function rowsOfPlan(root: PlanNode): number {
+  const counts = new Map(
+    nodesOf(root).flatMap((node) =>
+      node.kind === "scan" ? [[node.table, node.rowCount] as const] : [],
+    ),
+  );
+  return estimatedRows(root, {
+    rowsOf: (table) => counts.get(table)?.() ?? 0,
+    countOf: () => undefined,
+  });
 }
 
 function estimate(node: PlanNode, known: Known): number {

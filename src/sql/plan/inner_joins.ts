@@ -7,11 +7,11 @@ import { isInteger } from "../../types/mod.ts";
 import type { BoundFrom } from "../bind/bound.ts";
 import type { BoundColumn, BoundExpression } from "../bind/bound_expressions.ts";
 import { type Condition, conditionOf, expressionsOf } from "./conditions.ts";
+import { rowsOfPlan } from "./estimate.ts";
 import { impliedOver } from "./implied.ts";
 import { type ColumnIds, columnsOf, type EqualSides, equalSides, keysOf } from "./join_keys.ts";
 import { bestTree, type JoinGraph, type JoinTree } from "./join_order.ts";
 import type { PlanNode } from "./plan.ts";
-import { rowsOfPlan } from "./plan_rows.ts";
 import { columnIdOf, shareOf } from "./selectivity.ts";
 
 /** What the planner of the block does for its joins. */

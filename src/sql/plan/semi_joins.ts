@@ -31,9 +31,9 @@ import {
   readsForEachRow,
   someChild,
 } from "../bind/walk.ts";
+import { rowsOfPlan } from "./estimate.ts";
 import { isOver, keysOf } from "./join_keys.ts";
 import type { JoinNode, PlanNode } from "./plan.ts";
-import { rowsOfPlan } from "./plan_rows.ts";
 import { isLookup } from "./plan_walk.ts";
 
 /** Rows of a scan that take as long as finding one row by its key in a subquery. */
