@@ -86,7 +86,7 @@ export class LocalStore implements Store {
   readonly #files: LocalSegmentFiles;
   readonly #tables: Map<number, StoredTable>;
   readonly #seqs: SeqGenerator;
-  readonly #log: CommitLog;
+  readonly #commitLog: CommitLog;
   readonly #committer: Committer;
   readonly #ids: SnowflakeIds;
   readonly #flusher: Flusher;
@@ -133,7 +133,7 @@ export class LocalStore implements Store {
     this.#tables = tables;
     // Before the log makes its first file, and with it every name in the directory durable.
     const ids = openHighWater(disk, paths.ids);
-    const wal = new LocalWal({
+    const commitLog = new LocalWal({
       disk,
       paths,
       clock,
@@ -144,7 +144,7 @@ export class LocalStore implements Store {
       rowBytesMax: options.rowBytesMax,
       end,
     });
-    this.#log = wal;
+    this.#commitLog = commitLog;
     const { nodeId, nodeBits, minFreeBytes, ballastBytes } = options;
     const node = { clock, nodeId, nodeBits };
     this.#seqs = new SeqGenerator({ ...node, last: lastSeq });
@@ -156,7 +156,7 @@ export class LocalStore implements Store {
     this.#ids = new SnowflakeIds({ ...node, file: ids.file, last: lastId });
     this.#committer = new Committer(
       {
-        log: wal,
+        commitLog,
         tables,
         seqs: this.#seqs,
         space: this.#space,
@@ -185,7 +185,7 @@ export class LocalStore implements Store {
     this.#flusher = new Flusher({
       ...background,
       merger: this.#merger,
-      commitLog: wal,
+      commitLog,
       walMaxBytes: options.walMaxBytes,
       keepsLogFrom: parts.keepsLogFrom ?? (() => Infinity),
       durable: (seq) => this.durable(seq),
@@ -342,7 +342,7 @@ export class LocalStore implements Store {
     return {
       freeBytes: this.#space.freeBytes,
       isReadOnly: this.isReadOnly,
-      logBytes: this.#log.files.reduce((bytes, file) => bytes + file.bytes, 0),
+      logBytes: this.#commitLog.files.reduce((bytes, file) => bytes + file.bytes, 0),
       quarantinedSegments: this.segments().filter(({ status }) => status === "quarantined").length,
     };
   }
@@ -409,12 +409,12 @@ export class LocalStore implements Store {
   snapshot(): StoreSnapshot {
     const releases = [this.#files.hold(), this.#flusher.holdLog()];
     const { reservedUpTo: reservedIds } = this.#ids;
-    return snapshotOf(this.#manifest, { log: this.#log, releases, reservedIds });
+    return snapshotOf(this.#manifest, { commitLog: this.#commitLog, releases, reservedIds });
   }
 
   /** Files of the log, ascending by number; the last one is written on. */
   logFiles(): readonly ListedLogFile[] {
-    return this.#log.files;
+    return this.#commitLog.files;
   }
 
   /** Whoever needed files of the log needs fewer of them. */
@@ -436,7 +436,7 @@ export class LocalStore implements Store {
     this.#ballast.close();
     await Promise.all([this.#flusher.close(), this.#merger.close(), this.#scrubber.close()]);
     this.#segmentWork.close();
-    await this.#log.close();
+    await this.#commitLog.close();
     await this.#files.settled();
     this.#ids.close();
     for (const { segments } of this.#tables.values()) {

@@ -31,7 +31,7 @@ import { deletedVersion, LocalStagedCommit, type StagingGround } from "./staged_
 import type { StagedTable } from "./staged_table.ts";
 
 export interface CommitterOptions {
-  readonly log: CommitLog;
+  readonly commitLog: CommitLog;
   readonly tables: ReadonlyMap<number, StoredTable>;
   readonly seqs: SeqGenerator;
   readonly space: SpaceGuard;
@@ -53,7 +53,7 @@ export class Committer {
   catalogVersion: number;
   /** What becomes of commits once they are applied. */
   readonly groups: CommitGroups;
-  readonly #log: CommitLog;
+  readonly #commitLog: CommitLog;
   readonly #tables: ReadonlyMap<number, StoredTable>;
   readonly #seqs: SeqGenerator;
   readonly #space: SpaceGuard;
@@ -62,7 +62,7 @@ export class Committer {
   readonly #retiredOwners = new Set<number>();
 
   constructor(options: CommitterOptions, events: CommitterEvents) {
-    this.#log = options.log;
+    this.#commitLog = options.commitLog;
     this.#tables = options.tables;
     this.#seqs = options.seqs;
     this.#space = options.space;
@@ -75,7 +75,7 @@ export class Committer {
       onFatal: (cause) => events.onFatal(cause),
       onRolled: () => events.onRolled(),
     });
-    this.#log.events = this.groups;
+    this.#commitLog.events = this.groups;
   }
 
   apply(batch: WriteBatch): Commit {
@@ -84,10 +84,10 @@ export class Committer {
     const onlyDeletes = areDeletes(batch.writes);
     this.#space.admit(onlyDeletes);
     if (!onlyDeletes) for (const { tableId } of batch.writes) this.#table(tableId).requireRoom();
-    const log = this.#log;
+    const commitLog = this.#commitLog;
     const touches: Touch[] = [];
     let firstSeq = SEQ_ZERO;
-    log.begin(this.catalogVersion);
+    commitLog.begin(this.catalogVersion);
     try {
       for (const write of batch.writes) {
         if (rowCountOf(write) === 0) continue;
@@ -99,17 +99,17 @@ export class Committer {
         if (firstSeq === SEQ_ZERO) firstSeq = seq;
       }
     } catch (error) {
-      log.abort();
+      commitLog.abort();
       for (const { table, memtable, rowCount } of touches) table.takeBack(memtable, rowCount);
       throw error;
     }
     if (firstSeq === SEQ_ZERO) {
-      log.abort();
+      commitLog.abort();
       const { appliedSeq } = this.groups;
       return { firstSeq: appliedSeq, lastSeq: appliedSeq };
     }
     const lastSeq = this.#seqs.last;
-    const group = this.groups.applied(log.end(), lastSeq);
+    const group = this.groups.applied(commitLog.end(), lastSeq);
     for (const touch of touches) this.#enlist(group, touch, lastSeq);
     for (const write of batch.writes) {
       if (rowCountOf(write) > 0) this.groups.noteChanged(group, write.tableId, write.owner);
@@ -142,7 +142,7 @@ export class Committer {
   #ground(): StagingGround {
     const { groups } = this;
     return {
-      log: this.#log,
+      commitLog: this.#commitLog,
       table: (tableId) => this.#table(tableId),
       get appliedSeq() {
         return groups.appliedSeq;
@@ -175,7 +175,7 @@ export class Committer {
     const firstSeq = this.#seqs.block(rowCount);
     const lastSeq = this.#seqs.last;
     const { catalogVersion } = this;
-    const number = this.#log.append(draft, { catalogVersion, firstSeq });
+    const number = this.#commitLog.append(draft, { catalogVersion, firstSeq });
     const group = this.groups.applied(number, lastSeq);
     const touches = tables.map((staged) => this.#adopt(staged, firstSeq));
     for (const touch of touches) this.#enlist(group, touch, lastSeq);
@@ -216,7 +216,7 @@ export class Committer {
     const partition = memtable.partition(owner);
     const conflict = { table, write, snapshotSeq: batch.snapshotSeq, firstSeq };
     memtable.reserve(rows.length);
-    this.#log.beginWrite(write, definition.columns);
+    this.#commitLog.beginWrite(write, definition.columns);
     if (!isKeyed) requireKeyless(write, definition.name);
     // What has expired is as good as gone, and its key is free again.
     const expiredSeq = operation === "insert" ? table.expiredSeq(this.#seqs) : 0;
@@ -233,7 +233,7 @@ export class Committer {
         else requireReplaceable(conflict, newest, row);
         const seq = this.#seqs.next();
         const prev = newest?.seq ?? 0;
-        this.#log.addRow(row, seq, prev);
+        this.#commitLog.addRow(row, seq, prev);
         newest?.replace(seq);
         const at = memtable.push(partition, { seq, prev, isDeleted });
         if (isKeyed) partition.setRow(key, at);
@@ -259,7 +259,7 @@ export class Committer {
     const partition = memtable.partition(write.owner);
     const first = memtable.rowCount;
     memtable.reserve(rows.rowCount);
-    this.#log.beginWrite(write, table.definition.columns);
+    this.#commitLog.beginWrite(write, table.definition.columns);
     try {
       pushBatch({ table, memtable, partition, seqs: this.#seqs }, write, rows);
     } finally {
@@ -268,7 +268,7 @@ export class Committer {
     }
     const { prevs, seqs } = memtable;
     const end = memtable.rowCount;
-    this.#log.addBatch(rows, seqs.subarray(first, end), prevs.subarray(first, end));
+    this.#commitLog.addBatch(rows, seqs.subarray(first, end), prevs.subarray(first, end));
     touch.liveDelta += rows.rowCount;
     return seqs[first] as Seq;
   }
@@ -293,7 +293,7 @@ export class Committer {
   #enlist(group: CommitGroup, touch: Touch, lastSeq: Seq): void {
     const { memtable, rowCount, liveDelta } = touch;
     memtable.setCommitSeq(rowCount, lastSeq);
-    memtable.firstLogFile ??= this.#log.oldestUnwrittenFile;
+    memtable.firstLogFile ??= this.#commitLog.oldestUnwrittenFile;
     const known = group.touches.get(memtable);
     if (known === undefined) group.touches.set(memtable, touch);
     else known.liveDelta += liveDelta;

@@ -40,7 +40,7 @@ const OUTGROWN_ROWS_MIN = 131_072;
 
 /** What the committer offers to the commits that are being prepared. */
 export interface StagingGround {
-  readonly log: Pick<CommitLog, "draft">;
+  readonly commitLog: Pick<CommitLog, "draft">;
   /** @throws {DatabaseError} TABLE_NOT_FOUND */
   table(tableId: number): StoredTable;
   readonly appliedSeq: Seq;
@@ -75,7 +75,7 @@ export class LocalStagedCommit implements StagedCommit {
     this.#snapshotSeq = snapshotSeq;
     this.#startSeq = ground.appliedSeq;
     this.#takenBackCount = ground.takenBackCount;
-    this.draft = ground.log.draft((index) => ground.offsetOf(index));
+    this.draft = ground.commitLog.draft((index) => ground.offsetOf(index));
     this.wantsSeqs = wantsSeqs;
   }
 

@@ -24,17 +24,17 @@ export interface StoreSnapshot {
 export function snapshotOf(
   manifest: Manifest,
   {
-    log,
+    commitLog,
     releases,
     reservedIds,
   }: {
-    readonly log: CommitLog;
+    readonly commitLog: CommitLog;
     readonly releases: readonly (() => void)[];
     readonly reservedIds: number;
   },
 ): StoreSnapshot {
-  const { firstLogFile = log.oldestFile, segments } = manifest.load();
-  const { fileNumber, offset, seq } = log.written;
+  const { firstLogFile = commitLog.oldestFile, segments } = manifest.load();
+  const { fileNumber, offset, seq } = commitLog.written;
   const logFiles = Array.from(
     { length: fileNumber - firstLogFile + 1 },
     (_, index) => firstLogFile + index,
