@@ -109,10 +109,10 @@ export class Storages {
   }
 
   /**
-   * Looks at the mark, for who met files that are not as they should be, or gives up some. Returns
-   * why the storage is not used from now on.
+   * Looks at the mark, for who met files that are not as they should be, or gives up some; where it is
+   * missing, that is the storage's fault from now on. Returns why the storage is not used.
    */
-  look({ storageId }: SegmentHome): string | undefined {
+  noteIfGone({ storageId }: SegmentHome): string | undefined {
     const known = this.#open.get(storageId);
     if (known === undefined || known.fault !== undefined) return this.faultOf(storageId);
     const fault = storageFault(this.#options.disk, known.listed);

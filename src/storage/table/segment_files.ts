@@ -17,10 +17,10 @@ import { openListedSegment, readListedDeletions } from "./listed_files.ts";
 import type { OpenSegment, SegmentFiles } from "./open_segment.ts";
 
 /** What is asked of the storages in which segments lie: see `storage/storages.ts`. */
-interface StorageState {
+export interface StorageFaults {
   faultOf(storageId: string): string | undefined;
   requireThere(home: SegmentHome | undefined): void;
-  look(home: SegmentHome): string | undefined;
+  noteIfGone(home: SegmentHome): string | undefined;
 }
 
 export interface SegmentFilesOptions {
@@ -29,7 +29,7 @@ export interface SegmentFilesOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly manifest: Manifest;
-  readonly storages: StorageState;
+  readonly storages: StorageFaults;
 }
 
 export class LocalSegmentFiles implements SegmentFiles {
@@ -61,7 +61,7 @@ export class LocalSegmentFiles implements SegmentFiles {
 
   remove(entry: SegmentEntry): void {
     // What has that name now may be another's; its own files go once its storage is back.
-    if (this.#faultAround(entry) !== undefined) return;
+    if (this.#noteIfGone(entry) !== undefined) return;
     this.removeFile(this.segmentPath(entry));
     if (entry.deletionGeneration > 0) this.removeFile(this.deletionVectorPath(entry));
   }
@@ -73,7 +73,7 @@ export class LocalSegmentFiles implements SegmentFiles {
     if (segment.entry.quarantined) return;
     const { segmentId, tableId } = segment.entry;
     // Whatever lies in the place of a storage says nothing of the storage's own files.
-    if (this.#faultAround(segment.entry) !== undefined) return;
+    if (this.#noteIfGone(segment.entry) !== undefined) return;
     const isForGood = !(damage instanceof UnreadableError);
     const did = isForGood
       ? "damaged segment, quarantined"
@@ -148,9 +148,9 @@ export class LocalSegmentFiles implements SegmentFiles {
     await this.#removal;
   }
 
-  /** Why the storage of a segment is not used; undefined if it is, or has none. */
-  #faultAround({ home }: SegmentEntry): string | undefined {
-    return home === undefined ? undefined : this.#options.storages.look(home);
+  /** Looks for the storage of a segment; returns why it is not used, or undefined if it is or has none. */
+  #noteIfGone({ home }: SegmentEntry): string | undefined {
+    return home === undefined ? undefined : this.#options.storages.noteIfGone(home);
   }
 
   #opened<T>(entry: SegmentEntry, path: string, open: () => T): T {
@@ -158,7 +158,7 @@ export class LocalSegmentFiles implements SegmentFiles {
       return available(path, open);
     } catch (error) {
       const { home } = entry;
-      const fault = error instanceof CorruptionError ? this.#faultAround(entry) : undefined;
+      const fault = error instanceof CorruptionError ? this.#noteIfGone(entry) : undefined;
       if (home !== undefined && fault !== undefined) throw unavailable("read", home, fault);
       if (error instanceof DatabaseError) {
         this.#seldomLog.error("cannot open the files of segments", { error: error.message });
