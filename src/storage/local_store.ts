@@ -57,7 +57,7 @@ import { LocalWal } from "./local_wal/writer.ts";
 import { StoreChangeScan } from "./read/change_scan.ts";
 import { StoreOrderedScan } from "./read/ordered_scan.ts";
 import { StoreScan } from "./read/scan.ts";
-import { noteFaults, recover } from "./recovery.ts";
+import { recover } from "./recovery.ts";
 import { boundSharedCache } from "./segment/chunk_cache.ts";
 import { SnowflakeIds } from "./snowflake_ids.ts";
 import type { Storages } from "./storages.ts";
@@ -232,7 +232,7 @@ export class LocalStore implements Store {
     }
     const progress = { flushedSeq: 0, lowWater: new LowWater(), lastFlushedAtMs: undefined };
     const created = new StoredTable(definition, { segments: [], progress });
-    noteFaults(created, this.storages);
+    created.noteFaults(this.storages);
     this.#tables.set(definition.tableId, created);
   }
 

@@ -24,7 +24,6 @@ import type { Manifest, ManifestState, SegmentEntry } from "./contract/manifest.
 import type { TableDefinition } from "./contract/store.ts";
 import { sweepSegments } from "./data_directory.ts";
 import type { DataPaths } from "./directory/file_names.ts";
-import { unavailable } from "./directory/storage_directory.ts";
 import { onlyTableOf } from "./local_wal/format.ts";
 import { type HighWaterFile, openHighWater } from "./local_wal/high_water.ts";
 import { WriteReader } from "./local_wal/logged_writes.ts";
@@ -61,7 +60,7 @@ export function recover(options: RecoveryOptions): Recovered {
   const state = withoutDropped(manifest, definitions, log);
   const tables = tablesOf(definitions, state, files);
   const noteAllFaults = (): void => {
-    for (const table of tables.values()) noteFaults(table, storages);
+    for (const table of tables.values()) table.noteFaults(storages);
   };
   noteAllFaults();
   storages.onFault = noteAllFaults;
@@ -142,20 +141,6 @@ function tablesOf(
     tables.set(tableId, new StoredTable(definition, { segments, progress }));
   }
   return tables;
-}
-
-/** Refuses what would need a table whose storage is not available, and leaves its segments alone. */
-export function noteFaults(table: StoredTable, storages: Storages): void {
-  const { definition, segments } = table;
-  for (const home of [definition.home, ...segments.map(({ entry }) => entry.home)]) {
-    const what = home === undefined ? undefined : storages.faultOf(home.storageId);
-    if (home === undefined || what === undefined) continue;
-    table.fault ??= unavailable(`use table ${definition.name} in`, home, what);
-  }
-  if (table.fault === undefined) return;
-  for (const segment of segments) {
-    if (!segment.entry.quarantined) segment.quarantine({ isForGood: false });
-  }
 }
 
 /** The catalog is never behind the log, but when somebody put an older one in its place. */

@@ -15,10 +15,12 @@ import { type Key, keyOfRow, keyOfValues } from "../contract/key.ts";
 import type { TableState } from "../contract/manifest.ts";
 import { type LookupOptions, type StoredColumn, type TableDefinition } from "../contract/store.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../contract/system_columns.ts";
+import { unavailable } from "../directory/storage_directory.ts";
 import { converted, convertMemColumn, formOf } from "../memtable/convert.ts";
 import { type MemPartition, Memtable } from "../memtable/memtable.ts";
 import type { LowWater } from "./history.ts";
 import type { MissedReplacement, OpenSegment } from "./open_segment.ts";
+import type { StorageFaults } from "./segment_files.ts";
 import { VersionCursor } from "./version_cursor.ts";
 
 /** What the manifest knows of a table. */
@@ -95,6 +97,20 @@ export class StoredTable {
     this.#keyPositions = keyPositionsOf(definition);
     this.active.redefine(definition.columns, convertMemColumn);
     for (const memtable of this.#older()) memtable.redefine(definition.columns, convertMemColumn);
+  }
+
+  /** Keeps a fault of the storages that it needs, and leaves its segments alone from then on. */
+  noteFaults(storages: Pick<StorageFaults, "faultOf">): void {
+    const { home, name } = this.#definition;
+    for (const each of [home, ...this.segments.map(({ entry }) => entry.home)]) {
+      const what = each === undefined ? undefined : storages.faultOf(each.storageId);
+      if (each === undefined || what === undefined) continue;
+      this.fault ??= unavailable(`use table ${name} in`, each, what);
+    }
+    if (this.fault === undefined) return;
+    for (const segment of this.segments) {
+      if (!segment.entry.quarantined) segment.quarantine({ isForGood: false });
+    }
   }
 
   /** The table itself. @throws {DatabaseError} STORAGE_UNAVAILABLE */
