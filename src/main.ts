@@ -26,7 +26,7 @@ import { advanceInThread } from "./copies/mod.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { listenFailure } from "./listen_failure.ts";
 import { runMaintenance, runRestore } from "./maintenance/mod.ts";
-import { type Readiness, type RunningServer, startServer } from "./server/mod.ts";
+import { type RunningServer, startServer } from "./server/mod.ts";
 import { SegmentThreads } from "./threads/mod.ts";
 import { loadUi } from "./ui_assets.ts";
 import { BUILD_DATE, IS_EXECUTABLE, VERSION } from "./version.ts";
@@ -139,18 +139,15 @@ async function serve(path: string): Promise<void> {
     filesMax: logging.max_files,
   });
   for (const warning of warnings) log.warn(warning);
-  let readiness: Readiness = "starting";
   const database = await open(config, log);
-  const server = startOrFail(config, { database, log, readiness: () => readiness });
+  const server = startOrFail(config, { database, log });
   database.connections = server.connections;
   database.metrics = () => server.metrics();
-  readiness = "ready";
   let isStopping = false;
   const stop = (signal: string): void => {
     // A second signal means now; the log makes that safe.
     if (isStopping) process.exit(EXIT_FATAL);
     isStopping = true;
-    readiness = "draining";
     log.info("stopping", { signal });
     shutDown({ database, log, server }).catch((error: unknown) => {
       stopAtOnce(log, "could not stop cleanly", error);
@@ -185,7 +182,7 @@ function ignoresHangups(): boolean {
 
 function startOrFail(
   config: Config,
-  { database, log, readiness }: { database: Database; log: LogWriter; readiness: () => Readiness },
+  { database, log }: { database: Database; log: LogWriter },
 ): RunningServer {
   const uiAssets = config.server.ui_enabled ? loadUi(log) : undefined;
   try {
@@ -202,7 +199,6 @@ function startOrFail(
       version: VERSION,
       buildDate: BUILD_DATE,
       onBug: (error) => stopAtOnce(log, "stopped by a bug", error),
-      readiness,
       archiveLag: () => database.archiveLag(),
       isReadOnly: () => database.isReadOnly(),
       storageState: () => database.storageState(),

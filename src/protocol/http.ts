@@ -151,7 +151,7 @@ export interface AliveBody {
 
 /** `GET /health/ready`. */
 export interface ReadinessBody {
-  readonly status: "ready" | "starting" | "draining";
+  readonly status: "ready" | "draining";
   /** Present while the disk has no room for more than reads, DELETE and DROP. */
   readonly read_only?: true;
 }

@@ -4,7 +4,7 @@
 
 import { rangesFrom } from "./common/ip_address.ts";
 import type { Metrics } from "./common/metrics.ts";
-import type { Readiness, ServerOptions } from "./common/options.ts";
+import type { ServerOptions } from "./common/options.ts";
 import type { Connections } from "./connections/connections.ts";
 import type { Cors } from "./http/cors.ts";
 import { HttpError } from "./http/http_error.ts";
@@ -25,7 +25,8 @@ export interface ServerParts {
   readonly cors: Cors;
   readonly connections: Connections;
   readonly metrics: Metrics;
-  readonly readiness: () => Readiness;
+  /** Whether it takes no more requests but probes. */
+  readonly isStopping: () => boolean;
   /** A body is still being written when its request has been answered. Returns what ends it. */
   readonly beginStream: () => () => void;
   /** The number of the next connection. */
@@ -55,7 +56,7 @@ export function endpointsOf(options: ServerOptions, parts: ServerParts): Endpoin
 
 function routesOf(options: ServerOptions, parts: ServerParts): readonly Route[] {
   const { config, auth, live, sql, clock, version, buildDate, onBug } = options;
-  const { beginStream, connections, cors, metrics, nextNumber, readiness, url } = parts;
+  const { beginStream, connections, cors, isStopping, metrics, nextNumber, url } = parts;
   return [
     sqlRoute({ auth, sql, config, clock, onBug, beginStream }),
     liveRoute({ auth, live, config, clock, connections, nextNumber }),
@@ -71,7 +72,7 @@ function routesOf(options: ServerOptions, parts: ServerParts): readonly Route[] 
       metricsAllow: rangesFrom("security.metrics_allow", config.security.metrics_allow),
       version,
       buildDate,
-      readiness,
+      isStopping,
       nodeId: config.cluster.node_id,
       isReadOnly: () => options.isReadOnly?.() ?? false,
       apiAddress: url,

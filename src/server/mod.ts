@@ -3,7 +3,6 @@
  */
 export { rangeFromText } from "./common/ip_address.ts";
 export type {
-  Readiness,
   ServerConfig,
   ServerOptions,
   UiAsset,

@@ -1,7 +1,7 @@
 /**
  * The server: one `Bun.serve` for HTTP and WebSocket.
  *
- *     request → Host → readiness → connections → rate of the address → route → headers
+ *     request → Host → stopping? → connections → rate of the address → route → headers
  *                └───────── refused: shape A, or B on paths of shape B ─────┘
  *
  * A route throws what it refuses; the one catch is here. What is no expected failure is a bug:
@@ -12,7 +12,7 @@ import { SeldomLog } from "../base/seldom_log.ts";
 import type { ConnectionAccess, MetricSample } from "../sql/mod.ts";
 import { rangesFrom } from "./common/ip_address.ts";
 import { Metrics } from "./common/metrics.ts";
-import type { Readiness, ServerOptions } from "./common/options.ts";
+import type { ServerOptions } from "./common/options.ts";
 import { RateLimiter } from "./common/rate_limit.ts";
 import { Connections } from "./connections/connections.ts";
 import { type SocketState, Sockets } from "./connections/sockets.ts";
@@ -53,7 +53,7 @@ const STOP_POLL_MS = 10;
 /** How long statements that a stop ended may take to say so. */
 const ANSWER_MS_MAX = 2000;
 
-/** Probes are answered in every state. */
+/** What a server that stops still answers. */
 const PROBES: ReadonlySet<string> = new Set(["/health/live", "/health/ready"]);
 
 /**
@@ -124,7 +124,7 @@ class HttpServer implements RunningServer {
         cors: this.#cors,
         connections: this.#connections,
         metrics: this.#metrics,
-        readiness: () => this.#readiness(),
+        isStopping: () => this.#isStopping,
         beginStream: () => this.#beginStream(),
         nextNumber: () => this.#nextNumber(),
         url: () => this.url,
@@ -217,10 +217,6 @@ class HttpServer implements RunningServer {
     return () => {
       this.#runningCount -= 1;
     };
-  }
-
-  #readiness(): Readiness {
-    return this.#isStopping ? "draining" : this.#options.readiness();
   }
 
   #listen(): Bun.Server<SocketState> {
@@ -316,7 +312,7 @@ class HttpServer implements RunningServer {
     if (!exchange.isHostWellFormed) {
       throw new HttpError(400, "invalid_request", "The Host header is malformed");
     }
-    this.#requireReady(exchange);
+    this.#requireRunning(exchange);
     const { config } = this.#options;
     if (this.#runningCount + this.#connections.count > config.performance.max_connections) {
       throw new HttpError(503, "TOO_MANY_CONNECTIONS", "There are too many connections", {
@@ -331,14 +327,11 @@ class HttpServer implements RunningServer {
     });
   }
 
-  #requireReady({ path }: Exchange): void {
-    const readiness = this.#readiness();
-    if (readiness === "ready" || PROBES.has(path)) return;
-    const [code, message] =
-      readiness === "starting"
-        ? ["STARTING", "The server is starting"]
-        : ["SHUTTING_DOWN", "The server is shutting down"];
-    throw new HttpError(503, code, message, { retryAfterSeconds: RETRY_SECONDS });
+  #requireRunning({ path }: Exchange): void {
+    if (!this.#isStopping || PROBES.has(path)) return;
+    throw new HttpError(503, "SHUTTING_DOWN", "The server is shutting down", {
+      retryAfterSeconds: RETRY_SECONDS,
+    });
   }
 
   #options204(exchange: Exchange, { method }: Found): Response {
@@ -369,7 +362,7 @@ class HttpServer implements RunningServer {
 
   #upgrade(exchange: Exchange, server: Bun.Server<SocketState>): Response | undefined {
     try {
-      this.#requireReady(exchange);
+      this.#requireRunning(exchange);
       this.#sockets.upgrade(exchange, server);
       return undefined;
     } catch (error) {

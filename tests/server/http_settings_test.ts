@@ -1,6 +1,6 @@
 /**
- * What the configuration changes about HTTP: CORS, sizes, rates, readiness, the UI; and how a
- * server behaves when it starts, fails or stops.
+ * What the configuration changes about HTTP: CORS, sizes, rates, probes, the UI; and how a
+ * server behaves when it fails or stops.
  */
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -8,7 +8,6 @@ import { CorruptionError, DatabaseError, DiskError } from "../../src/base/errors
 import { silentLog } from "../../src/base/log.ts";
 import { RecentLog } from "../../src/base/recent_log.ts";
 import type { StorageGauge } from "../../src/server/common/metrics.ts";
-import type { Readiness } from "../../src/server/mod.ts";
 import { type SqlScript, startTestServer, withServer } from "../support/http.ts";
 
 test("a bug is 500, names nothing, and goes up", async () => {
@@ -46,6 +45,21 @@ test("CORS: an origin may be listed in any spelling of its host and port", async
     expect(opened).toBe(true);
   });
 });
+
+/** A statement that runs until it is released. */
+function heldScript(): { script: SqlScript; started: Promise<void>; release: () => void } {
+  const started = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
+  return {
+    script: async () => {
+      started.resolve();
+      await released.promise;
+      return { results: [] };
+    },
+    started: started.promise,
+    release: () => released.resolve(),
+  };
+}
 
 /** Whether a page of an origin gets a WebSocket. */
 async function openSocket(url: string, origin: string): Promise<boolean> {
@@ -186,23 +200,28 @@ test("limits.queries_per_sec_per_user is 429 in shape B, per user", async () => 
   });
 });
 
-test("a server that starts or stops answers probes and refuses the rest", async () => {
-  let readiness: Readiness = "starting";
-  await withServer({ parts: { readiness: () => readiness } }, async (server) => {
+test("a server that stops waits for what runs, answers probes and refuses the rest", async () => {
+  const { script, started, release } = heldScript();
+  await withServer({ script }, async (server) => {
+    const running = server.sql({ sql: "slow" });
+    await started;
+    const stopped = server.server.stop();
     const probe = await server.fetch("/health/ready");
-    expect([probe.status, await probe.json()]).toEqual([503, { status: "starting" }]);
+    expect([probe.status, await probe.json()]).toEqual([503, { status: "draining" }]);
     expect((await server.fetch("/health/live")).status).toBe(200);
-    const starting = await server.fetch("/v1/api/auth/status");
-    expect([starting.status, await starting.json()]).toMatchObject([503, { error: "STARTING" }]);
-    expect(starting.headers.get("retry-after")).toBe("5");
+    const status = await server.fetch("/v1/api/auth/status");
+    expect([status.status, await status.json()]).toMatchObject([503, { error: "SHUTTING_DOWN" }]);
+    expect(status.headers.get("retry-after")).toBe("5");
     const upgrade = await server.fetch("/v1/ws");
-    expect([upgrade.status, await upgrade.json()]).toMatchObject([503, { error: "STARTING" }]);
-    readiness = "draining";
+    expect([upgrade.status, await upgrade.json()]).toMatchObject([503, { error: "SHUTTING_DOWN" }]);
     const sql = await server.fetch("/v1/api/sql", { method: "POST" });
     expect([sql.status, await sql.json()]).toMatchObject([
       503,
       { status: "error", error: { code: "SHUTTING_DOWN", retry_after_seconds: 5 } },
     ]);
+    release();
+    expect((await running).status).toBe(200);
+    await stopped;
   });
 });
 
@@ -253,16 +272,22 @@ test("the log tells of failures, not of refusals or of what was logged where it 
     new DiskError("EIO", "tmp/x", "write"),
   ];
   const left = [...failures];
-  let readiness: Readiness = "ready";
-  const script: SqlScript = () => {
-    throw left.shift() ?? new Error("asked too often");
+  const held = heldScript();
+  const script: SqlScript = (...request) => {
+    const failure = left.shift();
+    if (failure !== undefined) throw failure;
+    return held.script(...request);
   };
-  await withServer({ script, parts: { log, readiness: () => readiness } }, async (server) => {
+  await withServer({ script, parts: { log } }, async (server) => {
     for (const { message } of failures) {
       expect((await server.sql({ sql: "x" })).status, message).toBeGreaterThanOrEqual(500);
     }
-    readiness = "draining";
+    const running = server.sql({ sql: "slow" });
+    await held.started;
+    const stopped = server.server.stop();
     expect((await server.sql({ sql: "x" })).status).toBe(503);
+    held.release();
+    await Promise.all([running, stopped]);
   });
   const told = log.lines.filter(({ message }) => message === "request failed");
   expect(told.map(({ fields, level }) => [level, fields["error"]])).toEqual([
@@ -283,26 +308,6 @@ test("the log tells now and then that no more files can be opened, not for each 
     }
   });
   expect(log.lines.filter(({ message }) => message === "request failed").length).toBe(1);
-});
-
-test("stop waits for running requests", async () => {
-  const started = Promise.withResolvers<void>();
-  const release = Promise.withResolvers<void>();
-  const server = await startTestServer({
-    script: async () => {
-      started.resolve();
-      await release.promise;
-      return { results: [] };
-    },
-  });
-  const running = server.sql({ sql: "slow" });
-  await started.promise;
-  const stopped = server.server.stop();
-  expect((await server.fetch("/health/ready")).status).toBe(503);
-  release.resolve();
-  expect((await running).status).toBe(200);
-  await stopped;
-  await server.close();
 });
 
 test("UI assets: type, caching, and the nonce in the page", async () => {

@@ -193,7 +193,6 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     version: "1.2.3",
     buildDate: "2026-11-21",
     onBug: (error) => bugs.push(error),
-    readiness: () => "ready",
     ...options.parts,
   };
   const server = startServer(made);

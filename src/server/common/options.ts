@@ -89,9 +89,6 @@ export interface UiAsset {
   readonly immutable: boolean;
 }
 
-/** Where a server is in its life. */
-export type Readiness = "starting" | "ready" | "draining";
-
 export interface ServerOptions {
   readonly config: ServerConfig;
   readonly auth: Auth;
@@ -109,8 +106,6 @@ export interface ServerOptions {
   readonly buildDate: string;
   /** Told of every error that is no expected failure; the caller has got a 500 or a 1011. */
   readonly onBug: (error: unknown) => void;
-  /** Asked at every request; the server itself adds "draining" once it stops. */
-  readonly readiness: () => Readiness;
   /** Gives undefined when the log is not archived. */
   readonly archiveLag?: () => ArchiveGauge | undefined;
   /** Whether the disk has no room for more; absent: it has. */

@@ -20,7 +20,7 @@ export interface UpgradeRules {
 const RETRY_SECONDS = 5;
 
 /**
- * Reads an upgrade request; readiness has been checked before.
+ * Reads an upgrade request; whether the server stops has been asked before.
  *
  * @throws {HttpError} TOO_MANY_CONNECTIONS, upgrade_required, origin_not_allowed, in this order.
  */

@@ -316,7 +316,7 @@ export const PROBE_OPERATIONS: Readonly<
     access: "anyone",
     answers: {
       200: { description: "It does", content: jsonOf("Readiness") },
-      503: { description: "It is starting or shutting down", content: jsonOf("Readiness") },
+      503: { description: "It is shutting down", content: jsonOf("Readiness") },
     },
   },
   metrics: {

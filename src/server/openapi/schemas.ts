@@ -237,7 +237,7 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
   Message: bodyOf<MessageBody>({ message: TEXT }),
   PlainError: PLAIN_ERROR,
   Readiness: bodyOf<ReadinessBody>({
-    status: { type: "string", enum: ["ready", "starting", "draining"] },
+    status: { type: "string", enum: ["ready", "draining"] },
     read_only: optional({
       ...FLAG,
       description: "Present while the disk has no room for more than reads, DELETE and DROP",

@@ -10,7 +10,6 @@ import type {
 } from "../../protocol/mod.ts";
 import { type IpRange, isInRanges } from "../common/ip_address.ts";
 import type { Metrics } from "../common/metrics.ts";
-import type { Readiness } from "../common/options.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { HttpError } from "../http/http_error.ts";
 import type { Operation } from "../http/operation.ts";
@@ -24,7 +23,7 @@ export interface HealthRouteOptions {
   readonly metricsAllow: readonly IpRange[];
   readonly version: string;
   readonly buildDate: string;
-  readonly readiness: () => Readiness;
+  readonly isStopping: () => boolean;
   readonly nodeId: number;
   /** For want of room on the disk. */
   readonly isReadOnly: () => boolean;
@@ -71,10 +70,9 @@ function route(path: string, operation: Operation, handle: RouteFunction): Route
 }
 
 function readinessBody(options: HealthRouteOptions): ReadinessBody {
-  const status = options.readiness();
+  if (options.isStopping()) return { status: "draining" };
   // Reads are served, and DELETE and DROP, which make room, have to come through.
-  const isReadOnly = status === "ready" && options.isReadOnly();
-  return { status, ...(isReadOnly ? { read_only: true } : {}) };
+  return { status: "ready", ...(options.isReadOnly() ? { read_only: true } : {}) };
 }
 
 /** Refuses callers from elsewhere, and pages that made this machine's browser call. */
@@ -113,7 +111,7 @@ function isOnAllowList({ origin }: Exchange, allowed: readonly IpRange[]): boole
 function clusterBody(options: HealthRouteOptions): ClusterHealthBody {
   const uptimeSeconds = Math.floor(options.uptimeSeconds());
   return {
-    status: options.readiness() === "ready" ? "healthy" : "degraded",
+    status: options.isStopping() ? "degraded" : "healthy",
     version: options.version,
     build_date: options.buildDate,
     is_cluster_mode: false,

@@ -108,7 +108,7 @@ test("openapi.json has every route of the table, and no other", () => {
     cors: new Cors(server.options.config),
     connections: new Connections(systemClock),
     metrics: new Metrics({ clock: systemClock, version: "1.2.3", gauges }),
-    readiness: () => "ready",
+    isStopping: () => false,
     beginStream: () => () => undefined,
     nextNumber: () => 1,
     url: () => server.url,
