@@ -74,7 +74,7 @@ function routesOf(options: ServerOptions, parts: ServerParts): readonly Route[] 
       buildDate,
       isStopping,
       nodeId: config.cluster.node_id,
-      isReadOnly: () => options.isReadOnly?.() ?? false,
+      isReadOnly: options.isReadOnly,
       apiAddress: url,
       uptimeSeconds: () => metrics.uptimeSeconds,
     }),

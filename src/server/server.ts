@@ -115,8 +115,8 @@ class HttpServer implements RunningServer {
         subscriptions: () => options.live.subscriptions().length,
         delivery: () => options.live.delivery(),
         requestsRunning: () => this.#runningCount,
-        archive: () => options.archiveLag?.(),
-        storage: () => options.storageState?.(),
+        archive: options.archiveLag,
+        storage: options.storageState,
       },
     });
     this.#router = new Router(

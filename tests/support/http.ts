@@ -75,6 +75,15 @@ const DEFAULTS: ServerConfig = {
   cluster: { node_id: 0 },
 };
 
+/** A disk with room, and nothing damaged or failed. */
+const HEALTHY_STORAGE: ReturnType<ServerOptions["storageState"]> = {
+  freeBytes: 1e12,
+  isReadOnly: false,
+  logBytes: 0,
+  quarantinedSegments: 0,
+  failedJobs: new Map(),
+};
+
 /** A whole configuration from the sections that a test changes. */
 export function serverConfig(change: ConfigChange = {}): ServerConfig {
   return {
@@ -193,6 +202,9 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     version: "1.2.3",
     buildDate: "2026-11-21",
     onBug: (error) => bugs.push(error),
+    archiveLag: () => undefined,
+    isReadOnly: () => false,
+    storageState: () => HEALTHY_STORAGE,
     ...options.parts,
   };
   const server = startServer(made);

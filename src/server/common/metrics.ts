@@ -16,8 +16,7 @@ export interface Gauges {
   readonly delivery: () => DeliveryReport;
   /** Undefined when the log is not archived. */
   readonly archive: () => ArchiveGauge | undefined;
-  /** Undefined where nobody tells. */
-  readonly storage: () => StorageGauge | undefined;
+  readonly storage: () => StorageGauge;
 }
 
 /** Room, damage and failures on disk. */
@@ -145,9 +144,13 @@ export class Metrics {
   }
 }
 
-function storageLines(storage: StorageGauge | undefined): readonly string[] {
-  if (storage === undefined) return [];
-  const { failedJobs, freeBytes, isReadOnly, logBytes, quarantinedSegments } = storage;
+function storageLines({
+  failedJobs,
+  freeBytes,
+  isReadOnly,
+  logBytes,
+  quarantinedSegments,
+}: StorageGauge): readonly string[] {
   const failed = "tidemark_jobs_failed_total";
   return [
     ...(freeBytes === undefined

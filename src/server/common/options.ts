@@ -107,8 +107,8 @@ export interface ServerOptions {
   /** Told of every error that is no expected failure; the caller has got a 500 or a 1011. */
   readonly onBug: (error: unknown) => void;
   /** Gives undefined when the log is not archived. */
-  readonly archiveLag?: () => ArchiveGauge | undefined;
-  /** Whether the disk has no room for more; absent: it has. */
-  readonly isReadOnly?: () => boolean;
-  readonly storageState?: () => StorageGauge;
+  readonly archiveLag: () => ArchiveGauge | undefined;
+  /** Whether the disk has no room for more. */
+  readonly isReadOnly: () => boolean;
+  readonly storageState: () => StorageGauge;
 }

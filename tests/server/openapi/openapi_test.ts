@@ -102,7 +102,7 @@ test("openapi.json has every route of the table, and no other", () => {
     delivery: () => server.options.live.delivery(),
     requestsRunning: () => 0,
     archive: () => undefined,
-    storage: () => undefined,
+    storage: server.options.storageState,
   };
   const { prefixes, routes } = endpointsOf(server.options, {
     cors: new Cors(server.options.config),
