@@ -11,6 +11,9 @@ const UNITS_PER_MS = 1000;
 /** Versions that a filter looks at for one unit. */
 const SCANNED_PER_UNIT = 16;
 
+/** Versions that one subscription reads at once. */
+export const READ_ROWS_MAX = 256;
+
 export class Budget {
   #left: number;
 

@@ -17,7 +17,7 @@ import type { LiveMatch, LivePlan } from "../sql/mod.ts";
 import type { ChangeBatch, Store } from "../storage/mod.ts";
 import type { Budget } from "./budget.ts";
 import { FeedColumns } from "./feed_columns.ts";
-import { type Asked, type Follower, Group, type GroupFeed } from "./groups.ts";
+import { type Asked, Group, type GroupFeed, type GroupMember } from "./groups.ts";
 import { resumeExpired } from "./live_errors.ts";
 import { LiveProgram, sliceChanges, takeChanges } from "./live_program.ts";
 import { PredicateIndex } from "./predicate_index.ts";
@@ -37,7 +37,7 @@ export interface Review {
   readonly plan: LivePlan | undefined;
 }
 
-export interface FeedOptions<Member extends Follower> {
+export interface FeedOptions<Member extends GroupMember> {
   readonly store: Store;
   readonly tableId: number;
   readonly owner: number;
@@ -45,7 +45,7 @@ export interface FeedOptions<Member extends Follower> {
   readonly reviewOf: (group: Group<Member>) => Review;
 }
 
-export class Feed<Member extends Follower> implements GroupFeed<Member> {
+export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
   readonly tableId: number;
   readonly owner: number;
   readonly #store: Store;
@@ -64,8 +64,8 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
   #followerCount = 0;
   /** The group that follows, while no other does and every change concerns it. */
   #only: Group<Member> | undefined;
-  /** Members that are ahead of the feed and wait until it has come as far. */
-  #ahead: Set<Member> | undefined;
+  /** Members that go on once the feed has come as far as anyone can be. */
+  #waiting: Set<Member> | undefined;
   /** Messages that one version has made of late. */
   #messagesPerVersion = 1;
   /** Messages that the batch under way has made. */
@@ -181,16 +181,13 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
     return true;
   }
 
-  /** A subscription that has everything up to `position` takes each change from now on. */
-  follow(group: Group<Member>, member: Member): void {
+  followed(group: Group<Member>): void {
     assert(!this.#isReading, "nobody joins in the middle of a batch");
-    if (group.followerCount === 0) this.#startReading(group);
-    group.follow(member);
+    if (group.followerCount === 1) this.#startReading(group);
     this.#followerCount += 1;
   }
 
-  unfollow(group: Group<Member>, member: Member): void {
-    group.unfollow(member);
+  unfollowed(group: Group<Member>): void {
     this.#followerCount -= 1;
     if (group.followerCount === 0) {
       this.#reached?.delete(group);
@@ -200,26 +197,23 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
     if (this.#followerCount === 0) this.#isMarked = false;
   }
 
-  /** A subscription is gone, and with the last one its group. */
-  leave(group: Group<Member>, member: Member): void {
-    this.#ahead?.delete(member);
-    group.leave(member);
+  left(group: Group<Member>, member: Member): void {
+    this.#waiting?.delete(member);
     if (group.memberCount > 0) return;
     this.#groups.delete(group);
     this.#forgetFingerprint(group);
     this.#suspended?.delete(group);
   }
 
-  /** Remembers a subscription that is ahead of the feed. */
-  waitFor(member: Member): void {
-    this.#ahead ??= new Set();
-    this.#ahead.add(member);
+  addWaiting(member: Member): void {
+    this.#waiting ??= new Set();
+    this.#waiting.add(member);
   }
 
   /** Those that waited, once the feed has come as far as anyone can be. */
   takeWaiting(): Iterable<Member> {
-    const waiting = this.#ahead ?? [];
-    this.#ahead = undefined;
+    const waiting = this.#waiting ?? [];
+    this.#waiting = undefined;
     return waiting;
   }
 
@@ -429,6 +423,6 @@ function takeRows(batch: ChangeBatch, rows: readonly number[]): ChangeBatch {
   return takeChanges(batch, { rows: Uint32Array.from(rows), count: rows.length });
 }
 
-function failAll<Member extends Follower>(group: Group<Member>, error: unknown): void {
+function failAll<Member extends GroupMember>(group: Group<Member>, error: unknown): void {
   for (const follower of group.followers()) follower.fail(error);
 }

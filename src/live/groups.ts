@@ -26,7 +26,7 @@ export interface Reach {
 }
 
 /** What a group knows of a subscription. */
-export interface Follower {
+export interface GroupMember {
   readonly id: string;
   /** Takes a message of changes. */
   take(message: SharedMessage, reach: Reach): void;
@@ -35,7 +35,7 @@ export interface Follower {
 }
 
 /** What the feed of a group is to its members. */
-export interface GroupFeed<Member extends Follower> {
+export interface GroupFeed<Member extends GroupMember> {
   readonly tableId: number;
   readonly owner: number;
   readonly isEmpty: boolean;
@@ -43,16 +43,19 @@ export interface GroupFeed<Member extends Follower> {
   isSuspended(group: Group<Member>): boolean;
   /** Every follower of a group has been sent everything up to here. */
   positionOf(group: Group<Member>): Seq;
-  follow(group: Group<Member>, member: Member): void;
-  unfollow(group: Group<Member>, member: Member): void;
-  leave(group: Group<Member>, member: Member): void;
-  waitFor(member: Member): void;
+  /** One more member has everything up to the position, and takes each change from now on. */
+  followed(group: Group<Member>): void;
+  unfollowed(group: Group<Member>): void;
+  /** A subscription is gone, and with the last one its group. */
+  left(group: Group<Member>, member: Member): void;
+  /** Remembers who is ahead of the feed, or in a group that is suspended. */
+  addWaiting(member: Member): void;
 }
 
 /** The part of a specification that makes the group. */
 export type Asked = Omit<SubscriptionSpec, "id" | "options">;
 
-export class Group<Member extends Follower> {
+export class Group<Member extends GroupMember> {
   readonly feed: GroupFeed<Member>;
   program: LiveProgram;
   /** What all members ask, each under its own id and with its own options. */
@@ -103,38 +106,21 @@ export class Group<Member extends Follower> {
 
   /** A subscription, which does not follow any more, is over. */
   leave(member: Member): void {
-    const isThere = this.#others?.delete(member);
-    assert(isThere === true, "who leaves a group is its member and does not follow");
-    if (this.#others?.size === 0) this.#others = undefined;
+    this.#removeOther(member);
+    this.feed.left(this, member);
   }
 
+  /** A member that has everything up to the position of the feed takes each change from now on. */
   follow(member: Member): void {
-    this.leave(member);
-    this.#followerCount += 1;
-    if (this.#followers === undefined) {
-      if (this.#only === undefined) {
-        this.#only = member;
-        return;
-      }
-      this.#followers = new Map([[this.#only.id, this.#only]]);
-      this.#only = undefined;
-    }
-    const sameId = this.#followers.get(member.id);
-    if (sameId === undefined) this.#followers.set(member.id, member);
-    else if (sameId instanceof Set) sameId.add(member);
-    else this.#followers.set(member.id, new Set([sameId, member]));
+    this.#removeOther(member);
+    this.#addFollower(member);
+    this.feed.followed(this);
   }
 
   unfollow(member: Member): void {
-    if (this.#followers === undefined) {
-      assert(this.#only === member, "who stops following a group follows it");
-      this.#only = undefined;
-    } else {
-      removeFrom(this.#followers, member);
-      if (this.#followers.size === 0) this.#followers = undefined;
-    }
-    this.#followerCount -= 1;
+    this.#removeFollower(member);
     this.join(member);
+    this.feed.unfollowed(this);
   }
 
   followers(): Member[] {
@@ -164,6 +150,39 @@ export class Group<Member extends Follower> {
     return sentCount;
   }
 
+  #removeOther(member: Member): void {
+    const isThere = this.#others?.delete(member);
+    assert(isThere === true, "who leaves or follows a group is its member and does not follow yet");
+    if (this.#others?.size === 0) this.#others = undefined;
+  }
+
+  #addFollower(member: Member): void {
+    this.#followerCount += 1;
+    if (this.#followers === undefined) {
+      if (this.#only === undefined) {
+        this.#only = member;
+        return;
+      }
+      this.#followers = new Map([[this.#only.id, this.#only]]);
+      this.#only = undefined;
+    }
+    const sameId = this.#followers.get(member.id);
+    if (sameId === undefined) this.#followers.set(member.id, member);
+    else if (sameId instanceof Set) sameId.add(member);
+    else this.#followers.set(member.id, new Set([sameId, member]));
+  }
+
+  #removeFollower(member: Member): void {
+    if (this.#followers === undefined) {
+      assert(this.#only === member, "who stops following a group follows it");
+      this.#only = undefined;
+    } else {
+      removeFrom(this.#followers, member);
+      if (this.#followers.size === 0) this.#followers = undefined;
+    }
+    this.#followerCount -= 1;
+  }
+
   /** Sends one message to each follower. Returns how many that were. */
   #send(draft: ChangeDraft, reach: Reach): number {
     const only = this.#only;
@@ -186,7 +205,7 @@ export class Group<Member extends Follower> {
   }
 }
 
-function removeFrom<Member extends Follower>(
+function removeFrom<Member extends GroupMember>(
   followers: Map<string, Member | Set<Member>>,
   member: Member,
 ): void {

@@ -9,7 +9,7 @@ import type { Principal } from "../auth/mod.ts";
 import type { Seq } from "../base/seq.ts";
 import type { BatchControl, DataMessage, ErrorMessage, SubscriptionSpec } from "../protocol/mod.ts";
 import type { LiveMatch, LivePlan, LiveRow } from "../sql/mod.ts";
-import type { DeliveryReport } from "./delivery.ts";
+import type { DeliveryReport } from "./delivery_times.ts";
 import type { RowPage } from "./row_page.ts";
 
 /** A data message that many sockets may share: each encoding is made once, by whoever needs it. */
@@ -33,10 +33,10 @@ export interface LiveSink {
   /** What operators know the connection by. Asked when it is shown, so that none is kept. */
   readonly connectionId: string;
   /**
-   * The engine's own note of this connection while it has subscriptions. It lies here because a
+   * The engine's own outlet of this connection while it has subscriptions. It lies here because a
    * table of all connections would cost each idle one an entry.
    */
-  note?: unknown;
+  outlet?: unknown;
   /**
    * Takes a message, always. Returns false when the socket's queue is now over its budget: the
    * engine then sends nothing more to this sink until `LiveSubscription.drained`.
@@ -48,9 +48,12 @@ export interface LiveSink {
   end(message: ErrorMessage): void;
 }
 
+/** Behind, it has changes to catch up with; following, it is sent each as it comes. */
+export type SubscriptionState = "loading" | "behind" | "following" | "ended";
+
 export interface LiveSubscription {
   readonly id: string;
-  readonly state: "loading" | "ready" | "ended";
+  readonly state: SubscriptionState;
   /** Everything up to here has been sent; undefined while the first batch is not complete. */
   readonly position: Seq | undefined;
   /** Asks for one more batch; counted while loading, ignored after. */

@@ -18,8 +18,8 @@ import type { SubscriptionSpec } from "../protocol/mod.ts";
 import type { LiveMatch, LivePlan, LiveRow, SqlEngine } from "../sql/mod.ts";
 import type { ChangedPartition, Store } from "../storage/mod.ts";
 import { Budget } from "./budget.ts";
-import { DefinitionReview } from "./definition_changes.ts";
-import { type DeliveryReport, DeliveryTimes } from "./delivery.ts";
+import { DefinitionReview } from "./definition_review.ts";
+import { type DeliveryReport, DeliveryTimes } from "./delivery_times.ts";
 import { Feed } from "./feed.ts";
 import type { Group } from "./groups.ts";
 import {
@@ -29,7 +29,7 @@ import {
   SubscriptionError,
 } from "./live.ts";
 import { ending, endingFor, resumeExpired } from "./live_errors.ts";
-import type { Loader } from "./loader.ts";
+import type { LoadReader } from "./load_reader.ts";
 import { Outlet } from "./outlet.ts";
 import { PACE, type Pace, Pump, type Turns, turnsOf } from "./pump.ts";
 import { planKeyOf, RecentPlans } from "./recent_plans.ts";
@@ -132,7 +132,7 @@ export class LocalLiveEngine implements LiveEngine {
     const { principal, spec, sink } = options;
     if (this.#isShutDown) throw refusal(spec.id, "SHUTTING_DOWN", "The server is shutting down");
     const wanted = wantedFromSpec(spec, this.#limits);
-    const outlet = sink.note instanceof Outlet ? sink.note : new Outlet<Subscription>(sink);
+    const outlet = sink.outlet instanceof Outlet ? sink.outlet : new Outlet<Subscription>(sink);
     this.#checkLimits(spec.id, principal.userId, outlet);
     const plan = this.#recentPlan(principal, spec);
     const start = this.#effectiveStart(wanted.start, { id: spec.id, principal, plan });
@@ -147,7 +147,7 @@ export class LocalLiveEngine implements LiveEngine {
       position: firstPosition(start, boundary),
     });
     this.#remember(subscription);
-    subscription.start(this.#loaderFor(start, { wanted, boundary, subscription }));
+    subscription.start(this.#readerFor(start, { wanted, boundary, subscription }));
     return subscription;
   }
 
@@ -171,7 +171,7 @@ export class LocalLiveEngine implements LiveEngine {
     const { changes, counts, sumMs } = this.#times;
     const report = { behind: 0, loading: 0, lagMsMax: 0 };
     for (const subscription of this.#all()) {
-      if (subscription.isBehind) report.behind += 1;
+      if (subscription.state === "behind") report.behind += 1;
       if (subscription.state === "loading") report.loading += 1;
       report.lagMsMax = Math.max(report.lagMsMax, subscription.lagMs ?? 0);
     }
@@ -288,10 +288,10 @@ export class LocalLiveEngine implements LiveEngine {
     return start;
   }
 
-  #loaderFor(
+  #readerFor(
     start: Start,
     options: { wanted: Wanted; boundary: Seq; subscription: Subscription },
-  ): Loader | undefined {
+  ): LoadReader | undefined {
     const { wanted, boundary, subscription } = options;
     const reading = {
       store: this.#store,
@@ -337,7 +337,7 @@ export class LocalLiveEngine implements LiveEngine {
     const { outlet, principal } = subscription;
     this.#countByUser.set(principal.userId, this.countOfUser(principal.userId) + 1);
     outlet.subscriptionCount += 1;
-    outlet.sink.note = outlet;
+    outlet.sink.outlet = outlet;
     this.#arrivals.add();
   }
 
@@ -348,7 +348,7 @@ export class LocalLiveEngine implements LiveEngine {
     if (count > 0) this.#countByUser.set(principal.userId, count);
     else this.#countByUser.delete(principal.userId);
     outlet.subscriptionCount -= 1;
-    if (outlet.subscriptionCount === 0) outlet.sink.note = undefined;
+    if (outlet.subscriptionCount === 0) outlet.sink.outlet = undefined;
     if (!feed.isEmpty) return;
     const byOwner = this.#feeds.get(feed.tableId);
     if (byOwner?.get(feed.owner) === feed) byOwner.delete(feed.owner);

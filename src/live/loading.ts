@@ -9,7 +9,7 @@ import { assert } from "../base/assert.ts";
 import type { CancelTimer, Clock } from "../base/clock.ts";
 import type { BatchControl } from "../protocol/mod.ts";
 import type { Budget } from "./budget.ts";
-import type { BatchStep, Loader, LoadStep } from "./loader.ts";
+import type { BatchStep, LoadReader, LoadStep } from "./load_reader.ts";
 
 /** Requests for batches that stay open; more are not counted. */
 const REQUESTS_MAX = 16;
@@ -22,15 +22,15 @@ export interface LoadingOptions {
 }
 
 export class Loading {
-  readonly #loader: Loader;
+  readonly #reader: LoadReader;
   readonly #options: LoadingOptions;
   #batchCount = 0;
   /** SUBSCRIBE asks for the first. */
   #requestCount = 1;
   #cancelTimeout: CancelTimer | undefined;
 
-  constructor(loader: Loader, options: LoadingOptions) {
-    this.#loader = loader;
+  constructor(reader: LoadReader, options: LoadingOptions) {
+    this.#reader = reader;
     this.#options = options;
   }
 
@@ -47,12 +47,12 @@ export class Loading {
 
   /** Reads on. @returns undefined when the budget was used up first. */
   next(budget: Budget): LoadStep | undefined {
-    return this.#loader.next(budget);
+    return this.#reader.next(budget);
   }
 
   /** Lets go of what was read ahead; it is read again when needed. */
   release(): void {
-    this.#loader.release();
+    this.#reader.release();
   }
 
   /** Counts a batch that is sent. @returns What its message says of it. */

@@ -1,7 +1,7 @@
 /**
  * Subscriptions: cursors that wake.
  */
-export { DELIVERY_BOUNDS, type DeliveryReport } from "./delivery.ts";
+export { DELIVERY_BOUNDS, type DeliveryReport } from "./delivery_times.ts";
 export {
   type LiveEngine,
   type LiveSink,

@@ -26,7 +26,7 @@ export class Outlet<Waiting> {
   }
 
   /** Remembers who has more to send once there is room. */
-  waitFor(subscription: Waiting): void {
+  addWaiting(subscription: Waiting): void {
     this.#waiting ??= new Set();
     this.#waiting.add(subscription);
   }

@@ -13,7 +13,7 @@
 import type { CancelTimer, Clock } from "../base/clock.ts";
 import type { Seq } from "../base/seq.ts";
 import type { LiveProgram } from "./live_program.ts";
-import type { BatchStep } from "./loader.ts";
+import type { BatchStep } from "./load_reader.ts";
 import { Messages } from "./messages.ts";
 
 /** Rows of a STREAM table expire meanwhile, and memory is held: no longer than a crowd needs. */

@@ -14,12 +14,12 @@ import { assert } from "../base/assert.ts";
 import type { Seq } from "../base/seq.ts";
 import type { CellObject } from "../protocol/mod.ts";
 import type { Store } from "../storage/mod.ts";
-import type { Budget } from "./budget.ts";
+import { type Budget, READ_ROWS_MAX } from "./budget.ts";
 import { FrameBudget } from "./frame_budget.ts";
 import { LatestChanges } from "./latest_changes.ts";
 import { resumeExpired } from "./live_errors.ts";
 import type { LiveChange, LiveProgram } from "./live_program.ts";
-import type { BatchStep, Loader, LoadStep } from "./loader.ts";
+import type { BatchStep, LoadReader, LoadStep } from "./load_reader.ts";
 import { draftFrom } from "./messages.ts";
 import type { RecentReplays, ReplayStart } from "./recent_replays.ts";
 import { RowPage } from "./row_page.ts";
@@ -27,9 +27,6 @@ import type { ReplayMode } from "./subscribe_options.ts";
 
 /** Rows of a batch that was made for another, for one unit: they are only handed to a socket. */
 const SHARED_PER_UNIT = 4;
-
-/** Versions read at once. */
-const READ_ROWS_MAX = 256;
 
 export interface ReplayOptions {
   readonly store: Store;
@@ -47,7 +44,7 @@ export interface ReplayOptions {
   readonly recent: RecentReplays;
 }
 
-export class ReplayReader implements Loader {
+export class ReplayReader implements LoadReader {
   readonly #options: ReplayOptions;
   readonly #frame: FrameBudget;
   /** Everything up to here has been read. */

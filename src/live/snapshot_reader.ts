@@ -13,7 +13,7 @@ import type { Budget } from "./budget.ts";
 import { FrameBudget } from "./frame_budget.ts";
 import { resumeExpired } from "./live_errors.ts";
 import { type LiveProgram, selectionOf, sliceRows } from "./live_program.ts";
-import type { Loader, LoadStep } from "./loader.ts";
+import type { LoadReader, LoadStep } from "./load_reader.ts";
 import { RowPage, roughBytesOf } from "./row_page.ts";
 import type { ShapedRows } from "./row_shape.ts";
 
@@ -40,7 +40,7 @@ export interface SnapshotOptions {
   readonly lastRows: number | undefined;
 }
 
-export class SnapshotReader implements Loader {
+export class SnapshotReader implements LoadReader {
   readonly #options: SnapshotOptions;
   readonly #frame: FrameBudget;
   #finder: LastRowsFinder | undefined;

@@ -8,7 +8,7 @@
  *
  *     any ──unsubscribe, kill, failure──► ended
  *
- * "behind" and "following" are both `ready` to the outside. Behind, it reads the changes above its
+ * "behind" and "following" are both "ready" to the client. Behind, it reads the changes above its
  * own cursor; following, its feed reads for the whole group. There is no buffer for changes that
  * arrive while the snapshot is read or while the socket is full: the snapshot is the part of the
  * versions up to the boundary and the changes are the part after it, so none can be missed or sent
@@ -23,20 +23,17 @@ import { type Seq, unixMsFromSeq } from "../base/seq.ts";
 import type { BatchControl, ErrorMessage, SubscriptionSpec } from "../protocol/mod.ts";
 import type { LiveRow } from "../sql/mod.ts";
 import type { Store } from "../storage/mod.ts";
-import type { Budget } from "./budget.ts";
+import { type Budget, READ_ROWS_MAX } from "./budget.ts";
 import { ChangeTally } from "./change_tally.ts";
-import type { DeliveryTimes } from "./delivery.ts";
-import type { Follower, Group, GroupFeed, Reach } from "./groups.ts";
-import type { LiveSubscription, SharedMessage } from "./live.ts";
+import type { DeliveryTimes } from "./delivery_times.ts";
+import type { Group, GroupFeed, GroupMember, Reach } from "./groups.ts";
+import type { LiveSubscription, SharedMessage, SubscriptionState } from "./live.ts";
 import { ending, endingFor, resumeExpired } from "./live_errors.ts";
 import type { LiveChange } from "./live_program.ts";
-import type { BatchStep, Loader } from "./loader.ts";
+import type { BatchStep, LoadReader } from "./load_reader.ts";
 import { Loading } from "./loading.ts";
 import { ackMessage, changeMessage, draftFrom, shared, sharedBatch } from "./messages.ts";
 import type { Outlet } from "./outlet.ts";
-
-/** Versions read at once while behind. */
-const READ_ROWS_MAX = 256;
 
 /** What a subscription needs of the engine. */
 export interface SubscriptionHost {
@@ -67,7 +64,7 @@ export interface SubscriptionOptions {
 }
 
 /** Fields cost every idle subscription memory: what only some need lies in objects of their own. */
-export class Subscription implements LiveSubscription, Follower {
+export class Subscription implements LiveSubscription, GroupMember {
   readonly id: string;
   readonly principal: Principal;
   readonly outlet: Outlet<Subscription>;
@@ -76,7 +73,7 @@ export class Subscription implements LiveSubscription, Follower {
   readonly #number: number;
   readonly #options: SubscriptionSpec["options"];
   readonly #createdAtMs: number;
-  #phase: "loading" | "behind" | "following" | "ended" = "loading";
+  #state: SubscriptionState = "loading";
   #loading: Loading | undefined;
   /** Everything up to here has been sent; while following, the group's position says it. */
   #cursor: Seq | undefined;
@@ -110,30 +107,37 @@ export class Subscription implements LiveSubscription, Follower {
     return this.group.feed;
   }
 
-  get state(): "loading" | "ready" | "ended" {
-    return this.#phase === "behind" || this.#phase === "following" ? "ready" : this.#phase;
+  get state(): SubscriptionState {
+    return this.#state;
   }
 
   get position(): Seq | undefined {
-    return this.#phase === "following" ? this.feed.positionOf(this.group) : this.#cursor;
+    return this.#state === "following" ? this.feed.positionOf(this.group) : this.#cursor;
+  }
+
+  /** How much older its position is than the newest commit; undefined without a position. */
+  get lagMs(): number | undefined {
+    const { position } = this;
+    if (position === undefined) return undefined;
+    return Math.max(0, unixMsFromSeq(this.#host.store.visibleSeq) - unixMsFromSeq(position));
   }
 
   /** Sends the ack, and the first batch unless it is live only. */
-  start(loader: Loader | undefined): void {
-    assert(this.#phase === "loading", "a subscription starts once");
+  start(reader: LoadReader | undefined): void {
+    assert(this.#state === "loading", "a subscription starts once");
     const control: BatchControl = {
       batch_num: 0,
-      has_more: loader !== undefined,
-      status: loader === undefined ? "ready" : "loading",
+      has_more: reader !== undefined,
+      status: reader === undefined ? "ready" : "loading",
       last_seq_id: this.#cursor ?? null,
     };
     const schema = this.group.program.plan.fields;
     this.outlet.send(shared(ackMessage({ subscriptionId: this.id, control, schema })));
-    if (loader === undefined) {
+    if (reader === undefined) {
       assert(this.#cursor !== undefined, "a live only subscription begins at the boundary");
-      this.#phase = "behind";
+      this.#state = "behind";
     } else {
-      this.#loading = this.#loadingBy(loader);
+      this.#loading = this.#loadingBy(reader);
     }
     this.#host.run(this);
   }
@@ -150,18 +154,18 @@ export class Subscription implements LiveSubscription, Follower {
   }
 
   close(): void {
-    if (this.#phase === "ended") return;
-    if (this.#phase === "following") this.feed.unfollow(this.group, this);
-    this.#phase = "ended";
+    if (this.#state === "ended") return;
+    if (this.#state === "following") this.group.unfollow(this);
+    this.#state = "ended";
     this.#stopLoading();
     this.outlet.forget(this);
-    this.feed.leave(this.group, this);
+    this.group.leave(this);
     this.#host.forget(this);
   }
 
   /** Ends it, and tells its client why. */
   end(message: ErrorMessage): void {
-    if (this.#phase === "ended") return;
+    if (this.#state === "ended") return;
     this.close();
     this.outlet.sink.end(message);
   }
@@ -176,7 +180,7 @@ export class Subscription implements LiveSubscription, Follower {
   }
 
   take(message: SharedMessage, reach: Reach): void {
-    assert(this.#phase === "following", "a follower takes what its feed reads");
+    assert(this.#state === "following", "a follower takes what its feed reads");
     if (this.outlet.isFull) {
       this.#fallBehind(reach.before);
       return;
@@ -196,29 +200,17 @@ export class Subscription implements LiveSubscription, Follower {
    * @returns Whether nothing is left to do now; otherwise the budget was used up first.
    */
   advance(budget: Budget): boolean {
-    if (this.#phase !== "ended" && this.feed.isSuspended(this.group)) {
-      this.feed.waitFor(this);
+    if (this.#state !== "ended" && this.feed.isSuspended(this.group)) {
+      this.feed.addWaiting(this);
       return true;
     }
     try {
-      if (this.#phase === "loading" && this.#load(budget)) return false;
-      return this.#phase !== "behind" || !this.#catchUp(budget);
+      if (this.#state === "loading" && this.#load(budget)) return false;
+      return this.#state !== "behind" || !this.#catchUp(budget);
     } catch (error) {
       this.fail(error);
       return true;
     }
-  }
-
-  /** Ready, but not everything has been sent. */
-  get isBehind(): boolean {
-    return this.#phase === "behind";
-  }
-
-  /** How much older its position is than the newest commit; undefined without a position. */
-  get lagMs(): number | undefined {
-    const { position } = this;
-    if (position === undefined) return undefined;
-    return Math.max(0, unixMsFromSeq(this.#host.store.visibleSeq) - unixMsFromSeq(position));
   }
 
   row(): LiveRow {
@@ -230,7 +222,7 @@ export class Subscription implements LiveSubscription, Follower {
       tableId: this.feed.tableId,
       query: this.group.asked.sql,
       options: this.#options,
-      status: this.#phase === "following" ? "ready" : this.#phase,
+      status: this.#state === "following" ? "ready" : this.#state,
       changes: this.#tally?.count ?? 0,
       lastSeq: this.#tally?.lastSeq,
       createdAtMs: this.#createdAtMs,
@@ -243,23 +235,23 @@ export class Subscription implements LiveSubscription, Follower {
     };
   }
 
-  #loadingBy(loader: Loader): Loading {
+  #loadingBy(reader: LoadReader): Loading {
     const { clock, loadingTimeoutMs } = this.#host;
     const onTimeout = (): void => {
       const what = "the client asked for no batch in time";
       this.end(ending(this.id, "SUBSCRIPTION_FAILED", `The subscription ended: ${what}`));
     };
-    return new Loading(loader, { clock, timeoutMs: loadingTimeoutMs, onTimeout });
+    return new Loading(reader, { clock, timeoutMs: loadingTimeoutMs, onTimeout });
   }
 
   /** Serves the open requests. Returns whether the budget stopped it. */
   #load(budget: Budget): boolean {
     const loading = this.#loading;
-    assert(loading !== undefined, "a loading subscription has a loader");
-    while (this.#phase === "loading" && loading.isRequested) {
+    assert(loading !== undefined, "a loading subscription has a reader");
+    while (this.#state === "loading" && loading.isRequested) {
       if (this.outlet.isFull) {
         loading.release();
-        this.outlet.waitFor(this);
+        this.outlet.addWaiting(this);
         return false;
       }
       const step = loading.next(budget);
@@ -270,7 +262,7 @@ export class Subscription implements LiveSubscription, Follower {
         this.#sendChanges(shared(changeMessage(draft, this.id)), draft.lastSeq, draft.count);
       }
     }
-    if (this.#phase === "loading") loading.release();
+    if (this.#state === "loading") loading.release();
     return false;
   }
 
@@ -279,7 +271,7 @@ export class Subscription implements LiveSubscription, Follower {
     const control = loading.count(step);
     this.#cursor = lastSeq;
     if (isLast) {
-      this.#phase = "behind";
+      this.#state = "behind";
       this.#stopLoading();
     }
     const make = (): SharedMessage => sharedBatch({ subscriptionId: this.id, rows, control });
@@ -290,20 +282,20 @@ export class Subscription implements LiveSubscription, Follower {
   #catchUp(budget: Budget): boolean {
     assert(this.#cursor !== undefined, "a ready subscription has a position");
     if (this.outlet.isFull) {
-      this.outlet.waitFor(this);
+      this.outlet.addWaiting(this);
       return false;
     }
     const upTo = this.feed.positionOf(this.group);
     if (this.#cursor > upTo) {
-      this.feed.waitFor(this);
+      this.feed.addWaiting(this);
       return false;
     }
     if (this.#cursor < upTo) {
       const isThere = this.#readChanges(upTo, budget);
       if (!isThere) return !this.outlet.isFull;
     }
-    this.#phase = "following";
-    this.feed.follow(this.group, this);
+    this.#state = "following";
+    this.group.follow(this);
     return false;
   }
 
@@ -352,7 +344,7 @@ export class Subscription implements LiveSubscription, Follower {
       this.#cursor = draft.lastSeq;
       start += draft.count;
       if (this.outlet.isFull) {
-        this.outlet.waitFor(this);
+        this.outlet.addWaiting(this);
         return false;
       }
     }
@@ -370,10 +362,10 @@ export class Subscription implements LiveSubscription, Follower {
   }
 
   #fallBehind(cursor: Seq): void {
-    this.feed.unfollow(this.group, this);
-    this.#phase = "behind";
+    this.group.unfollow(this);
+    this.#state = "behind";
     this.#cursor = cursor;
-    this.outlet.waitFor(this);
+    this.outlet.addWaiting(this);
   }
 
   #stopLoading(): void {

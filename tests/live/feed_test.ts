@@ -6,7 +6,7 @@
 import { expect, test } from "bun:test";
 import { Budget } from "../../src/live/budget.ts";
 import { Feed } from "../../src/live/feed.ts";
-import type { Follower, Group, Reach } from "../../src/live/groups.ts";
+import type { Group, GroupMember, Reach } from "../../src/live/groups.ts";
 import type { SharedMessage } from "../../src/live/mod.ts";
 import type { LivePlan, RowPace } from "../../src/sql/mod.ts";
 import type { ChangeBatch } from "../../src/storage/mod.ts";
@@ -21,7 +21,7 @@ const QUERIES = [
   "SELECT * FROM chat.messages WHERE room = 'lobby'",
 ];
 
-class Taker implements Follower {
+class Taker implements GroupMember {
   readonly id = "m1";
   readonly ids: number[] = [];
   readonly reaches: Reach[] = [];
@@ -65,7 +65,7 @@ function fixture(): Fixture {
       const group = feed.groupFor(plan, { sql: query });
       const taker = new Taker();
       group.join(taker);
-      feed.follow(group, taker);
+      group.follow(taker);
       return { taker, group };
     },
     insert: (...rows) =>
@@ -139,8 +139,8 @@ test("Feed: a group without followers in the middle of a batch begins where the 
   if (first === undefined || second === undefined) throw new Error("both are open");
   insert(message(1, "lobby"));
   expect(feed.advance(new Budget(0.1))).toBe(false);
-  feed.unfollow(first.group, first.taker);
-  feed.follow(first.group, first.taker);
+  first.group.unfollow(first.taker);
+  first.group.follow(first.taker);
   while (!feed.advance(new Budget(0.1)));
   expect(first.taker.ids).toEqual([1, 1]);
   expect(second.taker.ids).toEqual([1]);
@@ -158,7 +158,7 @@ test("Feed: a group beside which others come and go is told each change once, as
   tell(2);
   opened.push(open("SELECT id, body FROM chat.messages"));
   tell(3);
-  for (const { group, taker } of opened.slice(1)) feed.unfollow(group, taker);
+  for (const { group, taker } of opened.slice(1)) group.unfollow(taker);
   tell(4);
   expect(opened.map(({ taker }) => taker.ids)).toEqual([[1, 2, 3, 4], [2, 3], [3]]);
 });

@@ -109,7 +109,9 @@ test("parameters: numbers keep their digits, arrays and objects are INVALID_PARA
     code: "INVALID_PARAMETER",
     message: "Cannot bind parameter 2: arrays and objects are not values",
   });
-  expect(fixture.open(ROOM, {}, { params: ["a", 1, null, true] }).subscription.state).toBe("ready");
+  expect(fixture.open(ROOM, {}, { params: ["a", 1, null, true] }).subscription.state).toBe(
+    "following",
+  );
 });
 
 test("limits: of a user over all connections, of a connection, and what ended does not count", () => {
@@ -121,11 +123,11 @@ test("limits: of a user over all connections, of a connection, and what ended do
   expect(ofConnection).toMatchObject({ code: "SUBSCRIPTION_LIMIT_EXCEEDED", ended: true });
   fixture.open(EVERYTHING, {});
   expect(refusal(() => fixture.open(EVERYTHING)).code).toBe("SUBSCRIPTION_LIMIT_EXCEEDED");
-  expect(fixture.open(EVERYTHING, {}, { as: BOB }).subscription.state).toBe("ready");
+  expect(fixture.open(EVERYTHING, {}, { as: BOB }).subscription.state).toBe("following");
   first.subscription.close();
   first.subscription.close();
   expect(fixture.engine.countOfUser("ann")).toBe(2);
-  expect(fixture.open(EVERYTHING, {}, { sink }).subscription.state).toBe("ready");
+  expect(fixture.open(EVERYTHING, {}, { sink }).subscription.state).toBe("following");
 });
 
 test("limits: 0 for a user means no bound", () => {

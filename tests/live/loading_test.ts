@@ -4,14 +4,14 @@
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../src/base/seq.ts";
-import type { BatchStep, Loader } from "../../src/live/loader.ts";
+import type { BatchStep, LoadReader } from "../../src/live/load_reader.ts";
 import { Loading } from "../../src/live/loading.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 
 const TIMEOUT_MS = 30_000;
 
 /** Loading says when it is asked for nothing; what is read does not matter here. */
-const NOTHING: Loader = { next: () => undefined, release: () => undefined };
+const NOTHING: LoadReader = { next: () => undefined, release: () => undefined };
 
 function begun(): { loading: Loading; clock: ManualClock; timeouts: number[] } {
   const clock = new ManualClock();

@@ -67,7 +67,7 @@ test("subscribe sends the ack and the only batch: boundary as position, then rea
       batch_control: { batch_num: 0, has_more: false, status: "ready", last_seq_id: boundary },
     },
   ]);
-  expect(subscription.state).toBe("ready");
+  expect(subscription.state).toBe("following");
   expect(subscription.position).toBe(boundary);
 });
 
@@ -92,7 +92,7 @@ test("options null is live only: an ack with the boundary and no batch", () => {
       last_seq_id: fixture.store.visibleSeq,
     },
   });
-  expect(subscription.state).toBe("ready");
+  expect(subscription.state).toBe("following");
 });
 
 test("nextBatch sends one batch for each request, the last one exactly full", () => {

@@ -66,7 +66,7 @@ type State = "unauthenticated" | "authenticated" | "closing";
 
 export class Connection implements LiveSink, MessageServer, OpenConnection, OutboxOwner {
   /** The live engine's. */
-  note: unknown;
+  outlet: unknown;
   readonly #number: number;
   readonly #socket: Socket;
   readonly #outbox: Outbox;

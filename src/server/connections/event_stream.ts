@@ -52,7 +52,7 @@ export interface EventStreamOptions {
 
 export class EventStream implements LiveSink, OpenConnection {
   /** The live engine's. */
-  note: unknown;
+  outlet: unknown;
   readonly #options: EventStreamOptions;
   readonly #openedMs: number;
   readonly #encoder = new TextEncoder();

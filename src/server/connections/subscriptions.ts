@@ -80,11 +80,12 @@ export class Subscriptions {
     this.#onlyLoading()?.nextBatch();
   }
 
-  /** Resume points of the ready ones. */
+  /** Resume points of those that have loaded. */
   positions(): Readonly<Record<string, number>> {
     const positions: [string, number][] = [];
     for (const { id, position, state } of this.#all()) {
-      if (state === "ready" && position !== undefined) positions.push([id, position]);
+      const hasLoaded = state === "behind" || state === "following";
+      if (hasLoaded && position !== undefined) positions.push([id, position]);
     }
     return Object.fromEntries(positions);
   }

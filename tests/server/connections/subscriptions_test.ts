@@ -9,7 +9,7 @@ import { Subscriptions } from "../../../src/server/connections/subscriptions.ts"
 class Recorded implements LiveSubscription {
   readonly id: string;
   readonly position = 5 as Seq;
-  state: LiveSubscription["state"] = "ready";
+  state: LiveSubscription["state"] = "following";
   readonly calls: string[];
 
   constructor(id: string, calls: string[] = []) {
@@ -77,7 +77,7 @@ test("a batch is asked of the only one that loads, whatever its place", () => {
     open.nextBatch(undefined);
     expect(calls.at(-1)).toBe(`next ${subscription.id}`);
     expect(calls.length).toBe(index + 1);
-    subscription.state = "ready";
+    subscription.state = "following";
   }
   for (const subscription of all) subscription.state = "loading";
   expect(() => open.nextBatch(undefined)).toThrow("Several subscriptions are loading");

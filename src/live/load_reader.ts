@@ -22,7 +22,7 @@ export interface BatchStep {
 
 export type LoadStep = BatchStep | { readonly kind: "change"; readonly draft: ChangeDraft };
 
-export interface Loader {
+export interface LoadReader {
   /**
    * Reads on.
    *
