@@ -44,6 +44,7 @@ import {
   walFilePath,
   writeBackupList,
 } from "../storage/mod.ts";
+import { requireRoom } from "./room.ts";
 
 export interface BackupSource {
   readonly disk: Disk;
@@ -252,12 +253,8 @@ class Backup {
 
   #requireRoom(): void {
     const { disk, minFreeBytes } = this.#source;
-    const free = disk.freeBytes(this.#target);
-    if (free >= this.#totalBytes + minFreeBytes) return;
-    throw new DatabaseError(
-      "DISK_FULL",
-      `Cannot back up to ${this.#target}: it needs ${this.#totalBytes} bytes, and ${minFreeBytes} must stay free, and ${free} are`,
-    );
+    const action = `back up to ${this.#target}`;
+    requireRoom(disk, this.#target, { action, bytes: this.#totalBytes, minFreeBytes });
   }
 
   async #copy(source: Source): Promise<void> {

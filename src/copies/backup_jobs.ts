@@ -91,7 +91,7 @@ export class BackupJobs implements BackupAccess {
   ): BegunJob {
     this.#requireAllowed("restore from", source);
     const point = to === undefined ? undefined : seqOfPoint(to);
-    const { clock, disk, jobs, paths } = this.#options;
+    const { clock, disk, jobs, minFreeBytes, paths } = this.#options;
     const open = jobs.openOf("restore", undefined);
     if (open !== undefined) return { job: open, isNew: false };
     if (isRestoreStaged(disk, paths)) {
@@ -114,7 +114,8 @@ export class BackupJobs implements BackupAccess {
         },
       };
       const advance = point === undefined ? {} : this.#advanceTo(point, { source, listener });
-      const request = { source, paths, listener, orderedBy: createdBy, ...advance };
+      const begin = { source, paths, minFreeBytes, listener, orderedBy: createdBy };
+      const request = { ...begin, ...advance };
       const list = await stageRestore({ disk, clock }, request);
       const next = `prepared: the next start of the server goes on from the state of _seq ${list.seq}, and what was written since goes to lost+found`;
       const withdraw = `to withdraw it before, remove ${stagedPath(paths)}`;
@@ -141,10 +142,10 @@ export class BackupJobs implements BackupAccess {
     seq: Seq,
     { listener, source }: { listener: StageListener; source: string },
   ): Pick<StageRequest, "advance"> {
-    const { advance, archivePath, clock, disk, random } = this.#options;
+    const { advance, archivePath, clock, disk, minFreeBytes, random } = this.#options;
     const run = async (draft: DataPaths, list: BackupList): Promise<BackupList> => {
       const { release, ...tail } = await this.#tail(seq);
-      const request = { source, seq, archivePath, tail };
+      const request = { source, seq, archivePath, tail, minFreeBytes };
       try {
         if (advance !== undefined) return await advance({ request, draft, list, listener });
         return await advanceTo({ ...request, disk, clock, random, listener }, draft, list);

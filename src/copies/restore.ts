@@ -40,6 +40,7 @@ import {
   writeSealedText,
 } from "../storage/mod.ts";
 import { refuseBefore } from "./restore_sources.ts";
+import { requireRoom } from "./room.ts";
 
 export interface RestoreParts {
   readonly disk: Disk;
@@ -61,6 +62,8 @@ export interface StageListener {
 export interface StageRequest {
   readonly source: string;
   readonly paths: DataPaths;
+  /** What a server that runs on the directory keeps free; 0 where none does. */
+  readonly minFreeBytes: number;
   readonly listener: StageListener;
   /** User id of who asked for it; absent where nobody is logged in. */
   readonly orderedBy?: string;
@@ -98,7 +101,7 @@ export function isRestoreStaged(disk: Disk, paths: DataPaths): boolean {
  */
 export async function stageRestore(
   { disk, clock }: Pick<RestoreParts, "disk" | "clock">,
-  { advance, orderedBy, source, paths, listener }: StageRequest,
+  { advance, minFreeBytes, orderedBy, source, paths, listener }: StageRequest,
 ): Promise<BackupList> {
   const list = readBackupList(disk, source);
   if (advance !== undefined) refuseBefore(list, { seq: advance.seq, source });
@@ -106,13 +109,8 @@ export async function stageRestore(
   refuseNewerFiles(disk, dataPathsOf(source));
   CatalogDatabase.refuseForeign(catalogPathOf(source));
   const totalBytes = list.files.reduce((sum, { bytes }) => sum + bytes, 0);
-  const free = disk.freeBytes(paths.root);
-  if (free < totalBytes) {
-    throw new DatabaseError(
-      "DISK_FULL",
-      `Cannot restore from ${source}: it needs ${totalBytes} bytes, and ${free} are free`,
-    );
-  }
+  const action = `restore from ${source}`;
+  requireRoom(disk, paths.root, { action, bytes: totalBytes, minFreeBytes });
   const draft = draftPath(paths);
   removeTree(disk, draft);
   disk.makeDirectory(draft);

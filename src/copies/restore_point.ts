@@ -54,6 +54,7 @@ import {
   sourcesOf,
   textOfSeq,
 } from "./restore_sources.ts";
+import { requireRoom } from "./room.ts";
 
 export interface PointParts extends PointRequest {
   readonly disk: Disk;
@@ -173,14 +174,10 @@ class Advance {
   }
 
   #requireRoom(sources: readonly ArchivedSource[]): void {
-    const { disk } = this.#parts;
+    const { disk, minFreeBytes, source: backup } = this.#parts;
     const bytes = sources.reduce((sum, source) => sum + source.bytes, 0);
-    const free = disk.freeBytes(dirname(this.#draft.root));
-    if (free >= bytes) return;
-    throw new DatabaseError(
-      "DISK_FULL",
-      `Cannot restore from ${this.#parts.source}: its log needs ${bytes} more bytes, and ${free} are free`,
-    );
+    const action = `restore the log behind ${backup}`;
+    requireRoom(disk, dirname(this.#draft.root), { action, bytes, minFreeBytes });
   }
 
   async #copy(

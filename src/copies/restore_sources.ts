@@ -55,6 +55,8 @@ export interface PointRequest {
   readonly seq: Seq;
   readonly archivePath: string | undefined;
   readonly tail: LogTail | undefined;
+  /** As of `StageRequest`. */
+  readonly minFreeBytes: number;
   /** So much of the log is held at a time. */
   readonly heldBytesMax?: number;
 }

@@ -166,24 +166,22 @@ async function stage(
   },
 ): ReturnType<typeof stageRestore> {
   const { clock, disk, heldBytesMax, random } = parts;
-  if (seq === undefined) return await stageRestore(parts, { source, paths, listener });
+  const request = { source, paths, minFreeBytes: 0, listener };
+  if (seq === undefined) return await stageRestore(parts, request);
   return await withCatalog(paths, parts, async (catalog) => {
     const tail = catalog === undefined ? undefined : tailOf(disk, paths, catalog);
     const point = {
+      ...request,
       disk,
       clock,
       random,
-      source,
       seq,
       archivePath,
       tail,
-      listener,
       ...(heldBytesMax === undefined ? {} : { heldBytesMax }),
     };
     return await stageRestore(parts, {
-      source,
-      paths,
-      listener,
+      ...request,
       advance: { seq, run: (draft, list) => advanceTo(point, draft, list) },
     });
   });

@@ -29,7 +29,7 @@ import { finishRestore } from "../../src/copies/finish_restore.ts";
 import type { Database } from "../../src/database.ts";
 import { runRestore } from "../../src/maintenance/restore_command.ts";
 import type { SqlResponse } from "../../src/sql/mod.ts";
-import { blobPath, openDataDirectory } from "../../src/storage/mod.ts";
+import { blobPath, openDataDirectory, readBackupList } from "../../src/storage/mod.ts";
 import { CountingClock } from "../support/counting_clock.ts";
 import { openAt, SMALL_FILES } from "../support/database.ts";
 import { ForwardingDisk, ForwardingFile } from "../support/forwarding_disk.ts";
@@ -504,6 +504,54 @@ test("a disk that is full in the middle leaves the data directory as it was", as
   const small = { ...bunDisk, freeBytes: () => 1000 };
   expect((await restore(backup, target, small)).said).toContain("1000 are free");
 });
+
+test("RESTORE leaves free what the server keeps free, for the backup and for the log behind it", async () => {
+  const directory = freshDirectory();
+  const backup = join(directory, "b");
+  const disk = new RoomyDisk(bunDisk);
+  const reserve = 50_000_000;
+  const database = await openAt(join(directory, "data"), {
+    disk,
+    config: [
+      SMALL_FILES,
+      `storage.min_free_bytes = ${reserve}`,
+      `storage.allowed_roots = ${JSON.stringify([directory])}`,
+    ].join("\n"),
+  });
+  await ask(database, "CREATE TABLE t (id INT PRIMARY KEY, v TEXT)");
+  await ask(database, `BACKUP DATABASE TO '${backup}'`);
+  const { files } = readBackupList(bunDisk, backup);
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  const fill = `INSERT INTO t VALUES (1, repeat('v', 900000))`;
+  for (let written = 0; written <= bytes; written += 900_000) {
+    await ask(database, fill.replace("(1,", `(${written},`));
+  }
+  const messageOf = async (sql: string): Promise<string> => {
+    const { error, results } = await ask(database, sql);
+    return error?.message ?? String(results[0]?.rows?.[0]?.[5]);
+  };
+  const statement = `RESTORE DATABASE FROM '${backup}'`;
+  disk.freeNow = bytes + reserve - 1;
+  expect(await messageOf(statement)).toContain(
+    `Cannot restore from ${backup}: it needs ${bytes} bytes, ${reserve} must stay free, and ${disk.freeNow} are free`,
+  );
+  disk.freeNow = bytes + reserve;
+  const { visibleSeq } = database.store;
+  const toPoint = await messageOf(`${statement} TO SEQ ${visibleSeq}`);
+  expect(toPoint).toContain(`Cannot restore the log behind ${backup}: it needs `);
+  expect(toPoint).toContain(`bytes, ${reserve} must stay free, and ${disk.freeNow} are free`);
+  expect(await messageOf(statement)).toContain("prepared");
+  await database.close();
+});
+
+/** The real disk, with as much room as a test says. */
+class RoomyDisk extends ForwardingDisk {
+  freeNow = 1e12;
+
+  override freeBytes(_path: string): number {
+    return this.freeNow;
+  }
+}
 
 /** A database of this process on a disk, and with a log, of the test's. */
 async function databaseOn(
