@@ -9,8 +9,8 @@
  */
 
 import type { Principal } from "../auth/mod.ts";
+import { Arrivals } from "../base/arrivals.ts";
 import type { Clock } from "../base/clock.ts";
-import { Arrivals } from "../base/garbage.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import type { Seq } from "../base/seq.ts";

@@ -3,15 +3,9 @@
  * each. What the runtime is asked is written down instead of done.
  */
 import { expect, spyOn, test } from "bun:test";
-import { Arrivals, collectAfterTurn, collectSoon } from "../../src/base/garbage.ts";
+import { collectAfterTurn, collectSoon } from "../../src/base/garbage.ts";
+import { heapOf, MIB } from "../support/heap_usage.ts";
 import { ManualClock } from "../support/manual_clock.ts";
-
-const MIB = 2 ** 20;
-
-function heapOf(bytes: number): NodeJS.MemoryUsageFn {
-  const usage = { rss: 0, heapTotal: bytes, heapUsed: bytes, external: 0, arrayBuffers: 0 };
-  return Object.assign(() => usage, { rss: () => 0 });
-}
 
 test("collectSoon waits until the heap has grown, and again after the collector had its own turn", () => {
   using usage = spyOn(process, "memoryUsage");
@@ -55,30 +49,4 @@ test("collectAfterTurn collects once for all that end in a turn, and not before 
   for (const mib of [0, 7, 9, 10, 300]) counts.push(await asked(mib * MIB));
   expect(counts).toEqual([0, 0, 1, 0, 1]);
   expect(collect.mock.calls.slice(-2)).toEqual([[true], [false]]);
-});
-
-/** After how many arrivals each collection begins, in a heap of so many bytes. */
-function collectionsAt(heapBytes: number, arrivalCount: number): number[] {
-  using usage = spyOn(process, "memoryUsage");
-  using collect = spyOn(Bun, "gc").mockImplementation(() => undefined);
-  usage.mockImplementation(heapOf(heapBytes));
-  const arrivals = new Arrivals();
-  const at: number[] = [];
-  for (let count = 1; count <= arrivalCount; count += 1) {
-    const before = collect.mock.calls.length;
-    arrivals.add();
-    if (collect.mock.calls.length > before) at.push(count);
-  }
-  expect(collect.mock.calls).toEqual(at.map(() => [false]));
-  return at;
-}
-
-test("Arrivals begin a collection every 500 in a heap of up to 16 MiB", () => {
-  expect(collectionsAt(1 * MIB, 1500)).toEqual([500, 1000, 1500]);
-  expect(collectionsAt(16 * MIB, 1499)).toEqual([500, 1000]);
-});
-
-test("Arrivals collect the more seldom the more the heap holds", () => {
-  expect(collectionsAt(16 * MIB + 1, 2000)).toEqual([1000, 2000]);
-  expect(collectionsAt(160 * MIB, 10_000)).toEqual([5000, 10_000]);
 });

@@ -8,9 +8,9 @@
  * turn.
  */
 import type { Revocation } from "../../auth/mod.ts";
+import { Arrivals } from "../../base/arrivals.ts";
 import { assert } from "../../base/assert.ts";
 import type { CancelTimer, Clock } from "../../base/clock.ts";
-import { Arrivals } from "../../base/garbage.ts";
 import type { ConnectionAccess, ConnectionRow } from "../../sql/mod.ts";
 import type { OpenConnection } from "./open_connection.ts";
 

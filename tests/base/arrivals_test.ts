@@ -1,0 +1,33 @@
+/**
+ * Goal: what comes to stay begins a collection now and then, the more seldom the more the heap holds.
+ * What the runtime is asked is written down instead of done.
+ */
+import { expect, spyOn, test } from "bun:test";
+import { Arrivals } from "../../src/base/arrivals.ts";
+import { heapOf, MIB } from "../support/heap_usage.ts";
+
+/** After how many arrivals each collection begins, in a heap of so many bytes. */
+function collectionsAt(heapBytes: number, arrivalCount: number): number[] {
+  using usage = spyOn(process, "memoryUsage");
+  using collect = spyOn(Bun, "gc").mockImplementation(() => undefined);
+  usage.mockImplementation(heapOf(heapBytes));
+  const arrivals = new Arrivals();
+  const at: number[] = [];
+  for (let count = 1; count <= arrivalCount; count += 1) {
+    const before = collect.mock.calls.length;
+    arrivals.add();
+    if (collect.mock.calls.length > before) at.push(count);
+  }
+  expect(collect.mock.calls).toEqual(at.map(() => [false]));
+  return at;
+}
+
+test("Arrivals begin a collection every 500 in a heap of up to 16 MiB", () => {
+  expect(collectionsAt(1 * MIB, 1500)).toEqual([500, 1000, 1500]);
+  expect(collectionsAt(16 * MIB, 1499)).toEqual([500, 1000]);
+});
+
+test("Arrivals collect the more seldom the more the heap holds", () => {
+  expect(collectionsAt(16 * MIB + 1, 2000)).toEqual([1000, 2000]);
+  expect(collectionsAt(160 * MIB, 10_000)).toEqual([5000, 10_000]);
+});
