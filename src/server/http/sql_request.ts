@@ -10,19 +10,23 @@ import { parametersFromJson } from "./parameters.ts";
 import { invalidInput, objectOf, parseJson, textFromUtf8 } from "./request_body.ts";
 import { parseSqlBody } from "./sql_body.ts";
 
-export type RequestLimits = Pick<ServerConfig, "limits" | "files">;
+type RequestLimits = Pick<ServerConfig, "limits" | "files">;
 
 /** Where a JSON body has its parameters. */
 const PATH_TO_PARAMS: readonly string[] = ["params"];
 
 /** Where a request came from, as far as its statements ask. */
-export type RequestSender = AnswerReader & ServerAddress & NonNullable<SqlRequest["origin"]>;
+type RequestSender = AnswerReader & ServerAddress & NonNullable<SqlRequest["origin"]>;
+
+export interface SqlRequestOptions {
+  readonly config: RequestLimits;
+  readonly sender?: RequestSender;
+}
 
 /** @throws {DatabaseError} INVALID_INPUT, INVALID_PARAMETER, INVALID_SQL */
 export function sqlRequestFromJson(
   body: Uint8Array,
-  { limits }: RequestLimits,
-  sender?: RequestSender,
+  { config: { limits }, sender }: SqlRequestOptions,
 ): SqlRequest {
   const text = textFromUtf8(body);
   if (text === undefined) throw invalidInput("Cannot read the body: it is not UTF-8");
@@ -55,7 +59,7 @@ export function sqlRequestFromJson(
 export function sqlRequestFromForm(
   body: Uint8Array,
   contentType: string,
-  { files, limits, sender }: RequestLimits & { readonly sender?: RequestSender },
+  { config: { files, limits }, sender }: SqlRequestOptions,
 ): SqlRequest {
   const form = parseMultipart(body, contentType, files);
   const sql: unknown = form.fields.get("sql");

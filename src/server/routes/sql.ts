@@ -57,6 +57,9 @@ interface Asked {
   readonly contentType: string | null;
 }
 
+/** A statement that may run longer than this much less than the keep-alive timeout lifts it. */
+const KEEPALIVE_MARGIN_MS = 5000;
+
 const HEADERS: Readonly<Record<ResultFormat, Headers>> = {
   json: apiHeaders("application/json; charset=utf-8"),
   ndjson: apiHeaders("application/x-ndjson; charset=utf-8"),
@@ -64,23 +67,6 @@ const HEADERS: Readonly<Record<ResultFormat, Headers>> = {
 };
 
 const STREAMED = { json: streamedJson, ndjson: streamedNdjson, csv: streamedCsv } as const;
-
-function headersFor(
-  format: ResultFormat,
-  {
-    isReplayed,
-    retrySeconds,
-  }: { isReplayed?: true | undefined; retrySeconds?: number | undefined },
-): Headers {
-  if (isReplayed === undefined && retrySeconds === undefined) return HEADERS[format];
-  const headers = new Headers(HEADERS[format]);
-  if (isReplayed !== undefined) headers.set("Idempotency-Replayed", "true");
-  if (retrySeconds !== undefined) headers.set("Retry-After", String(retrySeconds));
-  return headers;
-}
-
-/** A statement that may run longer than this much less than the keep-alive timeout lifts it. */
-const KEEPALIVE_MARGIN_MS = 5000;
 
 export function sqlRoute(options: SqlRouteOptions): Route {
   const route = new SqlRoute(options);
@@ -157,11 +143,10 @@ class SqlRoute {
   }
 
   #requestFrom({ contentType, exchange }: Asked, body: Uint8Array): SqlRequest {
-    const { config } = this.#options;
-    if (isMultipart(contentType)) {
-      return sqlRequestFromForm(body, contentType, { ...config, sender: exchange });
-    }
-    return sqlRequestFromJson(body, config, exchange);
+    const options = { config: this.#options.config, sender: exchange };
+    return isMultipart(contentType)
+      ? sqlRequestFromForm(body, contentType, options)
+      : sqlRequestFromJson(body, options);
   }
 
   #jsonResponseOf(asked: Asked, answer: Promise<SqlResponse>): Promise<Response> {
@@ -276,4 +261,18 @@ class SqlRoute {
       ? streamResponse(exchange, { pieces }, { ...options, clock })
       : await textResponse(exchange, [...pieces].join(""), options);
   }
+}
+
+function headersFor(
+  format: ResultFormat,
+  {
+    isReplayed,
+    retrySeconds,
+  }: { isReplayed?: true | undefined; retrySeconds?: number | undefined },
+): Headers {
+  if (isReplayed === undefined && retrySeconds === undefined) return HEADERS[format];
+  const headers = new Headers(HEADERS[format]);
+  if (isReplayed !== undefined) headers.set("Idempotency-Replayed", "true");
+  if (retrySeconds !== undefined) headers.set("Retry-After", String(retrySeconds));
+  return headers;
 }

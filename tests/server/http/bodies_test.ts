@@ -12,6 +12,7 @@ const CONFIG = serverConfig({
   limits: { max_sql_bytes: 1024, max_parameters: 3, max_parameter_bytes: 100 },
   files: { max_size_bytes: 64, max_files_per_request: 2 },
 });
+const OPTIONS = { config: CONFIG };
 
 function encode(text: string): Uint8Array {
   return new TextEncoder().encode(text);
@@ -30,7 +31,7 @@ function conditionOf(read: () => unknown): string {
 test("sqlRequestFromJson keeps the digits of every number", () => {
   const body =
     '{"sql":"SELECT $1","params":[1,1.0,-0,9223372036854775807,1e2,0.10,true,null,"x 1.5"]}';
-  expect(sqlRequestFromJson(encode(body), serverConfig())).toEqual({
+  expect(sqlRequestFromJson(encode(body), { config: serverConfig() })).toEqual({
     sql: "SELECT $1",
     params: [
       { number: "1" },
@@ -48,16 +49,17 @@ test("sqlRequestFromJson keeps the digits of every number", () => {
 
 test("sqlRequestFromJson leaves whole numbers as they are where no other stands", () => {
   const params = (list: string): unknown =>
-    sqlRequestFromJson(encode(`{"sql":"SELECT $1","params":${list}}`), serverConfig()).params;
+    sqlRequestFromJson(encode(`{"sql":"SELECT $1","params":${list}}`), { config: serverConfig() })
+      .params;
   expect(params('[1,9007199254740991,-5,"x"]')).toEqual([1, 9_007_199_254_740_991, -5, "x"]);
   expect(params("[1,9007199254740992]")).toEqual([{ number: "1" }, { number: "9007199254740992" }]);
 });
 
 test("sqlRequestFromJson leaves out what is null or absent", () => {
   const body = '{"sql":";","params":null,"namespace_id":null,"timeout_ms":null,"check":null,"x":1}';
-  expect(sqlRequestFromJson(encode(body), CONFIG)).toEqual({ sql: ";", params: [] });
+  expect(sqlRequestFromJson(encode(body), OPTIONS)).toEqual({ sql: ";", params: [] });
   const full = '{"sql":";","params":[],"namespace_id":"a","timeout_ms":5,"check":true}';
-  expect(sqlRequestFromJson(encode(full), CONFIG)).toEqual({
+  expect(sqlRequestFromJson(encode(full), OPTIONS)).toEqual({
     sql: ";",
     params: [],
     namespace: "a",
@@ -109,17 +111,17 @@ test.each<[string, string]>([
   [`{"sql":"x","other":${"[".repeat(128)}${"]".repeat(128)}}`, "INVALID_INPUT"],
   [`{"sql":"x","other":${"[".repeat(100_000)}${"]".repeat(100_000)}}`, "INVALID_INPUT"],
 ])("sqlRequestFromJson of %s: %s", (body, condition) => {
-  expect(conditionOf(() => sqlRequestFromJson(encode(body), CONFIG))).toBe(condition);
+  expect(conditionOf(() => sqlRequestFromJson(encode(body), OPTIONS))).toBe(condition);
 });
 
 test("sqlRequestFromJson refuses bytes that are not UTF-8", () => {
   const body = Uint8Array.of(...encode('{"sql":"'), 0xff, ...encode('"}'));
-  expect(conditionOf(() => sqlRequestFromJson(body, CONFIG))).toBe("INVALID_INPUT");
+  expect(conditionOf(() => sqlRequestFromJson(body, OPTIONS))).toBe("INVALID_INPUT");
 });
 
 test("an INVALID_PARAMETER names the position from 1", () => {
   const body = encode('{"sql":"x","params":[1,[]]}');
-  expect(() => sqlRequestFromJson(body, CONFIG)).toThrow("parameter 2");
+  expect(() => sqlRequestFromJson(body, OPTIONS)).toThrow("parameter 2");
 });
 
 const nested = (levels: number, inside = ""): string =>
@@ -158,7 +160,7 @@ test.each([
 
 test("sqlRequestFromJson keeps digits of the parameters that count", () => {
   const text = '{"z":{"params":[9.0]},"sql":"x","params":[1.0],"params":[2.50,1e2],"y":"params"}';
-  const { params } = sqlRequestFromJson(encode(text), CONFIG);
+  const { params } = sqlRequestFromJson(encode(text), OPTIONS);
   expect(params).toEqual([{ number: "2.50" }, { number: "1e2" }]);
 });
 
@@ -187,7 +189,7 @@ test("sqlRequestFromForm reads fields and files", () => {
     field("timeout_ms", "50"),
     file("a", "Ünïcode 1.TXT", "line 1\r\nline 2", "Text/Plain; charset=utf-8"),
   );
-  const request = sqlRequestFromForm(body, TYPE, CONFIG);
+  const request = sqlRequestFromForm(body, TYPE, OPTIONS);
   expect(request).toMatchObject({
     sql: "INSERT INTO t VALUES ($1, FILE('a'))",
     params: [{ number: "9007199254740993" }],
@@ -206,7 +208,7 @@ test("parseMultipart says how a file is to be named that came as a field", () =>
     new Uint8Array([0x89, 0x50, 0xff]),
     encode("\r\n--b1--\r\n"),
   ]);
-  expect(() => sqlRequestFromForm(body, TYPE, CONFIG)).toThrow(
+  expect(() => sqlRequestFromForm(body, TYPE, OPTIONS)).toThrow(
     'Cannot read the form: part "pic" is not UTF-8, and a file is a part named "file:pic"',
   );
 });
@@ -289,7 +291,7 @@ test.each<[string, Uint8Array, string]>([
     "TOO_MANY_FILES",
   ],
 ])("sqlRequestFromForm of a form with %s", (_what, body, condition) => {
-  expect(conditionOf(() => sqlRequestFromForm(body, TYPE, CONFIG))).toBe(condition);
+  expect(conditionOf(() => sqlRequestFromForm(body, TYPE, OPTIONS))).toBe(condition);
 });
 
 test("files.allowed_mime_types admits a type or a whole family", () => {
