@@ -35,7 +35,7 @@ import { BUILD_DATE, IS_EXECUTABLE, VERSION } from "./version.ts";
 const PROCESS_STATUS = "/proc/self/status";
 
 function fail(message: string): never {
-  process.stderr.write(`${message}\n`);
+  tell(message);
   process.exit(EXIT_START_FAILED);
 }
 
@@ -45,6 +45,10 @@ function readText(path: string): string {
 
 function say(line: string): void {
   process.stdout.write(`${line}\n`);
+}
+
+function tell(line: string): void {
+  process.stderr.write(`${line}\n`);
 }
 
 /** @param cannot What a configuration that is refused keeps from happening: "Cannot …". */
@@ -230,40 +234,17 @@ async function shutDown({
 
 function check(path: string): void {
   const { warnings } = readConfig(path, "Cannot check the configuration");
-  for (const warning of warnings) process.stdout.write(`warning: ${warning}\n`);
-  process.stdout.write(`${path} is valid\n`);
+  for (const warning of warnings) say(`warning: ${warning}`);
+  say(`${path} is valid`);
 }
 
-function maintain(command: string, args: readonly string[]): void {
+/** Runs a command to its end; a bug in it has an exit code of its own. */
+async function runCommand(command: string, run: () => number | Promise<number>): Promise<void> {
   try {
-    process.exitCode = runMaintenance(command, args, {
-      disk: bunDisk,
-      clock: systemClock,
-      random: systemRandom,
-      temporary: tmpdir(),
-      say,
-      tell: (line) => process.stderr.write(`${line}\n`),
-    });
+    process.exitCode = await run();
   } catch (error) {
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    process.stderr.write(`Cannot ${command}: stopped by a bug\n${text}\n`);
-    process.exitCode = EXIT_FATAL;
-  }
-}
-
-async function restore(args: readonly string[]): Promise<void> {
-  try {
-    process.exitCode = await runRestore(args, {
-      disk: bunDisk,
-      clock: systemClock,
-      random: systemRandom,
-      log: silentLog,
-      say,
-      tell: (line) => process.stderr.write(`${line}\n`),
-    });
-  } catch (error) {
-    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    process.stderr.write(`Cannot restore: stopped by a bug\n${text}\n`);
+    tell(`Cannot ${command}: stopped by a bug\n${text}`);
     process.exitCode = EXIT_FATAL;
   }
 }
@@ -274,27 +255,34 @@ async function main(args: readonly string[]): Promise<void> {
     isExecutable: IS_EXECUTABLE,
     isThere: (path: string) => bunDisk.exists(path),
   };
+  const commandParts = { disk: bunDisk, clock: systemClock, random: systemRandom, say, tell };
   const command = commandFrom(args, program);
   switch (command.kind) {
     case "refused":
-      process.stderr.write(`${command.message}\n`);
+      tell(command.message);
       process.exitCode = command.exitCode;
       break;
     case "help":
       process.stdout.write(helpText(program));
       break;
     case "version":
-      process.stdout.write(`${VERSION}\n`);
+      say(VERSION);
       break;
     case "check":
       check(command.path);
       break;
     case "verify":
-    case "repair":
-      maintain(command.kind, command.args);
+    case "repair": {
+      const what = command.kind;
+      await runCommand(what, () =>
+        runMaintenance(what, command.args, { ...commandParts, temporary: tmpdir() }),
+      );
       break;
+    }
     case "restore":
-      await restore(command.args);
+      await runCommand(command.kind, () =>
+        runRestore(command.args, { ...commandParts, log: silentLog }),
+      );
       break;
     case "serve":
       await serve(command.path);

@@ -11,6 +11,14 @@ export const EXIT_DAMAGED = 1;
 export const EXIT_MISUSE = 2;
 export const EXIT_FATAL = 70;
 
+/** Where the lines of a command go. */
+export interface CommandOutput {
+  /** Takes a line of the result. */
+  readonly say: (line: string) => void;
+  /** Takes a line about the work: progress, and why it was not done. */
+  readonly tell: (line: string) => void;
+}
+
 /** Work that takes longer says where it is, this often. */
 const PROGRESS_MS = 3000;
 
@@ -31,6 +39,20 @@ export class ProgressClock {
     this.#toldMs = nowMs;
     return true;
   }
+}
+
+/** Whether the arguments of a command only ask how it is used. */
+export function isHelpAsked(args: readonly string[]): boolean {
+  return args.some((arg) => arg === "--help" || arg === "-h");
+}
+
+/** Refuses arguments. @returns The exit code. */
+export function refuseUse(
+  { tell }: CommandOutput,
+  { command, problem, usage }: { command: string; problem: string; usage: string },
+): number {
+  tell(`Cannot ${command}: ${problem}\n${usage}`);
+  return EXIT_MISUSE;
 }
 
 /** What happened, and what can be done about it. */

@@ -7,12 +7,15 @@
  */
 
 import {
+  type CommandOutput,
   counted,
   EXIT_DAMAGED,
   EXIT_DONE,
   EXIT_MISUSE,
+  isHelpAsked,
   megabytes,
   ProgressClock,
+  refuseUse,
   textWithHint,
   withoutTrailingSlashes,
 } from "../base/command_output.ts";
@@ -45,36 +48,35 @@ import {
   repairDirectory,
 } from "./repair_directory.ts";
 
-export interface MaintenanceParts extends CheckParts {
-  /** Takes a line of the result. */
-  readonly say: (line: string) => void;
-  /** Takes a line about the work: progress, and why it was not done. */
-  readonly tell: (line: string) => void;
-}
+export type MaintenanceParts = CheckParts & CommandOutput;
 
-const USAGE: Readonly<Record<string, string>> = {
+type Command = "verify" | "repair";
+
+const USAGE: Readonly<Record<Command, string>> = {
   verify: "usage: tidemark verify <data_path>",
   repair: "usage: tidemark repair <data_path> [--accept-loss]",
 };
 
 interface Request {
-  readonly command: string;
   readonly root: string;
   readonly acceptsLoss: boolean;
 }
 
 /** Runs one command to its end. @returns The exit code. */
 export function runMaintenance(
-  command: string,
+  command: Command,
   args: readonly string[],
   parts: MaintenanceParts,
 ): number {
-  if (args.some((arg) => arg === "--help" || arg === "-h")) {
-    parts.say(USAGE[command] ?? "");
+  const usage = USAGE[command];
+  if (isHelpAsked(args)) {
+    parts.say(usage);
     return EXIT_DONE;
   }
-  const request = requestFrom(command, args, parts);
-  if (request === undefined) return EXIT_MISUSE;
+  const request = requestFrom(command, args);
+  if (typeof request === "string") {
+    return refuseUse(parts, { command, problem: request, usage });
+  }
   try {
     return command === "verify" ? verify(request, parts) : repair(request, parts);
   } catch (error) {
@@ -84,24 +86,16 @@ export function runMaintenance(
   }
 }
 
-function requestFrom(
-  command: string,
-  args: readonly string[],
-  { tell }: MaintenanceParts,
-): Request | undefined {
+/** What the arguments ask for, or what is wrong with them. */
+function requestFrom(command: Command, args: readonly string[]): Request | string {
   const options = args.filter((arg) => arg.startsWith("-"));
   const [root = "", another] = args.filter((arg) => !arg.startsWith("-"));
   const known = command === "repair" ? ["--accept-loss"] : [];
   const unknown = options.find((option) => !known.includes(option));
-  let problem: string | undefined;
-  if (another !== undefined) problem = `name one data directory, and not also ${another}`;
-  if (root === "") problem = "name the data directory";
-  if (unknown !== undefined) problem = `unknown option ${unknown}`;
-  if (problem !== undefined) {
-    tell(`Cannot ${command}: ${problem}\n${USAGE[command]}`);
-    return undefined;
-  }
-  return { command, root: withoutTrailingSlashes(root), acceptsLoss: options.length > 0 };
+  if (unknown !== undefined) return `unknown option ${unknown}`;
+  if (root === "") return "name the data directory";
+  if (another !== undefined) return `name one data directory, and not also ${another}`;
+  return { root: withoutTrailingSlashes(root), acceptsLoss: options.length > 0 };
 }
 
 function verify({ root }: Request, parts: MaintenanceParts): number {

@@ -8,12 +8,15 @@
  */
 import { parseArgs } from "node:util";
 import {
+  type CommandOutput,
   counted,
   EXIT_DAMAGED,
   EXIT_DONE,
   EXIT_MISUSE,
+  isHelpAsked,
   megabytes,
   ProgressClock,
+  refuseUse,
   textWithHint,
   withoutTrailingSlashes,
 } from "../base/command_output.ts";
@@ -35,14 +38,10 @@ import {
 } from "../copies/mod.ts";
 import { type DataPaths, openDataDirectory, readBackupList } from "../storage/mod.ts";
 
-export interface RestoreCommandParts extends RestoreParts {
+export interface RestoreCommandParts extends RestoreParts, CommandOutput {
   readonly random: Random;
   /** So much of a log is held at a time; the usual amount when absent. */
   readonly heldBytesMax?: number;
-  /** Takes a line of the result. */
-  readonly say: (line: string) => void;
-  /** Takes a line about the work: progress, and why it was not done. */
-  readonly tell: (line: string) => void;
 }
 
 const USAGE =
@@ -71,14 +70,13 @@ export async function runRestore(
   parts: RestoreCommandParts,
 ): Promise<number> {
   const { disk, say, tell } = parts;
-  if (args.some((arg) => arg === "--help" || arg === "-h")) {
+  if (isHelpAsked(args)) {
     say(USAGE);
     return EXIT_DONE;
   }
   const request = requestFrom(args);
   if (typeof request === "string") {
-    tell(`Cannot restore: ${request}\n${USAGE}`);
-    return EXIT_MISUSE;
+    return refuseUse(parts, { command: "restore", problem: request, usage: USAGE });
   }
   const { root, source } = request;
   const listener = new Progress(parts);
