@@ -18,7 +18,33 @@ import {
 import type { Chunk, RowRange } from "./chunk.ts";
 import { decodeRows, divisorOf, float64sOf, int32sOf } from "./chunk_decoder.ts";
 import type { ColumnBuffer } from "./column_buffer.ts";
-import { CONSTANT, NONE, RUNS } from "./encodings.ts";
+import {
+  F32,
+  F64,
+  I32,
+  OFFSET_8,
+  OFFSET_16,
+  OFFSET_32,
+  SCALED_8,
+  SCALED_16,
+  SCALED_32,
+} from "./encodings.ts";
+
+/**
+ * Those with a number for each row in an array. What stands for many rows is decoded as fast as it is
+ * deferred, and whole numbers beyond 2^53 are no vector of numbers.
+ */
+const DEFERRED: ReadonlySet<number> = new Set([
+  F32,
+  F64,
+  I32,
+  OFFSET_8,
+  OFFSET_16,
+  OFFSET_32,
+  SCALED_8,
+  SCALED_16,
+  SCALED_32,
+]);
 
 export interface DecodeOptions {
   /** Where numbers are decoded to; without it, they get an array of their own. */
@@ -34,11 +60,7 @@ export function decodeNowOrLater(
   { buffer, isDeferred = false }: DecodeOptions,
 ): Vector {
   if (!isDeferred || buffer === undefined) return decodeRows(chunk, range, buffer);
-  const { encoding } = chunk.entry;
-  // What stands for many rows is decoded as fast as it is deferred.
-  if (encoding === NONE || encoding === CONSTANT || encoding === RUNS) {
-    return decodeRows(chunk, range, buffer);
-  }
+  if (!DEFERRED.has(chunk.entry.encoding)) return decodeRows(chunk, range, buffer);
   if (chunk.layout === "i32") return new DeferredInt32s(chunk, range, buffer);
   if (chunk.layout === "f64") return new DeferredFloat64s(chunk, range, buffer);
   return decodeRows(chunk, range, buffer);

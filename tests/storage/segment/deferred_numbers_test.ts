@@ -37,8 +37,8 @@ const byBytes = scattered(200);
 const byShorts = scattered(50_000);
 const byLongs = scattered(90_000_000);
 
-/** A column for each encoding of numbers, and one for each that stands for many rows. */
-const COLUMNS: readonly (readonly [string, DataType, (row: number) => number | null])[] = [
+/** A column for each encoding of numbers, and one for each that is decoded at once. */
+const COLUMNS: readonly (readonly [string, DataType, (row: number) => Value])[] = [
   ["i32", INT, (row) => byLongs(row) - 40_000_000],
   ["offset8", INT, (row) => byBytes(row) - 100],
   ["offset16", INT, (row) => byShorts(row) - 100],
@@ -53,6 +53,7 @@ const COLUMNS: readonly (readonly [string, DataType, (row: number) => number | n
   ["runs", BIGINT, (row) => row],
   ["constant", INT, () => 7],
   ["none", INT, () => null],
+  ["wide", BIGINT, (row) => 2n ** 60n + BigInt(row)],
 ];
 
 function readerOf(type: DataType, values: readonly Value[]): SegmentReader {
