@@ -38,6 +38,7 @@ import {
 import {
   claim,
   isFree,
+  isMarked,
   type ListedStorage,
   mark,
   parentOf,
@@ -70,6 +71,8 @@ export class Storages {
   filesGone: () => Promise<void> = () => Promise.resolve();
   readonly #options: StoragesOptions;
   readonly #open = new Map<string, OpenStorage>();
+  /** Of storages that were dropped, in which readers may have kept files of dropped tables. */
+  readonly #droppedRoots = new Set<string>();
 
   constructor(options: StoragesOptions) {
     this.#options = options;
@@ -121,6 +124,16 @@ export class Storages {
     this.#open.set(storageId, { ...known, fault });
     this.onFault();
     return fault;
+  }
+
+  /**
+   * Whether what has the names of a segment's files is the segment's own: in a storage that is used, or
+   * was dropped since. Elsewhere it may be another's.
+   */
+  hasOwnFiles(home: SegmentHome): boolean {
+    const { root, storageId } = home;
+    if (this.#open.get(storageId)?.listed.root === root) return this.noteIfGone(home) === undefined;
+    return this.#droppedRoots.has(root) && !isMarked(this.#options.disk, root);
   }
 
   /**
@@ -193,6 +206,7 @@ export class Storages {
       if (fault !== undefined) throw new DatabaseError("STORAGE_UNAVAILABLE", fault);
       mark(disk, listed);
       this.#open.set(wanted.storageId, { listed, release, fault: undefined });
+      this.#droppedRoots.delete(wanted.root);
       return listed;
     } catch (error) {
       if (release !== undefined) unmark(disk, wanted.root);
@@ -219,7 +233,10 @@ export class Storages {
     }
   }
 
-  /** Nobody lists it any more. What cannot be removed is left. */
+  /**
+   * Nobody lists it any more. What cannot be removed is left; files that somebody reads go later, by
+   * whoever asks {@linkcode hasOwnFiles}.
+   */
   drop(storageId: string): void {
     const known = this.#open.get(storageId);
     this.#open.delete(storageId);
@@ -228,6 +245,7 @@ export class Storages {
     const { lock, mark: path, root, segments, tmp } = storagePathsOf(known.listed.root);
     try {
       if (known.fault === undefined) {
+        this.#droppedRoots.add(known.listed.root);
         disk.remove(path);
         disk.syncDirectory(root);
         removeTree(disk, tmp);

@@ -221,6 +221,34 @@ test("Storages.examine lets others work while a disk takes long to sync", async 
 });
 
 describe("a table in a storage", () => {
+  test.each([false, true])(
+    "that is dropped with it has its files removed by the last reader, another's in its place: %p",
+    async (isTaken) => {
+      const disk = diskWithStorages();
+      const storage = makeStorage(disk, "fast");
+      const definitions = [inStorage(TABLE, storage)];
+      const store = await openStore({ disk, storages: [storage], definitions });
+      const { storages } = store;
+      await commit(store, 1, "insert", [[1, "a"]]);
+      await store.flush(1);
+      await commit(store, 1, "update", [[1, "b"]]);
+      await store.flush(1);
+      const scan = store.scan(1, { owner: 0, upTo: store.visibleSeq, columnIds: [1] });
+      store.dropTable(1);
+      await storages.filesGone();
+      storages.drop("fast");
+      const segments = `${ROOT}/segments`;
+      expect(filesIn(disk, segments)).toHaveLength(3);
+      expect(() => storages.create(WANTED)).toThrow(/it is not empty/);
+      if (isTaken) disk.open(`${ROOT}/STORAGE`, { create: true }).close();
+      scan.close();
+      await storages.filesGone();
+      expect(filesIn(disk, segments)).toHaveLength(isTaken ? 3 : 0);
+      if (!isTaken) expect(storageFault(disk, storages.create(WANTED))).toBeUndefined();
+      await store.close();
+    },
+  );
+
   test("has its files there, and what the manifest does not list goes to the storage's lost+found", async () => {
     const disk = diskWithStorages();
     const storages = [makeStorage(disk, "fast")];

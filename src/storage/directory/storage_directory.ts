@@ -49,6 +49,17 @@ export function storageFault(
   }
 }
 
+/** Whether a directory is a storage, of whomever, or may be: the disk does not say. */
+export function isMarked(disk: Disk, root: string): boolean {
+  try {
+    return disk.exists(storagePathsOf(root).mark);
+  } catch (error) {
+    // Safe: what may be another's is left alone.
+    if (error instanceof DiskError) return true;
+    throw error;
+  }
+}
+
 /** @param action Before the name: "read". */
 export function unavailable(
   action: string,

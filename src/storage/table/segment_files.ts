@@ -21,6 +21,7 @@ export interface StorageFaults {
   faultOf(storageId: string): string | undefined;
   requireThere(home: SegmentHome | undefined): void;
   noteIfGone(home: SegmentHome): string | undefined;
+  hasOwnFiles(home: SegmentHome): boolean;
 }
 
 export interface SegmentFilesOptions {
@@ -60,8 +61,9 @@ export class LocalSegmentFiles implements SegmentFiles {
   }
 
   remove(entry: SegmentEntry): void {
+    const { home } = entry;
     // What has that name now may be another's; its own files go once its storage is back.
-    if (this.#noteIfGone(entry) !== undefined) return;
+    if (home !== undefined && !this.#options.storages.hasOwnFiles(home)) return;
     this.removeFile(this.segmentPath(entry));
     if (entry.deletionGeneration > 0) this.removeFile(this.deletionVectorPath(entry));
   }
