@@ -242,22 +242,31 @@ export class Storages {
     this.#open.delete(storageId);
     if (known?.release === undefined) return;
     const { disk, log } = this.#options;
-    const { lock, mark: path, root, segments, tmp } = storagePathsOf(known.listed.root);
+    const { lock, root } = storagePathsOf(known.listed.root);
     try {
-      if (known.fault === undefined) {
-        this.#droppedRoots.add(known.listed.root);
-        disk.remove(path);
-        disk.syncDirectory(root);
-        removeTree(disk, tmp);
-        pruneBelow(disk, segments);
-        if (disk.list(segments).length === 0) disk.removeDirectory(segments);
+      try {
+        if (known.fault === undefined) this.#clear(root);
+      } finally {
+        // Also where something is left: else nobody could make a storage there before the next start.
+        known.release();
       }
-      known.release();
       if (known.fault === undefined) disk.remove(lock);
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
       log.warn("cannot tidy a storage that was dropped", { root, error: error.message });
     }
+  }
+
+  /** Removes the mark, and then directories as far as no files are in them. @throws {DiskError} */
+  #clear(storageRoot: string): void {
+    const { disk } = this.#options;
+    const { mark: path, root, segments, tmp } = storagePathsOf(storageRoot);
+    this.#droppedRoots.add(root);
+    disk.remove(path);
+    disk.syncDirectory(root);
+    removeTree(disk, tmp);
+    pruneBelow(disk, segments);
+    if (disk.list(segments).length === 0) disk.removeDirectory(segments);
   }
 
   /**

@@ -133,6 +133,28 @@ test.each(OPERATIONS)("Storages.create that fails at a %s can be tried again", (
   }
 });
 
+test.each(OPERATIONS)("Storages.drop that fails at a %s lets go of the directory", (operation) => {
+  for (let nth = 1; ; nth += 1) {
+    const disk = diskWithStorages();
+    const storages = storagesOn(disk);
+    storages.create(WANTED);
+    let isMet = false;
+    const plan = failNth(operation, nth, { code: "EIO" });
+    disk.faultPlan = (...args) => {
+      const fault = plan(...args);
+      isMet ||= fault !== undefined;
+      return fault;
+    };
+    storages.drop("fast");
+    disk.faultPlan = undefined;
+    // Only where the mark could not be removed it may be a storage of somebody.
+    if (disk.exists(`${ROOT}/STORAGE`)) disk.remove(`${ROOT}/STORAGE`);
+    expect(storageFault(disk, storages.create(WANTED))).toBeUndefined();
+    storages.close();
+    if (!isMet) break;
+  }
+});
+
 test("Storages.open refuses a mark with any byte changed, and one of another storage", () => {
   const disk = diskWithStorages();
   const listed = makeStorage(disk, "fast");
