@@ -149,8 +149,10 @@ export function withoutPaths(error: DatabaseError): DatabaseError {
 
 /** A text whose paths are only the names at their ends. */
 export function namesOnly(text: string): string {
-  return text.replaceAll(/[^\s"'(),:;]*\/[^\s"'(),:;]*/g, (path) => {
-    return /([^/]+)\/*$/.exec(path)?.[1] ?? "the root directory";
+  // Word by word: a pattern with the slash in it would look for one from each letter of a word.
+  return text.replaceAll(/[^\s"'(),:;]+/g, (word) => {
+    if (!word.includes("/")) return word;
+    return word.split("/").findLast((name) => name !== "") ?? "the root directory";
   });
 }
 

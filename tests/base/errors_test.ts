@@ -54,6 +54,11 @@ test.each([
   expect(namesOnly(text)).toBe(expected);
 });
 
+test("namesOnly takes long words, each letter of which could begin a path", () => {
+  const word = "a".repeat(1_000_000);
+  expect(namesOnly(`${word} of /srv/db/${word}`)).toBe(`${word} of ${word}`);
+});
+
 test("withoutPaths changes what the machine causes, and nothing that a caller wrote", () => {
   const text = "Cannot use /srv/db/a.seg";
   const details = { ...SAID, hint: "look at /srv/db" };
