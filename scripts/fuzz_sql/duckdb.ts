@@ -53,7 +53,7 @@ const OTHER_MEANING: readonly (readonly [where: RegExp, because: string])[] = [
     "rows are values there: one with a NULL in it can be compared",
   ],
   [
-    /date_trunc\([^()]*(?:\([^()]*\)[^()]*)*\) (?:!=|<>) /,
+    /date_trunc\([^()]*(?:\([^()]*\)[^()]*)*\) (?:!=|<>) |'[^']*' (?:!=|<>) date_trunc\(/,
     "what no truncated moment can be is unequal to every one, to NULL as well",
   ],
   [/string_to_array/, "the parts of an empty text are one there"],

@@ -61,6 +61,12 @@ test("differences are explained by what stands in the statement only", () => {
   expect(otherMeaningOf("SELECT 1 WHERE ((1, 'a') < (1, NULL::text))")).toContain(
     "rows are values",
   );
+  for (const sides of [
+    "'0.25' <> date_trunc('hour', q1.ts)",
+    "date_trunc('hour', q1.ts) != '0.25'",
+  ]) {
+    expect(otherMeaningOf(`SELECT ${sides} FROM t1 AS q1`)).toContain("no truncated moment");
+  }
   expect(otherMeaningOf("SELECT sum(t1.id) FROM t1 WHERE t1.t LIKE 'a%'")).toBeUndefined();
 });
 
