@@ -247,6 +247,8 @@ export class RequestRunner {
       default:
         break;
     }
+    const steps = this.#binding.renew(unit);
+    while (steps.next().done !== true) await this.#turns.endStep();
     const prepared = this.#binding.renewed(unit);
     if (prepared !== undefined) {
       this.#transaction.requireUsable();

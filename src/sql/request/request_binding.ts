@@ -149,20 +149,32 @@ export class RequestBinding {
   }
 
   /**
+   * Binds a statement of rows anew, where that is needed, in small steps: what changes meanwhile is
+   * left to {@linkcode renewed}, which takes one turn.
+   *
+   * @throws {DatabaseError}
+   */
+  *renew(unit: Unit): Generator<void, void> {
+    if (rowsNode(unit.node) === undefined || !this.#isStale(unit)) return;
+    yield* this.#prepare(unit, this.principalOf(unit.node));
+  }
+
+  /**
    * A statement of rows as the definitions of this turn have it; undefined for any other. Rights
    * are asked again: an earlier statement, or another caller, may have changed them.
    */
   renewed(unit: Unit): Prepared | undefined {
     const { catalog } = this.#options.world;
-    const isStale =
-      unit.prepared === undefined ||
-      unit.catalogVersion !== catalog.version ||
-      unit.namespace !== this.namespace;
     const runsAs = this.principalOf(unit.node);
-    if (isStale) inOneTurn(this.#prepare(unit, runsAs));
+    if (this.#isStale(unit)) inOneTurn(this.#prepare(unit, runsAs));
     const { prepared } = unit;
     if (prepared !== undefined) authorize(prepared.requirements, runsAs, catalog);
     return prepared;
+  }
+
+  #isStale({ catalogVersion, namespace, prepared }: Unit): boolean {
+    const { version } = this.#options.world.catalog;
+    return prepared === undefined || catalogVersion !== version || namespace !== this.namespace;
   }
 
   /** Lets go of what was bound: it has had its turn, or is bound again at its turn. */

@@ -60,3 +60,16 @@ test("RequestBinding.renewed binds anew what a definition has changed between tw
   await altered;
   expect(await engine.rows("SELECT count(w) FROM t")).toEqual([[0]]);
 });
+
+test("RequestBinding.renew of many rows lets others run, where an earlier statement made the table", async () => {
+  const clock = new HastyClock();
+  await using engine = await TestEngine.open({ clock });
+  const made = "CREATE TABLE t (id INT PRIMARY KEY, v INT, x TEXT);";
+  const sql = `${made} ${insertOf("(-1, lower('a'), 'x')")}`;
+  clock.yieldCount = 0;
+
+  expect(await engine.failure(sql)).toBe(`TYPE_MISMATCH@2:${sql.lastIndexOf("lower")}`);
+  expect(clock.yieldCount).toBeGreaterThanOrEqual(ROWS / ROWS_PER_LOOK);
+  await engine.run(insertOf("(-1, 2, 'x')"));
+  expect(await engine.rows("SELECT count(*) FROM t")).toEqual([[ROWS]]);
+});
