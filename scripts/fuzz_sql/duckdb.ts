@@ -63,6 +63,10 @@ const OTHER_MEANING: readonly (readonly [where: RegExp, because: string])[] = [
     /(?:floor|ceil|ceiling)\([^()]*\) (?:=|<>|!=|<|>|<=|>=) '[\d.]+'|'[\d.]+' (?:=|<>|!=|<|>|<=|>=) (?:floor|ceil|ceiling)\(/,
     "a text beside a whole DECIMAL is rounded to a whole number first",
   ],
+  [
+    /(?:floor|ceil|ceiling)\([^()]*\) (?:NOT )?IN \([^()]*'-?[\d.]+'/,
+    "a text in the list of a whole DECIMAL is rounded to a whole number first",
+  ],
   [/\br [-+*/] |[-+*/] q\d+\.r\b/, "FLOAT with a whole number is FLOAT there, and may be Infinity"],
   [
     /round\(-?[\d.]+, \d\)|COALESCE\(\(sum\((?:round|trunc|floor|ceil|ceiling)\(/,

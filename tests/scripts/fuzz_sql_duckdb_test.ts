@@ -67,6 +67,9 @@ test("differences are explained by what stands in the statement only", () => {
   ]) {
     expect(otherMeaningOf(`SELECT ${sides} FROM t1 AS q1`)).toContain("no truncated moment");
   }
+  expect(otherMeaningOf("SELECT 1 WHERE (floor(t1.n) IN ('-0.014', 1.5))")).toContain(
+    "in the list of a whole DECIMAL",
+  );
   expect(otherMeaningOf("SELECT sum(t1.id) FROM t1 WHERE t1.t LIKE 'a%'")).toBeUndefined();
 });
 
