@@ -19,9 +19,9 @@ import {
   normalizeStatement,
 } from "../../src/sql/parse/text/normalize.ts";
 import { planSelect } from "../../src/sql/plan/planner.ts";
+import { statisticsOf } from "../../src/sql/prepare/binding_world.ts";
 import { type CacheKey, literalValues, PlanCache } from "../../src/sql/prepare/plan_cache.ts";
 import { type Prepared, prepare } from "../../src/sql/prepare/prepared.ts";
-import { statisticsOf } from "../../src/sql/prepare/relation_source.ts";
 import { openAt } from "../../tests/support/database.ts";
 import { median } from "../support/statistics.ts";
 import type { Line } from "./jobs.ts";

@@ -28,7 +28,7 @@ import type {
   RestoreStatement,
   StorageTableStatement,
 } from "../parse/ast/ast.ts";
-import type { NameWorld } from "../prepare/relation_source.ts";
+import type { NameWorld } from "../prepare/binding_world.ts";
 import { type ErasureWorld, eraseName } from "./erasure.ts";
 
 /** A statement that is answered later than this has its jobs still under way. */

@@ -23,7 +23,7 @@ import type {
   ShowVariableStatement,
   Statement,
 } from "../parse/ast/ast.ts";
-import type { NameWorld } from "../prepare/relation_source.ts";
+import type { NameWorld } from "../prepare/binding_world.ts";
 import {
   type ManifestWorld,
   manifestRows,
@@ -43,7 +43,7 @@ import {
   storageRows,
   systemTableRows,
   tableRows,
-} from "../system/show.ts";
+} from "../system/show_rows.ts";
 import { isSystemViews } from "../system/system_views.ts";
 
 export type ShowStatement =

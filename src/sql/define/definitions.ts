@@ -35,8 +35,8 @@ import type {
   QName,
   Statement,
 } from "../parse/ast/ast.ts";
+import type { BindingWorld } from "../prepare/binding_world.ts";
 import type { RunWorld } from "../prepare/new_run.ts";
-import type { BindingWorld } from "../prepare/relation_source.ts";
 import { type Alteration, alteredTable, definitionRun } from "./alter_table.ts";
 import {
   alterNamespace,

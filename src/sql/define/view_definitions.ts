@@ -15,9 +15,9 @@ import { sameType } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import type { BoundSelect } from "../bind/bound.ts";
 import { readLiterals } from "../bind/expression/untyped_literals.ts";
-import { columnsUsedBy } from "../bind/query/columns_used.ts";
 import { bindQuery } from "../bind/query/select_binder.ts";
 import type { RelationSource } from "../bind/query/select_world.ts";
+import { storedColumnsOf } from "../bind/query/stored_columns.ts";
 import { findNamespace, requireHolder } from "../common/table_names.ts";
 import {
   dependentsOf,
@@ -27,8 +27,8 @@ import {
   worldOf,
 } from "../common/views.ts";
 import type { CreateViewStatement, DropViewStatement, QName } from "../parse/ast/ast.ts";
+import { type BindingWorld, dmlWorldOf, type NameWorld } from "../prepare/binding_world.ts";
 import { authorize, boundFor } from "../prepare/prepared.ts";
-import { type BindingWorld, dmlWorldOf, type NameWorld } from "../prepare/relation_source.ts";
 import type { BoundDefinition, EntryWorld } from "./namespace_definitions.ts";
 
 export interface ViewCall {
@@ -135,7 +135,7 @@ function contentOf(
   );
   authorize(statement.requirements, principal, catalog);
   readLiterals(statement.literals);
-  const used = columnsUsedBy(query);
+  const used = storedColumnsOf(query);
   return {
     columnNames: columnNamesOf(node, query, namespace),
     tables: [...tables.values()].map(

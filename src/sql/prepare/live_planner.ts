@@ -30,10 +30,10 @@ import { partsOf } from "../parse/ast/tree_parts.ts";
 import { parseFollowed } from "../parse/errors.ts";
 import { parseRequest } from "../parse/parser.ts";
 import { equalityIn } from "../plan/access.ts";
+import { type BindingWorld, dmlWorldOf } from "./binding_world.ts";
 import { withoutTimeWords } from "./live_moments.ts";
 import { newRun, type RunWorld } from "./new_run.ts";
 import { authorize, boundFor } from "./prepared.ts";
-import { type BindingWorld, dmlWorldOf } from "./relation_source.ts";
 
 /** The names of CURRENT_USER and CURRENT_ROLE, which are fixed at subscribe. */
 const FIXED_FUNCTIONS: ReadonlySet<string> = new Set([

@@ -18,6 +18,7 @@ import { findNamespace } from "../common/table_names.ts";
 import { DefinedNames } from "../define/defined_names.ts";
 import type { Definitions } from "../define/definitions.ts";
 import type { Statement } from "../parse/ast/ast.ts";
+import { type BindingWorld, dmlWorldOf, statisticsOf } from "../prepare/binding_world.ts";
 import {
   authorize,
   boundInSteps,
@@ -25,7 +26,6 @@ import {
   type Prepared,
   prepareInSteps,
 } from "../prepare/prepared.ts";
-import { type BindingWorld, dmlWorldOf, statisticsOf } from "../prepare/relation_source.ts";
 import { isSystemViews } from "../system/system_views.ts";
 import { RequestSettings, requireSettable } from "./request_settings.ts";
 import { refuseInside } from "./request_text.ts";

@@ -16,7 +16,7 @@ import {
 import type { SystemCall } from "../bind/bound.ts";
 import type { SystemView } from "../bind/query/select_world.ts";
 import { type ShownView, visibleViews } from "../common/views.ts";
-import { compareNames, namespaceRows, visibleTables } from "./show.ts";
+import { compareNames, namespaceRows, visibleTables } from "./show_rows.ts";
 import { OPEN, view } from "./system_view.ts";
 
 const CATALOG = "tidemark";

@@ -9,7 +9,7 @@ import { BIGINT, DATETIME, INT, JSON_TEXT, type Row, TEXT } from "../../types/mo
 import type { SqlEnvironment } from "../common/environment.ts";
 import type { PlainColumn } from "../common/result.ts";
 import { ownerOf } from "../execute/operators/scan.ts";
-import { visibleTables } from "./show.ts";
+import { visibleTables } from "./show_rows.ts";
 import type { ColumnList } from "./system_view.ts";
 
 export const SHOW_MANIFEST_COLUMNS: readonly PlainColumn[] = [

@@ -20,7 +20,7 @@ import {
 } from "../../types/mod.ts";
 import type { SystemView } from "../bind/query/select_world.ts";
 import { MANIFEST_COLUMNS, type ManifestWorld, manifestViewRows } from "./manifest_rows.ts";
-import { SHOW_STORAGES_COLUMNS, type StorageListWorld, storageRows } from "./show.ts";
+import { SHOW_STORAGES_COLUMNS, type StorageListWorld, storageRows } from "./show_rows.ts";
 import { ADMIN_ONLY, type ColumnList, OPEN, portionedView, view } from "./system_view.ts";
 
 /** The views by "namespace.name". */

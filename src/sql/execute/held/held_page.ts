@@ -1,5 +1,5 @@
 /**
- * Pages of {@linkcode HeldPages}: up to a batch of values of one column, appended to until they are
+ * Pages of {@linkcode PagedColumn}: up to a batch of values of one column, appended to until they are
  * full. What was handed on as a vector stays as it is while more rows come.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";

@@ -5,13 +5,13 @@
 import { defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import type { Batch, DataType, RowNumbers, Value, Vector } from "../../../types/mod.ts";
-import { HeldPages } from "./held_pages.ts";
 import type { MemoryBudget } from "./memory_budget.ts";
+import { PagedColumn } from "./paged_column.ts";
 import { compareByKey, type SortOrder } from "./sort_order.ts";
 
 export class HeldRows {
   readonly #types: readonly DataType[];
-  #columns: readonly HeldPages[];
+  #columns: readonly PagedColumn[];
   readonly #memory: MemoryBudget;
   #rowCount = 0;
   /** What is taken from the memory of the statement. */
@@ -19,7 +19,7 @@ export class HeldRows {
 
   constructor(types: readonly DataType[], memory: MemoryBudget) {
     this.#types = types;
-    this.#columns = types.map((type) => new HeldPages(type));
+    this.#columns = types.map((type) => new PagedColumn(type));
     this.#memory = memory;
   }
 
@@ -103,7 +103,7 @@ export class HeldRows {
     return { rowCount: end - start, columns };
   }
 
-  #columnAt(position: number): HeldPages {
+  #columnAt(position: number): PagedColumn {
     return defined(this.#columns[position], "a held row has its columns");
   }
 
@@ -112,7 +112,7 @@ export class HeldRows {
    * copies a batch. All are there as before until the last one.
    */
   *keepSteps(order: RowNumbers): Generator<undefined, void> {
-    const kept = this.#types.map((type) => new HeldPages(type));
+    const kept = this.#types.map((type) => new PagedColumn(type));
     let bytes = 0;
     for (let start = 0; start < order.length; start += BATCH_ROWS_MAX) {
       const { columns, rowCount } = this.batchOf(order, start);
@@ -134,12 +134,12 @@ export class HeldRows {
 
   /** Lets go of all rows. */
   clear(): void {
-    const columns = this.#types.map((type) => new HeldPages(type));
+    const columns = this.#types.map((type) => new PagedColumn(type));
     this.#hold(columns, { rowCount: 0, bytes: 0 });
   }
 
   #hold(
-    columns: readonly HeldPages[],
+    columns: readonly PagedColumn[],
     { bytes, rowCount }: { rowCount: number; bytes: number },
   ): void {
     this.#columns = columns;

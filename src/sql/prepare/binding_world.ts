@@ -1,5 +1,6 @@
 /**
- * Where the names in FROM lead: the tables and views of the catalog, and the views of the system.
+ * What statements are bound against: where the names in FROM lead, to the tables and views of the
+ * catalog or the views of the system, and what is known of their rows.
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { Catalog } from "../../catalog/mod.ts";

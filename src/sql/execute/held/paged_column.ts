@@ -33,7 +33,7 @@ assert(BATCH_ROWS_MAX === 2 ** PAGE_BITS, "a page is a batch");
 type Form = NumberForm | "text" | "any";
 type Page = NumberPage | TextPage | ValuePage;
 
-export class HeldPages {
+export class PagedColumn {
   readonly #type: DataType;
   readonly #form: Form;
   readonly #pages: Page[] = [];

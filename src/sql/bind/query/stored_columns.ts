@@ -7,7 +7,7 @@ import { childrenOf } from "../walk.ts";
 import { expressionsIn, relationsIn } from "./query_walk.ts";
 
 /** Column ids by table id. */
-export function columnsUsedBy(query: BoundSelect): ReadonlyMap<number, ReadonlySet<number>> {
+export function storedColumnsOf(query: BoundSelect): ReadonlyMap<number, ReadonlySet<number>> {
   const used = new Map<number, Set<number>>();
   const seen = new Set<BoundCte>();
   const visitExpression = (expression: BoundExpression): void => {
