@@ -56,7 +56,7 @@ export interface RegexSyntax {
 /** Largest bound in `{m,n}`, as in PostgreSQL. */
 const REPEAT_MAX = 255;
 
-export interface RegexFlags {
+interface RegexFlags {
   readonly ignoreCase: boolean;
   /** `.` and inverted brackets stop at newlines, `^` and `$` match at lines. */
   readonly byLine: boolean;
