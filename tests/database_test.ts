@@ -1,10 +1,16 @@
 /**
- * What `openDatabase` refuses before a byte of the directory changes.
+ * What `openDatabase` refuses before a byte of the directory changes, and what is left of an opening
+ * that fails.
  */
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { bunDisk } from "../src/base/bun_disk.ts";
+import { systemClock } from "../src/base/clock.ts";
+import { DiskError } from "../src/base/errors.ts";
+import { silentLog } from "../src/base/log.ts";
+import { systemRandom } from "../src/base/random.ts";
+import type { Database } from "../src/database.ts";
 import { openAt, SMALL_FILES } from "./support/database.ts";
 import { freshDirectory, maintain, removeDirectories, treeOf } from "./support/maintenance.ts";
 import { principalFor } from "./support/principal_for.ts";
@@ -89,4 +95,107 @@ test("openDatabase makes a catalog where a first start was stopped before it did
   const database = await openAt(path, { config: SMALL_FILES });
   await database.close();
   expect(maintain("verify", [path]).code).toBe(0);
+});
+
+/** Of what an opening is given, the part whose nth call fails. */
+type FailingPart = "clock" | "disk" | "log" | "random";
+
+interface Failing<T> {
+  readonly part: T;
+  /** Whether the call that fails has come. */
+  hasFailed(): boolean;
+  /** No call fails from now on. */
+  end(): void;
+}
+
+/** Hands all calls on but the nth, counted from 0. */
+function failingAt<T extends object>(part: T, nth: number, error: Error): Failing<T> {
+  let callCount = 0;
+  let hasEnded = false;
+  const get = (target: T, name: string | symbol): unknown => {
+    const value: unknown = Reflect.get(target, name, target);
+    if (typeof value !== "function") return value;
+    return (...given: unknown[]): unknown => {
+      if (!hasEnded) callCount += 1;
+      if (!hasEnded && callCount === nth + 1) throw error;
+      return Reflect.apply(value, target, given);
+    };
+  };
+  return {
+    part: new Proxy(part, { get }),
+    hasFailed: () => callCount > nth,
+    end: () => {
+      hasEnded = true;
+    },
+  };
+}
+
+/** A directory of a life that answered before the disk did, with a storage that is gone. */
+async function unluckyDirectory(): Promise<{ path: string; config: string }> {
+  const path = freshDirectory();
+  const root = freshDirectory();
+  const config = `storage.durability = "relaxed"\nstorage.allowed_roots = [${JSON.stringify(root)}]\n${SMALL_FILES}`;
+  const database = await openAt(path, { config });
+  const make = `CREATE STORAGE gone TYPE filesystem PATH '${root}/gone'; CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (1)`;
+  const { error } = await database.sql.execute(principalFor(database, "root"), {
+    sql: make,
+    params: [],
+  });
+  expect(error).toBeUndefined();
+  await database.close();
+  rmSync(join(root, "gone"), { recursive: true });
+  return { path, config };
+}
+
+const PARTS: Readonly<Record<FailingPart, object>> = {
+  clock: systemClock,
+  disk: bunDisk,
+  log: silentLog,
+  random: systemRandom,
+};
+
+/** Opens a directory with each call in turn failing until one opens without; returns how many did not. */
+async function failuresOf(
+  name: FailingPart,
+  { config, path }: { config: string; path: string },
+): Promise<number> {
+  for (let failureCount = 0, nth = 0; ; nth += 1) {
+    const failing = failingAt(PARTS[name], nth, new DiskError("EIO", path, "open"));
+    const opened = await openAt(path, { config, [name]: failing.part }).catch(
+      (error: unknown) => error,
+    );
+    failing.end();
+    if (opened instanceof Error) {
+      // Had the one before left anything open, this one would be told of that.
+      expect(String(opened), `${name} ${nth}`).toContain("EIO");
+      failureCount += 1;
+    } else {
+      await (opened as Database).close();
+      if (!failing.hasFailed()) return failureCount;
+    }
+  }
+}
+
+// Each step of an opening calls one of these: the new directory is named, the other one read.
+test.each(["clock", "disk", "log", "random"] as const)(
+  "openDatabase leaves the directory openable whichever call of its %s fails",
+  async (name) => {
+    const fresh = { path: freshDirectory(), config: SMALL_FILES };
+    const failureCount =
+      (await failuresOf(name, fresh)) + (await failuresOf(name, await unluckyDirectory()));
+    expect(failureCount).toBeGreaterThan(0);
+  },
+);
+
+test("openDatabase leaves the directory openable when there is no secret for it", async () => {
+  const path = freshDirectory();
+  const jwtSecret = (): never => {
+    throw new DiskError("EACCES", path, "open");
+  };
+  const refusal: unknown = await openAt(path, { config: SMALL_FILES, jwtSecret }).catch(
+    (error: unknown) => error,
+  );
+  expect(String(refusal)).toContain("EACCES");
+  const database = await openAt(path, { config: SMALL_FILES });
+  await database.close();
 });

@@ -12,7 +12,7 @@ import type { DataDirectory } from "../storage/mod.ts";
 import { Archiver } from "./archive.ts";
 import { INCARNATION } from "./archive_units.ts";
 import { BackupJobs, type BackupJobsOptions, type PointAdvancer } from "./backup_jobs.ts";
-import { type FinishedRestore, finishRestore } from "./finish_restore.ts";
+import type { FinishedRestore } from "./finish_restore.ts";
 
 /** Of the configuration. */
 export interface CopySettings {
@@ -37,23 +37,6 @@ const INCARNATION_BYTES = 16;
 
 /** So many times the usual length of the log waits for an archive that cannot be reached. */
 const ARCHIVE_WAITS = 4;
-
-/**
- * Finishes a restore that RESTORE DATABASE has prepared; the lock is given back when that fails.
- *
- * @throws {DatabaseError} @throws {CorruptionError} @throws {DiskError}
- */
-export function finishStagedRestore(
-  { clock, disk, log }: CopyParts,
-  directory: DataDirectory,
-): FinishedRestore | undefined {
-  try {
-    return finishRestore(directory.paths, { disk, clock, log });
-  } catch (error) {
-    directory.release();
-    throw error;
-  }
-}
 
 /** The order itself is among the events of the state that was replaced. */
 export async function noteRestore(audit: AuditLog, { order, seq }: FinishedRestore): Promise<void> {

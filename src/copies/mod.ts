@@ -11,7 +11,6 @@ export type { PointAdvancer } from "./backup_jobs.ts";
 export {
   archiverOf,
   backupJobsOf,
-  finishStagedRestore,
   nameIncarnation,
   noteRestore,
 } from "./database_copies.ts";

@@ -36,7 +36,7 @@ const OWN_NAMES: ReadonlySet<string> = new Set([
 
 export interface DataDirectory {
   readonly paths: DataPaths;
-  /** Gives the lock back. */
+  /** Gives the lock back; the second time it does nothing. */
   release(): void;
 }
 
@@ -51,8 +51,8 @@ export function openDataDirectory(disk: Disk, root: string): DataDirectory {
     disk.makeDirectory(root);
     disk.syncDirectory(parentOf(root));
   }
-  const release = disk.lock(paths.lock);
-  if (release === undefined) {
+  const unlock = disk.lock(paths.lock);
+  if (unlock === undefined) {
     throw new DatabaseError("STORAGE_UNAVAILABLE", `Cannot open ${root}: ${inUse(disk, paths)}`);
   }
   try {
@@ -61,9 +61,14 @@ export function openDataDirectory(disk: Disk, root: string): DataDirectory {
     emptyDirectory(disk, paths.tmp);
     disk.syncDirectory(root);
   } catch (error) {
-    release();
+    unlock();
     throw error;
   }
+  let isHeld = true;
+  const release = (): void => {
+    if (isHeld) unlock();
+    isHeld = false;
+  };
   return { paths, release };
 }
 

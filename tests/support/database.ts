@@ -19,6 +19,7 @@ export interface OpenOptions {
   readonly disk?: Disk;
   readonly log?: Log;
   readonly random?: Random;
+  readonly jwtSecret?: () => Uint8Array;
   /** Who brings a backup to a point: a thread, as in a server. */
   readonly advance?: PointAdvancer;
 }
@@ -37,6 +38,7 @@ export function openAt(
     clock = systemClock,
     config = "",
     disk = bunDisk,
+    jwtSecret = () => new Uint8Array(32).fill(7),
     log = silentLog,
     random = systemRandom,
   }: OpenOptions = {},
@@ -47,7 +49,7 @@ export function openAt(
     clock,
     random,
     log,
-    jwtSecret: () => new Uint8Array(32).fill(7),
+    jwtSecret,
     version: "0.0.0",
     advance,
     onFatal: (cause) => {

@@ -1,0 +1,234 @@
+/**
+ * Opens the layers below SQL in a data directory: its lock, the catalog and the store, after a restore
+ * that waits for it. What is not to be opened is refused before a byte changes.
+ */
+import type { Clock } from "./base/clock.ts";
+import type { Disk } from "./base/disk.ts";
+import { DatabaseError } from "./base/errors.ts";
+import type { Log } from "./base/log.ts";
+import type { Random } from "./base/random.ts";
+import {
+  CATALOG_FILE,
+  type Catalog,
+  CatalogDatabase,
+  catalogPathOf,
+  type TableEntry,
+} from "./catalog/mod.ts";
+import type { Config } from "./config/mod.ts";
+import {
+  type Archiver,
+  archiverOf,
+  finishRestore,
+  isRestoreStaged,
+  lostSeqsOf,
+  nameIncarnation,
+  noteLostSeqs,
+  type PointAdvancer,
+  requireArchive,
+} from "./copies/mod.ts";
+import { storeOptions } from "./layer_limits.ts";
+import { isUnborn } from "./maintenance/mod.ts";
+import { homeOf, ownTables, tableDefinition } from "./sql/mod.ts";
+import {
+  type DataDirectory,
+  type DataPaths,
+  dataPathsOf,
+  JobList,
+  LocalStore,
+  openDataDirectory,
+  refuseForeignDirectory,
+  type SegmentWork,
+  Storages,
+  type TableDefinition,
+} from "./storage/mod.ts";
+
+export interface DatabaseParts {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  /** Key of every token; asked once the directory is locked. */
+  readonly jwtSecret: () => Uint8Array;
+  readonly version: string;
+  /** Who writes segments; without it the store itself does, between other work. */
+  readonly segmentWork?: SegmentWork | undefined;
+  /** Who brings a backup to a later moment; without it that happens between other work. */
+  readonly advance?: PointAdvancer | undefined;
+  /** The log or the catalog failed: the process must stop and recover by starting again. */
+  readonly onFatal: (cause: unknown) => void;
+}
+
+/** What is open below SQL. */
+export interface LowerLayers {
+  readonly directory: DataDirectory;
+  /** The restore that was finished first; undefined if none waited. */
+  readonly restored: ReturnType<typeof finishRestore>;
+  readonly jwtSecret: Uint8Array;
+  readonly catalog: CatalogDatabase;
+  /** What is to be closed right after the catalog. */
+  readonly behindCatalog: DisposableStack;
+  readonly definitionOf: (table: TableEntry) => TableDefinition;
+  readonly jobs: JobList;
+  /** Who copies the log away, not yet begun. */
+  readonly archiver: Archiver | undefined;
+  readonly store: LocalStore;
+}
+
+/** Name of a setting of the catalog. */
+const DURABILITY = "durability";
+
+/**
+ * Opens what is below SQL. @param opened Is told how to close each layer, as soon as that is open.
+ *
+ * @throws {DatabaseError} @throws {CorruptionError} @throws {DiskError}
+ */
+export async function openLowerLayers(
+  config: Config,
+  parts: DatabaseParts,
+  opened: AsyncDisposableStack,
+): Promise<LowerLayers> {
+  const { clock, disk, random } = parts;
+  refuseUnfit(config, disk);
+  const directory = openDataDirectory(disk, config.storage.data_path);
+  opened.defer(() => directory.release());
+  const restored = finishRestore(directory.paths, parts);
+  const jwtSecret = parts.jwtSecret();
+  // Who closes a descriptor of the catalog's file gives up all locks that this process has on it.
+  const behindCatalog = opened.use(new DisposableStack());
+  const catalog = openCatalog(config, parts, directory);
+  opened.defer(() => catalog.close());
+  nameIncarnation(catalog, random);
+  const definitionOf = definitionsOf(config, catalog);
+  const jobs = new JobList(clock);
+  const archiver = archiverOf(config.storage, parts, { catalog, directory });
+  const storages = openStorages(config, parts, { catalog, opened });
+  const below = { catalog, definitionOf, directory, jobs, archiver, storages };
+  const store = await openStore(config, parts, below);
+  opened.defer(() => store.close());
+  beginCommits(config, { catalog, store });
+  return { ...below, restored, jwtSecret, behindCatalog, store };
+}
+
+/**
+ * A directory of something else, of a newer format, or that has lost its catalog is refused before a
+ * byte of it changes, and so is an archive that cannot be written.
+ *
+ * @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE
+ */
+function refuseUnfit({ storage }: Config, disk: Disk): void {
+  const { archive_path: archivePath, data_path: dataPath } = storage;
+  if (archivePath !== undefined) requireArchive(disk, archivePath);
+  const paths = dataPathsOf(dataPath);
+  refuseForeignDirectory(disk, paths);
+  CatalogDatabase.refuseForeign(catalogPathOf(dataPath));
+  requireCatalog(disk, paths);
+}
+
+/**
+ * An empty catalog beside a log and segments would make nothing of them, and hide that theirs is gone.
+ *
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE
+ */
+function requireCatalog(disk: Disk, paths: DataPaths): void {
+  const path = catalogPathOf(paths.root);
+  if ((disk.sizeOf(path) ?? 0) > 0 || isUnborn(paths, disk)) return;
+  // One comes with what was restored.
+  if (isRestoreStaged(disk, paths)) return;
+  throw new DatabaseError(
+    "STORAGE_UNAVAILABLE",
+    `Cannot open ${paths.root}: ${CATALOG_FILE} is ${disk.exists(path) ? "empty" : "missing"}, and there is a log or segments that belong to one`,
+    { hint: "put back the catalog that belongs to them, or restore a backup" },
+  );
+}
+
+function openCatalog(
+  { storage }: Config,
+  { clock, log }: DatabaseParts,
+  { paths }: DataDirectory,
+): CatalogDatabase {
+  const keepsJournal = storage.archive_path !== undefined;
+  return CatalogDatabase.open({ path: catalogPathOf(paths.root), clock, log, keepsJournal });
+}
+
+/** What the catalog and the store have to know of each other before anything is written. */
+function beginCommits(
+  config: Config,
+  { catalog, store }: { catalog: CatalogDatabase; store: LocalStore },
+): void {
+  catalog.journal.issueSeq = () => store.issueSeq();
+  if (wasRelaxed(catalog, config)) {
+    // Whatever was answered before the disk had it may have been seen.
+    noteLostSeqs(catalog, { after: store.visibleSeq, upTo: store.issueSeq() });
+  }
+  store.lostSeqs = lostSeqsOf(catalog);
+}
+
+/** Whether the last life of the database answered before the disk did; notes it of this one. */
+function wasRelaxed(catalog: CatalogDatabase, { storage: { durability } }: Config): boolean {
+  const before = catalog.setting(DURABILITY) ?? "sync";
+  if (before !== durability) catalog.changeSetting(DURABILITY, durability);
+  return before === "relaxed";
+}
+
+/** How the store sees a table of the catalog. */
+function definitionsOf(
+  { storage }: Config,
+  catalog: Catalog,
+): (table: TableEntry) => TableDefinition {
+  return (table) => ({ ...tableDefinition(table, storage), home: homeOf(table, catalog) });
+}
+
+/** Those that a restore brought here are taken over first, where that can be. */
+function openStorages(
+  { storage }: Config,
+  { disk, log, random }: DatabaseParts,
+  { catalog, opened }: { catalog: CatalogDatabase; opened: AsyncDisposableStack },
+): Storages {
+  const { allowed_roots: allowedRoots, data_path: dataPath } = storage;
+  const storages = new Storages({ disk, log, random, allowedRoots, dataPath });
+  opened.defer(() => storages.close());
+  for (const entry of catalog.storages()) {
+    const adopted = entry.key === "" ? storages.adopt(entry) : undefined;
+    if (adopted !== undefined) catalog.changeStorage({ ...entry, ...adopted });
+  }
+  storages.open(catalog.storages());
+  return storages;
+}
+
+async function openStore(
+  config: Config,
+  { clock, disk, log, onFatal, random, segmentWork }: DatabaseParts,
+  {
+    catalog,
+    definitionOf,
+    directory,
+    jobs,
+    archiver,
+    storages,
+  }: Pick<LowerLayers, "archiver" | "catalog" | "definitionOf" | "directory" | "jobs"> & {
+    storages: Storages;
+  },
+): Promise<LocalStore> {
+  const { limits, storage } = config;
+  const store = await LocalStore.open({
+    disk,
+    dataPath: storage.data_path,
+    directory,
+    clock,
+    random,
+    log,
+    manifest: catalog.manifest,
+    definitions: [
+      ...catalog.tables().map(definitionOf),
+      ...ownTables({ answersTtlMs: limits.idempotency_ttl_secs * 1000 }),
+    ],
+    jobs,
+    segmentWork,
+    storages,
+    keepsLogFrom: archiver === undefined ? undefined : () => archiver.neededFrom,
+    options: storeOptions(config),
+  });
+  store.onFatal = onFatal;
+  catalog.onFatal = onFatal;
+  return store;
+}
