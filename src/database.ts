@@ -10,7 +10,7 @@ import { RecentLog } from "./base/recent_log.ts";
 import type { Catalog } from "./catalog/mod.ts";
 import { authSettingsFrom, type Config, settingsOf } from "./config/mod.ts";
 import { type ArchiveLag, backupJobsOf, noteRestore } from "./copies/mod.ts";
-import { liveLimits, sqlLimits } from "./layer_limits.ts";
+import { copyLimits, liveLimits, sqlLimits } from "./layer_limits.ts";
 import { type LiveEngine, LocalLiveEngine } from "./live/mod.ts";
 import { type DatabaseParts, type LowerLayers, openLowerLayers } from "./open_layers.ts";
 import {
@@ -77,18 +77,18 @@ export interface Database {
 export async function openDatabase(config: Config, given: DatabaseParts): Promise<Database> {
   const parts = { ...given, log: new RecentLog(given.log, given.clock) };
   const { clock, disk, log, random } = parts;
-  const { data_path: dataPath } = config.storage;
+  const copies = copyLimits(config);
   // What is open by now is closed in the opposite order, by `close` or when a later step fails.
   await using opened = new AsyncDisposableStack();
   const layers = await openLowerLayers(config, parts, opened);
   const { archiver, behindCatalog, catalog, definitionOf, directory, jobs, store } = layers;
-  const blobs = new LocalBlobStore({ disk, dataPath, log, random });
+  const blobs = new LocalBlobStore({ disk, dataPath: directory.paths.root, log, random });
   const audit = new AuditLog({ store, clock, log });
   const auth = await startAuth(config, parts, { audit, ...layers });
   if (layers.restored !== undefined) await noteRestore(audit, layers.restored);
   opened.defer(() => archiver?.close());
   archiver?.start(store);
-  const backups = backupJobsOf(config.storage, parts, { catalog, store, blobs, jobs, directory });
+  const backups = backupJobsOf(copies, parts, { catalog, store, blobs, jobs, directory });
   behindCatalog.defer(() => backups.close());
   opened.defer(() => endJobs(jobs));
   const environment: SqlEnvironment = {

@@ -6,9 +6,19 @@
  * is the exception: it is handed the keys that `server/common/options.ts` lists, named as in the file.
  */
 import type { Config } from "./config/mod.ts";
+import type { CopyLimits } from "./copies/mod.ts";
 import type { LiveLimits } from "./live/mod.ts";
 import type { SqlLimits } from "./sql/mod.ts";
 import type { LocalStoreOptions } from "./storage/mod.ts";
+
+export function copyLimits({ storage }: Config): CopyLimits {
+  return {
+    allowedRoots: storage.allowed_roots,
+    archivePath: storage.archive_path,
+    minFreeBytes: storage.min_free_bytes,
+    walMaxBytes: storage.wal_max_bytes,
+  };
+}
 
 export function storeOptions({ cluster, limits, storage }: Config): LocalStoreOptions {
   return {

@@ -26,13 +26,13 @@ import {
   type PointAdvancer,
   requireArchive,
 } from "./copies/mod.ts";
-import { storeOptions } from "./layer_limits.ts";
-import { isUnborn } from "./maintenance/mod.ts";
+import { copyLimits, storeOptions } from "./layer_limits.ts";
 import { homeOf, ownTables, tableDefinition } from "./sql/mod.ts";
 import {
   type DataDirectory,
   type DataPaths,
   dataPathsOf,
+  holdsRows,
   JobList,
   LocalStore,
   openDataDirectory,
@@ -100,7 +100,7 @@ export async function openLowerLayers(
   nameIncarnation(catalog, random);
   const definitionOf = definitionsOf(config, catalog);
   const jobs = new JobList(clock);
-  const archiver = archiverOf(config.storage, parts, { catalog, directory });
+  const archiver = archiverOf(copyLimits(config), parts, { catalog, directory });
   const storages = openStorages(config, parts, { catalog, opened });
   const below = { catalog, definitionOf, directory, jobs, archiver, storages };
   const store = await openStore(config, parts, below);
@@ -131,7 +131,7 @@ function refuseUnfit({ storage }: Config, disk: Disk): void {
  */
 function requireCatalog(disk: Disk, paths: DataPaths): void {
   const path = catalogPathOf(paths.root);
-  if ((disk.sizeOf(path) ?? 0) > 0 || isUnborn(paths, disk)) return;
+  if ((disk.sizeOf(path) ?? 0) > 0 || !holdsRows(paths, disk)) return;
   // One comes with what was restored.
   if (isRestoreStaged(disk, paths)) return;
   throw new DatabaseError(

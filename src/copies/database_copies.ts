@@ -15,11 +15,15 @@ import { BackupJobs, type BackupJobsOptions, type PointAdvancer } from "./backup
 import type { FinishedRestore } from "./finish_restore.ts";
 
 /** Of the configuration. */
-export interface CopySettings {
-  readonly allowed_roots: readonly string[];
-  readonly archive_path: string | undefined;
-  readonly min_free_bytes: number;
-  readonly wal_max_bytes: number;
+export interface CopyLimits {
+  /** Absolute paths of directories; what is below them may be named. */
+  readonly allowedRoots: readonly string[];
+  /** Where full log files are kept; undefined where they are not. */
+  readonly archivePath: string | undefined;
+  /** What a server keeps free. */
+  readonly minFreeBytes: number;
+  /** The usual length of the log. */
+  readonly walMaxBytes: number;
 }
 
 export interface CopyParts {
@@ -54,7 +58,7 @@ export function nameIncarnation(catalog: CatalogDatabase, random: Random): void 
 
 /** Who copies the log away; undefined when nobody is asked to. */
 export function archiverOf(
-  { archive_path: archivePath, wal_max_bytes: walMaxBytes }: CopySettings,
+  { archivePath, walMaxBytes }: CopyLimits,
   { clock, disk, log }: CopyParts,
   { catalog, directory }: { catalog: CatalogDatabase; directory: DataDirectory },
 ): Archiver | undefined {
@@ -73,7 +77,7 @@ export function archiverOf(
 
 /** Who carries out what statements begin. */
 export function backupJobsOf(
-  settings: CopySettings,
+  { allowedRoots, archivePath, minFreeBytes }: CopyLimits,
   { advance, clock, disk, log, random, version }: CopyParts,
   {
     directory,
@@ -90,9 +94,9 @@ export function backupJobsOf(
     log,
     version,
     paths: directory.paths,
-    minFreeBytes: settings.min_free_bytes,
+    minFreeBytes,
     random,
-    archivePath: settings.archive_path,
-    allowedRoots: settings.allowed_roots,
+    archivePath,
+    allowedRoots,
   });
 }

@@ -25,6 +25,7 @@ import {
   dataPathsOf,
   endLog,
   type LogCheck,
+  listedFault,
   plannedCut,
   readBackupList,
   reservationAt,
@@ -39,7 +40,6 @@ import {
   type RestoreOrder,
   type RestoreParts,
   readOrder,
-  sizeText,
   stagedPath,
 } from "./restore.ts";
 
@@ -98,14 +98,13 @@ function onceIn(root: string, mark: string, disk: Disk, step: () => void): void 
 
 /** What was copied may wait long for its restart. @throws {CorruptionError} */
 function requireListed(root: string, files: BackupList["files"], disk: Disk): void {
-  for (const { bytes, crc, path } of files) {
-    const copy = `${root}/${path}`;
-    const size = disk.sizeOf(copy);
-    if (size !== bytes)
-      throw new CorruptionError(copy, Math.min(size ?? 0, bytes), sizeText(size, bytes));
-    if (checksumOfFile(disk, copy).crc === crc) continue;
-    const what = `it does not match its checksum in backup.json; remove ${root} and restore again`;
-    throw new CorruptionError(copy, 0, what);
+  for (const file of files) {
+    const path = `${root}/${file.path}`;
+    const found = disk.exists(path) ? checksumOfFile(disk, path) : { bytes: undefined };
+    const fault = listedFault(file, path, found);
+    if (fault === undefined) continue;
+    const what = `${fault.what}; remove ${root} and restore again`;
+    throw new CorruptionError(path, fault.offset, what);
   }
 }
 

@@ -11,6 +11,7 @@ export type { PointAdvancer } from "./backup_jobs.ts";
 export {
   archiverOf,
   backupJobsOf,
+  type CopyLimits,
   nameIncarnation,
   noteRestore,
 } from "./database_copies.ts";

@@ -33,6 +33,7 @@ import {
   backupListPath,
   type DataPaths,
   dataPathsOf,
+  listedFault,
   readBackupList,
   readSealedText,
   refuseNewerFiles,
@@ -160,16 +161,15 @@ async function copyListed(
     disk.makeDirectory(`${draft}/${name}`);
     directories.push(`${draft}/${name}`);
   }
-  for (const { bytes, crc, path } of files) {
+  for (const file of files) {
+    const { path } = file;
     const from = `${source}/${path}`;
-    const size = disk.sizeOf(from);
-    if (size !== bytes)
-      throw new CorruptionError(from, Math.min(size ?? 0, bytes), sizeText(size, bytes));
+    const fault = listedFault(file, from, { bytes: disk.sizeOf(from) });
+    if (fault !== undefined) throw fault;
     directories.push(...makeDirectoryOf(disk, draft, path));
     const copied = await copyFile(from, `${draft}/${path}`, { disk, pause, onCopied });
-    if (copied.crc !== crc || copied.bytes !== bytes) {
-      throw new CorruptionError(from, 0, "it does not match its checksum in backup.json");
-    }
+    const lateFault = listedFault(file, from, copied);
+    if (lateFault !== undefined) throw lateFault;
   }
   await copyFile(backupListPath(source), backupListPath(draft), { disk, pause, onCopied() {} });
   for (const directory of directories.toReversed()) disk.syncDirectory(directory);
@@ -199,10 +199,4 @@ export function readOrder(disk: Disk, root: string, log: Log): RestoreOrder | un
 
 function orderPath(root: string): string {
   return `${root}/ORDER`;
-}
-
-/** How a file of a backup differs from its list. */
-export function sizeText(size: number | undefined, bytes: number): string {
-  if (size === undefined) return "it is missing, and listed in backup.json";
-  return `the file has ${size} bytes and should have ${bytes}`;
 }

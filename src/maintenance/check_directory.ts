@@ -27,6 +27,7 @@ import {
   damageFinding,
   directoryFormat,
   type Finding,
+  holdsRows,
   type LogCheck,
   type ManifestState,
   noteFinding,
@@ -113,10 +114,8 @@ export function checkDirectory(
 }
 
 /** Whether the first start was stopped before it made a catalog, which comes before everything. */
-export function isUnborn({ root, segments, wal }: DataPaths, disk: Disk): boolean {
-  const catalogPath = catalogPathOf(root);
-  const isEmpty = (path: string): boolean => !disk.exists(path) || disk.list(path).length === 0;
-  return (disk.sizeOf(catalogPath) ?? 0) === 0 && isEmpty(wal) && isEmpty(segments);
+function isUnborn(paths: DataPaths, disk: Disk): boolean {
+  return (disk.sizeOf(catalogPathOf(paths.root)) ?? 0) === 0 && !holdsRows(paths, disk);
 }
 
 function checkFiles(

@@ -40,6 +40,11 @@ export interface DataDirectory {
   release(): void;
 }
 
+/** Whether there is a log or a segment, each of which belongs to a catalog. */
+export function holdsRows({ segments, wal }: DataPaths, disk: Disk): boolean {
+  return [wal, segments].some((path) => disk.exists(path) && disk.list(path).length > 0);
+}
+
 /** @throws {DatabaseError} STORAGE_UNAVAILABLE if it is foreign, of a newer version, or in use. */
 export function openDataDirectory(disk: Disk, root: string): DataDirectory {
   const paths = dataPathsOf(root);

@@ -70,6 +70,7 @@ export { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "./contract/system_columns.ts";
 export {
   type DataDirectory,
   directoryFormat,
+  holdsRows,
   inUse,
   openDataDirectory,
   refuseBackup,
@@ -82,6 +83,7 @@ export {
   type BackupList,
   backupAround,
   backupListPath,
+  listedFault,
   readBackupList,
   writeBackupList,
 } from "./directory/backup_list.ts";

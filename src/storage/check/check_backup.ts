@@ -6,7 +6,7 @@
 import { checksumOfFile } from "../../base/copy_file.ts";
 import type { Disk } from "../../base/disk.ts";
 import { CorruptionError, DatabaseError } from "../../base/errors.ts";
-import { backupListPath, readBackupList } from "../directory/backup_list.ts";
+import { backupListPath, listedFault, readBackupList } from "../directory/backup_list.ts";
 import { readable } from "../directory/readable.ts";
 import { type CheckListener, damageFinding, noteFinding } from "./findings.ts";
 
@@ -18,15 +18,15 @@ export function checkBackup(
     onFinding(finding: Parameters<CheckListener["onFinding"]>[0], table: undefined): void;
   },
 ): void {
-  const note = (path: string, what: string): void =>
-    listener.onFinding(damageFinding(new CorruptionError(path, 0, what)), undefined);
+  const note = (error: CorruptionError): void =>
+    listener.onFinding(damageFinding(error), undefined);
   let files: ReturnType<typeof readBackupList>["files"];
   try {
     ({ files } = readBackupList(disk, root));
   } catch (error) {
     if (error instanceof DatabaseError) throw error;
     if (!(error instanceof CorruptionError)) throw error;
-    note(backupListPath(root), error.what);
+    note(new CorruptionError(backupListPath(root), 0, error.what));
     return;
   }
   for (const path of backupsInside(disk, root)) {
@@ -34,19 +34,17 @@ export function checkBackup(
       "another backup lies inside this one and is no part of it: who removes the one removes both; move it elsewhere";
     listener.onFinding(noteFinding(path, what), undefined);
   }
-  for (const { bytes, crc, path } of files) {
-    const from = `${root}/${path}`;
-    if (!disk.exists(from)) {
-      note(from, "it is missing, and listed in backup.json");
-      continue;
-    }
+  for (const file of files) {
+    const path = `${root}/${file.path}`;
     try {
-      const found = readable(from, () => checksumOfFile(disk, from));
-      if (found.bytes === bytes && found.crc === crc) continue;
-      note(from, "it does not match its checksum in backup.json");
+      const found = disk.exists(path)
+        ? readable(path, () => checksumOfFile(disk, path))
+        : { bytes: undefined };
+      const fault = listedFault(file, path, found);
+      if (fault !== undefined) note(fault);
     } catch (error) {
       if (!(error instanceof CorruptionError)) throw error;
-      listener.onFinding(damageFinding(error), undefined);
+      note(error);
     }
   }
 }

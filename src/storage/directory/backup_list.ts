@@ -68,6 +68,27 @@ function hasBackupList(disk: Disk, directory: string): boolean {
   }
 }
 
+/**
+ * How a file differs from its entry in the list, if it does.
+ *
+ * @param found Its bytes, undefined where it is missing; the checksum once it was read.
+ */
+export function listedFault(
+  { bytes, crc }: BackupFile,
+  path: string,
+  found: { readonly bytes: number | undefined; readonly crc?: number },
+): CorruptionError | undefined {
+  if (found.bytes === undefined) {
+    return new CorruptionError(path, 0, `it is missing, and listed in ${NAME}`);
+  }
+  if (found.bytes !== bytes) {
+    const what = `the file has ${found.bytes} bytes and should have ${bytes}`;
+    return new CorruptionError(path, Math.min(found.bytes, bytes), what);
+  }
+  if (found.crc === undefined || found.crc === crc) return undefined;
+  return new CorruptionError(path, 0, `it does not match its checksum in ${NAME}`);
+}
+
 /** Finishes a backup, durably. @throws {DiskError} */
 export function writeBackupList(disk: Disk, root: string, list: BackupList): void {
   const { createdAtMs, files, seq, version } = list;

@@ -1,0 +1,22 @@
+/** What is said of a file that differs from its entry in the list of a backup. */
+import { expect, test } from "bun:test";
+import { listedFault } from "../../../src/storage/directory/backup_list.ts";
+
+test("listedFault compares the length first, then the checksum where it is known", () => {
+  const file = { path: "wal/1.wal", bytes: 10, crc: 7 };
+  const said = (found: Parameters<typeof listedFault>[2]): string | undefined =>
+    listedFault(file, "b/wal/1.wal", found)?.message;
+  expect(said({ bytes: 10 })).toBeUndefined();
+  expect(said({ bytes: 10, crc: 7 })).toBeUndefined();
+  expect([
+    said({ bytes: undefined }),
+    said({ bytes: 9 }),
+    said({ bytes: 11, crc: 7 }),
+    said({ bytes: 10, crc: 8 }),
+  ]).toEqual([
+    "Cannot read b/wal/1.wal at byte 0: it is missing, and listed in backup.json",
+    "Cannot read b/wal/1.wal at byte 9: the file has 9 bytes and should have 10",
+    "Cannot read b/wal/1.wal at byte 10: the file has 11 bytes and should have 10",
+    "Cannot read b/wal/1.wal at byte 0: it does not match its checksum in backup.json",
+  ]);
+});
