@@ -22,7 +22,7 @@ import { LogWriter } from "./base/log_writer.ts";
 import { systemRandom } from "./base/random.ts";
 import { commandFrom, helpText } from "./command_line.ts";
 import { type Config, ConfigError, type ParsedConfig, parseConfig } from "./config/mod.ts";
-import { advanceInThread } from "./copies/mod.ts";
+import { bringInThread } from "./copies/mod.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { listenFailure } from "./listen_failure.ts";
 import { runMaintenance, runRestore } from "./maintenance/mod.ts";
@@ -79,7 +79,7 @@ async function open(config: Config, log: LogWriter): Promise<Database> {
           : new TextEncoder().encode(given),
       version: VERSION,
       segmentWork: new SegmentThreads(systemClock),
-      advance: (work) => advanceInThread(systemClock, work),
+      bringInThread: (work) => bringInThread(systemClock, work),
       onFatal: (cause) => {
         stopAtOnce(log, "the log or the catalog on disk failed; start again to recover", cause);
       },

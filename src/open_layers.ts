@@ -23,7 +23,7 @@ import {
   lostSeqsOf,
   nameIncarnation,
   noteLostSeqs,
-  type PointAdvancer,
+  type PointBringer,
   requireArchive,
 } from "./copies/mod.ts";
 import { copyLimits, storeOptions } from "./layer_limits.ts";
@@ -53,7 +53,7 @@ export interface DatabaseParts {
   /** Who writes segments; without it the store itself does, between other work. */
   readonly segmentWork?: SegmentWork | undefined;
   /** Who brings a backup to a later moment; without it that happens between other work. */
-  readonly advance?: PointAdvancer | undefined;
+  readonly bringInThread?: PointBringer | undefined;
   /** The log or the catalog failed: the process must stop and recover by starting again. */
   readonly onFatal: (cause: unknown) => void;
 }

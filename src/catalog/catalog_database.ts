@@ -390,7 +390,7 @@ export class CatalogDatabase implements Catalog {
    *
    * @param before What the state that this one replaces used; undefined when that cannot be read.
    */
-  succeed(before: UsedBefore | undefined): void {
+  continueFrom(before: UsedBefore | undefined): void {
     const known = new Map<CounterName, number>(before?.numbers);
     const tokenVersion = this.#counters.get("first_token_version") + UNKNOWN_SPAN;
     this.#file.transaction(() => {
@@ -400,7 +400,7 @@ export class CatalogDatabase implements Catalog {
       }
       this.#accounts.storeTokenVersions(Math.max(tokenVersion, this.#highestTokenVersion()));
     });
-    this.#storages.succeed(before?.storages ?? []);
+    this.#storages.continueFrom(before?.storages ?? []);
     this.manifest.leaveStorages();
   }
 

@@ -58,7 +58,7 @@ export class Storages {
    * Leaves those to their directories that the state before a restore did not have: another database
    * may be using them.
    */
-  succeed(before: readonly StorageEntry[]): void {
+  continueFrom(before: readonly StorageEntry[]): void {
     const known = new Set(before.map(({ key, storageId }) => `${storageId} ${key}`));
     const others: StorageEntry[] = [];
     for (const entry of this.all()) {

@@ -31,11 +31,11 @@ import {
   stagedPath,
   stageRestore,
 } from "./restore.ts";
-import { advanceTo, type PointWork } from "./restore_point.ts";
+import { bringTo, type PointWork } from "./restore_point.ts";
 import { type LogTail, missingText, type PointText, seqOfPoint } from "./restore_sources.ts";
 
-/** As `advanceTo`, and somewhere else. @returns The list of what is in the copy then. */
-export type PointAdvancer = (work: PointWork) => Promise<BackupList>;
+/** As `bringTo`, and somewhere else. @returns The list of what is in the copy then. */
+export type PointBringer = (work: PointWork) => Promise<BackupList>;
 
 export interface BackupJobsOptions extends Omit<BackupSource, "catalogFile"> {
   readonly jobs: JobList;
@@ -44,7 +44,7 @@ export interface BackupJobsOptions extends Omit<BackupSource, "catalogFile"> {
   /** Of the configuration: where full log files are kept. */
   readonly archivePath: string | undefined;
   /** Who brings a copy of a backup to a point; without it this thread does, in long turns. */
-  readonly advance?: PointAdvancer | undefined;
+  readonly bringInThread?: PointBringer | undefined;
   /** Absolute paths of directories; what is below them may be named. */
   readonly allowedRoots: readonly string[];
 }
@@ -113,9 +113,9 @@ export class BackupJobs implements BackupAccess {
           missing = files;
         },
       };
-      const advance = point === undefined ? {} : this.#advanceTo(point, { source, listener });
+      const brought = point === undefined ? {} : this.#bringTo(point, { source, listener });
       const begin = { source, paths, minFreeBytes, listener, orderedBy: createdBy };
-      const request = { ...begin, ...advance };
+      const request = { ...begin, ...brought };
       const list = await stageRestore({ disk, clock }, request);
       const next = `prepared: the next start of the server goes on from the state of _seq ${list.seq}, and what was written since goes to lost+found`;
       const withdraw = `to withdraw it before, remove ${stagedPath(paths)}`;
@@ -138,22 +138,23 @@ export class BackupJobs implements BackupAccess {
   }
 
   /** How a copy of a backup is brought to a seq with what this server has, and the archive. */
-  #advanceTo(
+  #bringTo(
     seq: Seq,
     { listener, source }: { listener: StageListener; source: string },
-  ): Pick<StageRequest, "advance"> {
-    const { advance, archivePath, clock, disk, minFreeBytes, random } = this.#options;
+  ): Pick<StageRequest, "bringTo"> {
+    const { archivePath, bringInThread, clock, disk, minFreeBytes, random } = this.#options;
     const run = async (draft: DataPaths, list: BackupList): Promise<BackupList> => {
       const { release, ...tail } = await this.#tail(seq);
       const request = { source, seq, archivePath, tail, minFreeBytes };
       try {
-        if (advance !== undefined) return await advance({ request, draft, list, listener });
-        return await advanceTo({ ...request, disk, clock, random, listener }, draft, list);
+        if (bringInThread !== undefined)
+          return await bringInThread({ request, draft, list, listener });
+        return await bringTo({ ...request, disk, clock, random, listener }, draft, list);
       } finally {
         release();
       }
     };
-    return { advance: { seq, run } };
+    return { bringTo: { seq, run } };
   }
 
   /** The log that is here, as far as it is written; it stays until it is released. */

@@ -11,7 +11,7 @@ import type { AuditLog } from "../sql/mod.ts";
 import type { DataDirectory } from "../storage/mod.ts";
 import { Archiver } from "./archive.ts";
 import { INCARNATION } from "./archive_units.ts";
-import { BackupJobs, type BackupJobsOptions, type PointAdvancer } from "./backup_jobs.ts";
+import { BackupJobs, type BackupJobsOptions, type PointBringer } from "./backup_jobs.ts";
 import type { FinishedRestore } from "./finish_restore.ts";
 
 /** Of the configuration. */
@@ -33,7 +33,7 @@ export interface CopyParts {
   readonly random: Random;
   readonly version: string;
   /** Who brings a backup to a later moment; without it that happens between other work. */
-  readonly advance?: PointAdvancer | undefined;
+  readonly bringInThread?: PointBringer | undefined;
 }
 
 /** Enough that no two lives of a database are ever taken for one. */
@@ -78,7 +78,7 @@ export function archiverOf(
 /** Who carries out what statements begin. */
 export function backupJobsOf(
   { allowedRoots, archivePath, minFreeBytes }: CopyLimits,
-  { advance, clock, disk, log, random, version }: CopyParts,
+  { bringInThread, clock, disk, log, random, version }: CopyParts,
   {
     directory,
     ...layers
@@ -88,7 +88,7 @@ export function backupJobsOf(
 ): BackupJobs {
   return new BackupJobs({
     ...layers,
-    advance,
+    bringInThread,
     disk,
     clock,
     log,

@@ -77,7 +77,7 @@ export function finishRestore(paths: DataPaths, parts: RestoreParts): FinishedRe
   const { files, seq } = readBackupList(disk, staged.root);
   const order = readOrder(disk, staged.root, log);
   onceIn(staged.root, "CHECKED", disk, () => requireListed(staged.root, files, disk));
-  onceIn(staged.root, "MOVING", disk, () => succeed(paths, staged, { ...parts, seq }));
+  onceIn(staged.root, "MOVING", disk, () => continueFrom(paths, staged, { ...parts, seq }));
   const before = moveIntoPlace(paths, staged, disk);
   // The list first: what is left is nothing without it.
   disk.remove(backupListPath(staged.root));
@@ -120,7 +120,7 @@ function tellBroughtHere(segments: readonly SegmentEntry[], log: Log): void {
 }
 
 /** Makes the staged state the successor of the old one: no seq and no number comes twice. */
-function succeed(
+function continueFrom(
   old: DataPaths,
   staged: DataPaths,
   parts: RestoreParts & { readonly seq: Seq },
@@ -155,7 +155,7 @@ function succeed(
         }),
       });
       tellBroughtHere(state.segments, parts.log);
-      catalog.succeed(before.used);
+      catalog.continueFrom(before.used);
       // What was seen between the two is gone, and what comes next has another archive.
       noteLostSeqs(catalog, { after: parts.seq, upTo: floorSeq });
       catalog.changeSetting(INCARNATION, "");

@@ -7,7 +7,7 @@
  */
 export { type ArchiveLag, type Archiver, requireArchive } from "./archive.ts";
 export { INCARNATION } from "./archive_units.ts";
-export type { PointAdvancer } from "./backup_jobs.ts";
+export type { PointBringer } from "./backup_jobs.ts";
 export {
   archiverOf,
   backupJobsOf,
@@ -23,6 +23,6 @@ export {
   type StageListener,
   stageRestore,
 } from "./restore.ts";
-export { advanceTo } from "./restore_point.ts";
+export { bringTo } from "./restore_point.ts";
 export { missingText, type PointText, seqOfPoint, tailOf } from "./restore_sources.ts";
-export { advanceInThread } from "./restore_thread.ts";
+export { bringInThread } from "./restore_thread.ts";

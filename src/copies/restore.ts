@@ -69,7 +69,7 @@ export interface StageRequest {
   /** User id of who asked for it; absent where nobody is logged in. */
   readonly orderedBy?: string;
   /** What the copy is brought to before it counts. */
-  readonly advance?: {
+  readonly bringTo?: {
     /** Not before the backup. */
     readonly seq: Seq;
     /** Does it; returns the list that the copy has then. */
@@ -102,10 +102,10 @@ export function isRestoreStaged(disk: Disk, paths: DataPaths): boolean {
  */
 export async function stageRestore(
   { disk, clock }: Pick<RestoreParts, "disk" | "clock">,
-  { advance, minFreeBytes, orderedBy, source, paths, listener }: StageRequest,
+  { bringTo, minFreeBytes, orderedBy, source, paths, listener }: StageRequest,
 ): Promise<BackupList> {
   const list = readBackupList(disk, source);
-  if (advance !== undefined) refuseBefore(list, { seq: advance.seq, source });
+  if (bringTo !== undefined) refuseBefore(list, { seq: bringTo.seq, source });
   requireFormat(disk, dataPathsOf(source));
   refuseNewerFiles(disk, dataPathsOf(source));
   CatalogDatabase.refuseForeign(catalogPathOf(source));
@@ -118,8 +118,8 @@ export async function stageRestore(
   try {
     await copyListed(list, { disk, clock, source, draft, listener, totalBytes });
     // What comes to another moment has another list then, which is written last.
-    if (advance !== undefined) disk.remove(backupListPath(draft));
-    const staged = advance === undefined ? list : await advance.run(dataPathsOf(draft), list);
+    if (bringTo !== undefined) disk.remove(backupListPath(draft));
+    const staged = bringTo === undefined ? list : await bringTo.run(dataPathsOf(draft), list);
     if (orderedBy !== undefined) writeOrder(disk, draft, { orderedBy, source });
     disk.rename(draft, stagedPath(paths));
     disk.syncDirectory(paths.root);

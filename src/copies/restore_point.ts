@@ -63,7 +63,7 @@ export interface PointParts extends PointRequest {
   readonly listener: StageListener;
 }
 
-/** A request with the copy of the backup that is brought there: what `advanceTo` does in a thread. */
+/** A request with the copy of the backup that is brought there: what `bringTo` does in a thread. */
 export interface PointWork {
   readonly request: PointRequest;
   readonly draft: DataPaths;
@@ -84,15 +84,15 @@ interface LogFile {
 }
 
 /** Does all of it in a copy that nobody has open. @returns The list of what is there then. */
-export async function advanceTo(
+export async function bringTo(
   parts: PointParts,
   draft: DataPaths,
   list: BackupList,
 ): Promise<BackupList> {
-  return await new Advance(parts, draft, list).run();
+  return await new PointRun(parts, draft, list).run();
 }
 
-class Advance {
+class PointRun {
   readonly #parts: PointParts;
   readonly #draft: DataPaths;
   readonly #list: BackupList;

@@ -8,13 +8,13 @@ import { DatabaseError } from "../base/errors.ts";
 import type { BackupList } from "../storage/mod.ts";
 import { errorFromFailure, watchedFlag } from "../threads/mod.ts";
 import type { PointWork } from "./restore_point.ts";
-import type { AdvanceAnswer, AdvanceMessage } from "./restore_worker.ts";
+import type { PointAnswer, PointMessage } from "./restore_worker.ts";
 
 /**
  * @throws What the work in the thread threw.
  * @param entry What the thread runs: `restore_worker.ts`, or a stand-in.
  */
-export async function advanceInThread(
+export async function bringInThread(
   clock: Clock,
   { listener, ...work }: PointWork,
   entry: URL = new URL("./restore_worker.ts", import.meta.url),
@@ -28,7 +28,7 @@ export async function advanceInThread(
   }
   const ended = Promise.withResolvers<BackupList>();
   const thread = new Worker(entry.href);
-  thread.addEventListener("message", ({ data }: MessageEvent<AdvanceAnswer>) => {
+  thread.addEventListener("message", ({ data }: MessageEvent<PointAnswer>) => {
     switch (data.kind) {
       case "copied":
         listener.onCopied(data.copied, data.total);
@@ -60,7 +60,7 @@ export async function advanceInThread(
   thread.addEventListener("error", ({ message }) => fail(message));
   thread.addEventListener("close", () => fail("it ended"));
   const cancel = watchedFlag(clock, () => listener.isCancelled());
-  const message: AdvanceMessage = { ...work, cancelled: cancel.flag };
+  const message: PointMessage = { ...work, cancelled: cancel.flag };
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is no window
   thread.postMessage(message);
   try {

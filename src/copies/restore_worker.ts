@@ -7,17 +7,17 @@ import { systemClock } from "../base/clock.ts";
 import { systemRandom } from "../base/random.ts";
 import type { BackupList, DataPaths } from "../storage/mod.ts";
 import { type CancelFlag, failureFrom, isRaised, type ThreadFailure } from "../threads/mod.ts";
-import { advanceTo } from "./restore_point.ts";
+import { bringTo } from "./restore_point.ts";
 import type { PointRequest } from "./restore_sources.ts";
 
-export interface AdvanceMessage {
+export interface PointMessage {
   readonly request: PointRequest;
   readonly draft: DataPaths;
   readonly list: BackupList;
   readonly cancelled: CancelFlag;
 }
 
-export type AdvanceAnswer =
+export type PointAnswer =
   | { readonly kind: "copied"; readonly copied: number; readonly total: number }
   | { readonly kind: "step"; readonly what: string }
   | { readonly kind: "missing"; readonly paths: readonly string[] }
@@ -26,11 +26,11 @@ export type AdvanceAnswer =
 
 declare const self: Worker;
 
-self.addEventListener("message", ({ data }: MessageEvent<AdvanceMessage>) => {
-  void advance(data);
+self.addEventListener("message", ({ data }: MessageEvent<PointMessage>) => {
+  void bring(data);
 });
 
-async function advance({ cancelled, draft, list, request }: AdvanceMessage): Promise<void> {
+async function bring({ cancelled, draft, list, request }: PointMessage): Promise<void> {
   const listener = {
     isCancelled: () => isRaised(cancelled),
     onCopied: (copied: number, total: number) => tell({ kind: "copied", copied, total }),
@@ -39,13 +39,13 @@ async function advance({ cancelled, draft, list, request }: AdvanceMessage): Pro
   };
   const parts = { disk: bunDisk, clock: systemClock, random: systemRandom, listener };
   try {
-    tell({ kind: "done", list: await advanceTo({ ...request, ...parts }, draft, list) });
+    tell({ kind: "done", list: await bringTo({ ...request, ...parts }, draft, list) });
   } catch (error) {
     tell({ kind: "failed", failure: failureFrom(error) });
   }
 }
 
-function tell(answer: AdvanceAnswer): void {
+function tell(answer: PointAnswer): void {
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is no window
   self.postMessage(answer);
 }

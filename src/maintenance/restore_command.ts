@@ -26,7 +26,7 @@ import type { Random } from "../base/random.ts";
 import type { Seq } from "../base/seq.ts";
 import { type CatalogDatabase, catalogPathOf, checkCatalog } from "../catalog/mod.ts";
 import {
-  advanceTo,
+  bringTo,
   finishRestore,
   missingText,
   type PointText,
@@ -180,7 +180,7 @@ async function stage(
     };
     return await stageRestore(parts, {
       ...request,
-      advance: { seq, run: (draft, list) => advanceTo(point, draft, list) },
+      bringTo: { seq, run: (draft, list) => bringTo(point, draft, list) },
     });
   });
 }

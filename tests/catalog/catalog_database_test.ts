@@ -76,7 +76,7 @@ test("CatalogDatabase.storages are ordered by id, and an id is taken once", () =
   catalog.close();
 });
 
-test("CatalogDatabase.succeed leaves a storage its key only if the state before had the same", () => {
+test("CatalogDatabase.continueFrom leaves a storage its key only if the state before had the same", () => {
   const catalog = openCatalog(freshPath());
   const home = { storageId: "b", root: "/b", directory: "app/t/1" };
   for (const storageId of ["a", "b", "c"]) catalog.createStorage({ ...STORAGE, storageId });
@@ -85,7 +85,7 @@ test("CatalogDatabase.succeed leaves a storage its key only if the state before 
   const { numbers } = catalog.used();
   const same = { ...STORAGE, storageId: "b" };
   const other = { ...STORAGE, storageId: "c", key: "another" };
-  catalog.succeed({ numbers, storages: [same, other] });
+  catalog.continueFrom({ numbers, storages: [same, other] });
   expect(catalog.storages().map(({ key }) => key)).toEqual(["", "k", ""]);
   expect(catalog.manifest.load().segments).toEqual([segmentOf(1, segmentId)]);
   catalog.close();

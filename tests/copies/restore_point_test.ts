@@ -24,8 +24,8 @@ import { silentLog } from "../../src/base/log.ts";
 import { systemRandom } from "../../src/base/random.ts";
 import { unixMsFromSeq } from "../../src/base/seq.ts";
 import { CatalogDatabase } from "../../src/catalog/mod.ts";
-import type { PointAdvancer } from "../../src/copies/backup_jobs.ts";
-import { advanceInThread } from "../../src/copies/restore_thread.ts";
+import type { PointBringer } from "../../src/copies/backup_jobs.ts";
+import { bringInThread } from "../../src/copies/restore_thread.ts";
 import type { Database } from "../../src/database.ts";
 import { SubscriptionError } from "../../src/live/mod.ts";
 import { runRestore } from "../../src/maintenance/restore_command.ts";
@@ -59,7 +59,7 @@ interface Place {
 interface OpenOptions {
   readonly data?: string;
   readonly archives?: boolean;
-  readonly advance?: PointAdvancer;
+  readonly bringInThread?: PointBringer;
 }
 
 function freshPlace(): Place {
@@ -77,13 +77,13 @@ function freshPlace(): Place {
 function open(
   place: Place,
   {
-    advance = (work) => advanceInThread(systemClock, work),
+    bringInThread: bring = (work) => bringInThread(systemClock, work),
     data = place.data,
     archives = true,
   }: OpenOptions = {},
 ): Promise<Database> {
   return openAt(data, {
-    advance,
+    bringInThread: bring,
     config: [
       "storage.ballast_bytes = 0",
       "storage.wal_segment_bytes = 1048576",
@@ -506,8 +506,8 @@ test("a restore to a point that is killed, or whose thread dies, leaves nothing"
   const place = freshPlace();
   let database = await open(place, {
     // Killed when its own work begins.
-    advance: (work) =>
-      advanceInThread(systemClock, {
+    bringInThread: (work) =>
+      bringInThread(systemClock, {
         ...work,
         listener: { ...work.listener, isCancelled: () => true },
       }),
@@ -526,7 +526,9 @@ test("a restore to a point that is killed, or whose thread dies, leaves nothing"
   await database.close();
 
   const entry = new URL("../support/dying_worker.ts", import.meta.url);
-  database = await open(place, { advance: (work) => advanceInThread(systemClock, work, entry) });
+  database = await open(place, {
+    bringInThread: (work) => bringInThread(systemClock, work, entry),
+  });
   const failed = await ask(database, text);
   expect(failed.error?.message).toContain("the thread that does it failed");
   expect(existsSync(join(place.data, "restore.new"))).toBe(false);

@@ -9,7 +9,7 @@ import type { Disk } from "../../src/base/disk.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
 import { type Random, systemRandom } from "../../src/base/random.ts";
 import { parseConfig } from "../../src/config/mod.ts";
-import type { PointAdvancer } from "../../src/copies/backup_jobs.ts";
+import type { PointBringer } from "../../src/copies/backup_jobs.ts";
 import { type Database, openDatabase } from "../../src/database.ts";
 
 export interface OpenOptions {
@@ -21,7 +21,7 @@ export interface OpenOptions {
   readonly random?: Random;
   readonly jwtSecret?: () => Uint8Array;
   /** Who brings a backup to a point: a thread, as in a server. */
-  readonly advance?: PointAdvancer;
+  readonly bringInThread?: PointBringer;
 }
 
 /**
@@ -34,7 +34,7 @@ export const SMALL_FILES = "storage.ballast_bytes = 0\nstorage.wal_segment_bytes
 export function openAt(
   dataPath: string,
   {
-    advance,
+    bringInThread,
     clock = systemClock,
     config = "",
     disk = bunDisk,
@@ -51,7 +51,7 @@ export function openAt(
     log,
     jwtSecret,
     version: "0.0.0",
-    advance,
+    bringInThread,
     onFatal: (cause) => {
       throw cause;
     },
