@@ -16,7 +16,6 @@ export interface Schema {
   readonly format?: string;
   readonly items?: Schema;
   readonly maxLength?: number;
-  readonly maximum?: number;
   readonly minLength?: number;
   readonly minimum?: number;
   readonly pattern?: string;
