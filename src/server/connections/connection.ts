@@ -49,8 +49,8 @@ import { type ClientFrame, Intake } from "./intake.ts";
 import type { MessageServer } from "./message_turns.ts";
 import { connectionRow, type OpenConnection } from "./open_connection.ts";
 import { Outbox, type OutboxOwner, type Socket } from "./outbox.ts";
-import { PendingLogIn } from "./pending_log_in.ts";
-import { authFailure, bearerFrom } from "./socket_log_in.ts";
+import { PendingAuthentication } from "./pending_authentication.ts";
+import { authFailure, bearerFrom } from "./socket_authentication.ts";
 import { Subscriptions } from "./subscriptions.ts";
 
 /** Close codes of the wire. */
@@ -73,7 +73,7 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
   readonly #parts: ConnectionParts;
   readonly #address: string;
   /** Until it is known who it is. */
-  #logIn: PendingLogIn | undefined;
+  #pending: PendingAuthentication | undefined;
   /** Undefined while there is nothing to remember of what the client sent. */
   #intake: Intake | undefined;
   readonly #subscriptions = new Subscriptions();
@@ -91,7 +91,7 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
     this.#number = options.number;
     const { parts, request, socket } = options;
     this.#parts = parts;
-    this.#logIn = new PendingLogIn(request, parts);
+    this.#pending = new PendingAuthentication(request, parts);
     this.#address = request.caller.address;
     this.#socket = socket;
     this.#outbox = new Outbox({ socket, parts: parts.outbox, owner: this });
@@ -124,9 +124,9 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
 
   /** The socket is open: authenticates by header, or starts to wait for a message. */
   open(): void {
-    const logIn = this.#logIn;
-    if (logIn?.bearer !== undefined) this.#authenticate(logIn.bearer);
-    else logIn?.wait(() => this.#refuseAuthentication("AUTH_TIMEOUT"));
+    const pending = this.#pending;
+    if (pending?.bearer !== undefined) this.#authenticate(pending.bearer);
+    else pending?.wait(() => this.#refuseAuthentication("AUTH_TIMEOUT"));
   }
 
   /** A data frame of the client. */
@@ -337,17 +337,17 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
 
   #authenticateByMessage(decoded: Decoded): void {
     const fields = readAuthenticate(decoded);
-    this.#format = this.#logIn?.formatBy(fields, this.#format) ?? this.#format;
+    this.#format = this.#pending?.formatBy(fields, this.#format) ?? this.#format;
     const bearer = bearerFrom(fields);
     if (bearer === undefined) this.#refuseAuthentication("INVALID_CREDENTIALS");
     else this.#authenticate(bearer);
   }
 
   #authenticate(bearer: string): void {
-    const logIn = this.#logIn;
-    assert(logIn !== undefined, "a connection authenticates once");
-    this.#logIn = undefined;
-    const answer = logIn.authenticate(bearer);
+    const pending = this.#pending;
+    assert(pending !== undefined, "a connection authenticates once");
+    this.#pending = undefined;
+    const answer = pending.authenticate(bearer);
     if (typeof answer === "string") {
       this.#refuseAuthentication(answer);
       return;
@@ -439,7 +439,7 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
 
   #leave(): void {
     this.#state = "closing";
-    this.#logIn?.close();
+    this.#pending?.close();
     this.#outbox.clear();
     this.#intake?.dropWaiting();
     this.#parts.turns.forget(this);

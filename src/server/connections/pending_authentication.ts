@@ -1,20 +1,21 @@
 /**
- * The log-in of a socket from its upgrade to its one attempt: what was asked for, and how long it may
- * wait for who it is.
+ * The authentication of a socket from its upgrade to its one attempt: what was asked for, and how
+ * long it may wait for who it is.
  *
  *     waiting ──authenticate──► over: a principal, or the code of why not
  *        └──no token in time, close──► over
  *
- * The connection lets go of it with the attempt, so that one that is logged in pays nothing for it.
+ * The connection lets go of it with the attempt, so that one whose caller is known pays nothing for
+ * it.
  */
 import { AuthError, type Principal } from "../../auth/mod.ts";
 import type { CancelTimer } from "../../base/clock.ts";
 import type { AuthenticateFields } from "../frames/client_message.ts";
 import type { FrameFormat } from "../frames/encode.ts";
 import type { ConnectionParts, ConnectionRequest } from "./connection_options.ts";
-import { formatFrom } from "./socket_log_in.ts";
+import { formatFrom } from "./socket_authentication.ts";
 
-export class PendingLogIn {
+export class PendingAuthentication {
   readonly #request: ConnectionRequest;
   readonly #parts: Pick<ConnectionParts, "auth" | "clock" | "config">;
   #cancelTimeout: CancelTimer | undefined;

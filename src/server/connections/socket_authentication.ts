@@ -1,5 +1,5 @@
 /**
- * How a socket logs in: what an `authenticate` message changes about the format of its frames, and
+ * How a socket says who it is: what an `authenticate` message changes about the format of its frames, and
  * what its client is told when it fails.
  */
 import type { ControlMessage } from "../../protocol/mod.ts";
