@@ -18,7 +18,7 @@ const BELOW: Readonly<Record<string, readonly string[]>> = {
   protocol: ["base"],
   storage: ["base", "types"],
   catalog: ["base", "types"],
-  auth: ["base", "catalog"],
+  auth: ["base", "protocol", "catalog"],
   threads: ["base", "storage"],
   sql: ["base", "types", "protocol", "catalog", "storage", "auth"],
   live: ["base", "types", "protocol", "catalog", "storage", "auth", "sql"],

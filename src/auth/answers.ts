@@ -2,6 +2,7 @@
  * What the auth endpoints answer, in the words of the wire contract, and how their bodies are read.
  */
 import type { Role, UserEntry } from "../catalog/mod.ts";
+import type { UserBody } from "../protocol/mod.ts";
 import { AuthError } from "./auth_error.ts";
 
 /** Who sends a request, as the server found out. */
@@ -15,38 +16,7 @@ export interface Caller {
   readonly requestId?: string;
 }
 
-export interface UserAnswer {
-  readonly id: string;
-  readonly role: Role;
-  readonly email: string | null;
-  readonly created_at: string;
-  readonly updated_at: string;
-}
-
-export interface StatusAnswer {
-  readonly needs_setup: boolean;
-  readonly message: string;
-  readonly oidc_providers: readonly { name: string; label: string; login_url: string }[];
-}
-
-export interface SetupAnswer {
-  readonly user: UserAnswer;
-  readonly message: string;
-}
-
-export interface MeAnswer {
-  readonly user: UserAnswer;
-  readonly admin_ui_access: boolean;
-}
-
-export interface SessionAnswer extends MeAnswer {
-  readonly access_token: string;
-  readonly expires_at: string;
-  readonly refresh_token: string;
-  readonly refresh_expires_at: string;
-}
-
-export function answerFromUser(user: UserEntry): UserAnswer {
+export function answerFromUser(user: UserEntry): UserBody {
   return {
     id: user.userId,
     role: user.role,

@@ -10,15 +10,8 @@ import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import { type Catalog, checkUserId, type UserEntry } from "../catalog/mod.ts";
-import {
-  answerFromUser,
-  type Caller,
-  hasAdminUi,
-  type MeAnswer,
-  type SessionAnswer,
-  type SetupAnswer,
-  type StatusAnswer,
-} from "./answers.ts";
+import type { AuthStatusBody, LoginBody, MeBody, SetupBody } from "../protocol/mod.ts";
+import { answerFromUser, type Caller, hasAdminUi } from "./answers.ts";
 import type { OnAudit } from "./audit.ts";
 import { AuthError, invalidCredentials } from "./auth_error.ts";
 import { LastSeen } from "./last_seen.ts";
@@ -163,22 +156,22 @@ export class Auth {
     if (rootPassword !== undefined) await this.#setup.applyRootPassword(rootPassword);
   }
 
-  status(): StatusAnswer {
+  status(): AuthStatusBody {
     return this.#setup.status();
   }
 
   /** @param body The JSON value of the body, undefined when it was not JSON. @throws {AuthError} */
-  setup(body: unknown, caller: Caller): Promise<SetupAnswer> {
+  setup(body: unknown, caller: Caller): Promise<SetupBody> {
     return this.#setup.setUp(body, caller);
   }
 
   /** @param body The JSON value of the body, undefined when it was not JSON. @throws {AuthError} */
-  login(body: unknown, caller: Caller): Promise<SessionAnswer> {
+  login(body: unknown, caller: Caller): Promise<LoginBody> {
     return this.#logins.login(body, caller);
   }
 
   /** @throws {AuthError} unauthorized, rate_limited */
-  async refresh(token: string | undefined, caller: Caller): Promise<SessionAnswer> {
+  async refresh(token: string | undefined, caller: Caller): Promise<LoginBody> {
     this.#bucket.takeAttempt(caller);
     if (token === undefined) throw unauthorized();
     return await this.#sessions.refresh(token, caller);
@@ -194,7 +187,7 @@ export class Auth {
   }
 
   /** @throws {AuthError} unauthorized */
-  me(token: string | undefined): MeAnswer {
+  me(token: string | undefined): MeBody {
     const claims = token === undefined ? undefined : this.#tokens.verify(token);
     const user = claims?.tokenType === "access" ? this.#liveUser(claims) : undefined;
     if (user === undefined) throw unauthorized();

@@ -8,7 +8,8 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Catalog } from "../catalog/mod.ts";
-import { bodyFields, type Caller, type SessionAnswer, textField } from "./answers.ts";
+import type { LoginBody } from "../protocol/mod.ts";
+import { bodyFields, type Caller, textField } from "./answers.ts";
 import { type OnAudit, sourceOf } from "./audit.ts";
 import { AuthError } from "./auth_error.ts";
 import type { AuthBucket, LoginGuard, LoginTrouble } from "./login_guard.ts";
@@ -43,7 +44,7 @@ export class Logins {
   }
 
   /** @param body The JSON value of the body, undefined when it was not JSON. @throws {AuthError} */
-  async login(body: unknown, caller: Caller): Promise<SessionAnswer> {
+  async login(body: unknown, caller: Caller): Promise<LoginBody> {
     const { bucket, catalog, clock, guard, hasher, isSetupNeeded, log, sessions } = this.#options;
     bucket.takeAttempt(caller);
     const fields = bodyFields(body);

@@ -14,7 +14,8 @@ import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import type { Catalog, UserEntry } from "../catalog/mod.ts";
-import { answerFromUser, type Caller, hasAdminUi, rfc3339, type SessionAnswer } from "./answers.ts";
+import type { LoginBody } from "../protocol/mod.ts";
+import { answerFromUser, type Caller, hasAdminUi, rfc3339 } from "./answers.ts";
 import { type OnAudit, sourceOf } from "./audit.ts";
 import { AuthError } from "./auth_error.ts";
 import type { SessionEnds } from "./session_ends.ts";
@@ -49,7 +50,7 @@ export class Sessions {
   }
 
   /** Begins a session for a user who has shown a password. */
-  async begin(user: UserEntry): Promise<SessionAnswer> {
+  async begin(user: UserEntry): Promise<LoginBody> {
     return await this.#answer(this.#withLoginNoted(user), this.#newId());
   }
 
@@ -70,7 +71,7 @@ export class Sessions {
    *
    * @throws {AuthError} unauthorized
    */
-  async refresh(token: string, caller: Source): Promise<SessionAnswer> {
+  async refresh(token: string, caller: Source): Promise<LoginBody> {
     const { catalog, clock, log, onAudit } = this.#options;
     const claims = this.#options.tokens.verify(token);
     if (claims === undefined || claims.tokenType !== "refresh") throw unauthorized();
@@ -147,7 +148,7 @@ export class Sessions {
     sessionEnds.endSession(claims.userId, claims.sessionId);
   }
 
-  async #answer(user: UserEntry, sessionId: string): Promise<SessionAnswer> {
+  async #answer(user: UserEntry, sessionId: string): Promise<LoginBody> {
     const { accessLifetimeSeconds, refreshLifetimeSeconds } = this.#options;
     const access = this.#claims(user, { sessionId, tokenType: "access" }, accessLifetimeSeconds);
     const refresh = this.#claims(user, { sessionId, tokenType: "refresh" }, refreshLifetimeSeconds);

@@ -9,14 +9,8 @@ import { assert } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { type Catalog, isUserId, ROOT_USER_ID } from "../catalog/mod.ts";
-import {
-  answerFromUser,
-  bodyFields,
-  type Caller,
-  type SetupAnswer,
-  type StatusAnswer,
-  textField,
-} from "./answers.ts";
+import type { AuthStatusBody, SetupBody } from "../protocol/mod.ts";
+import { answerFromUser, bodyFields, type Caller, textField } from "./answers.ts";
 import { type OnAudit, sourceOf } from "./audit.ts";
 import { AuthError } from "./auth_error.ts";
 import { type PasswordHasher, type PasswordPolicy, passwordFault } from "./password.ts";
@@ -54,7 +48,7 @@ export class Setup {
     return this.#options.catalog.user(ROOT_USER_ID)?.passwordHash === undefined;
   }
 
-  status(): StatusAnswer {
+  status(): AuthStatusBody {
     const isNeeded = this.isNeeded();
     return {
       needs_setup: isNeeded,
@@ -64,7 +58,7 @@ export class Setup {
   }
 
   /** @throws {AuthError} By the order of tests that the wire contract gives. */
-  async setUp(body: unknown, caller: Caller): Promise<SetupAnswer> {
+  async setUp(body: unknown, caller: Caller): Promise<SetupBody> {
     this.#refuseConfigured();
     this.#options.takeAttempt(caller);
     this.#refuseRemote(caller);
@@ -101,7 +95,7 @@ export class Setup {
     });
   }
 
-  async #run(request: SetupRequest, caller: Caller): Promise<SetupAnswer> {
+  async #run(request: SetupRequest, caller: Caller): Promise<SetupBody> {
     const { catalog, hasher, log, onAudit } = this.#options;
     this.#refuseConfigured();
     const [rootPasswordHash, passwordHash] = await Promise.all([
