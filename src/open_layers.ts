@@ -226,6 +226,7 @@ async function openStore(
     segmentWork,
     storages,
     keepsLogFrom: archiver === undefined ? undefined : () => archiver.neededFrom,
+    onLogRolled: () => archiver?.noteRolled(),
     options: storeOptions(config),
   });
   store.onFatal = onFatal;

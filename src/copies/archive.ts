@@ -126,8 +126,12 @@ export class Archiver {
   /** Begins to copy what is there, and then each file when it is full. */
   start(store: LocalStore): void {
     this.#store = store;
-    store.onLogRolled = () => this.#wake();
     this.#wake();
+  }
+
+  /** The log began another file; until `start` that is nothing to it. */
+  noteRolled(): void {
+    if (this.#store !== undefined) this.#wake();
   }
 
   async close(): Promise<void> {

@@ -76,8 +76,6 @@ import {
 export class LocalStore implements Store {
   /** Called once when the log failed: the process should stop, and recover by starting again. */
   onFatal: (cause: unknown) => void = () => {};
-  /** Called when the log began another file: those before it are whole, and durable. */
-  onLogRolled: () => void = () => {};
   /** What restores and crashes took away. */
   lostSeqs: readonly SeqGap[] = [];
   readonly storages: Storages;
@@ -96,6 +94,7 @@ export class LocalStore implements Store {
   readonly #space: SpaceGuard;
   readonly #clockWatch: ClockWatch;
   readonly #segmentWork: SegmentWork;
+  readonly #onLogRolled: () => void;
   #isOpen = true;
 
   /**
@@ -125,6 +124,7 @@ export class LocalStore implements Store {
     const { disk, clock, log, manifest, options, jobs, storages } = parts;
     const { paths } = directory;
     this.#directory = directory;
+    this.#onLogRolled = parts.onLogRolled ?? (() => {});
     this.#manifest = manifest;
     this.storages = storages;
     this.#files = new LocalSegmentFiles({ disk, paths, clock, log, manifest, storages });
@@ -143,6 +143,7 @@ export class LocalStore implements Store {
       isRelaxed: options.durability === "relaxed",
       rowBytesMax: options.rowBytesMax,
       end,
+      onRolled: () => this.#noteRolled(),
     });
     this.#commitLog = commitLog;
     const { nodeId, nodeBits, minFreeBytes, ballastBytes } = options;
@@ -154,17 +155,9 @@ export class LocalStore implements Store {
     this.#space = new SpaceGuard({ disk, path: paths.root, minFreeBytes, ballast, clock, log });
     const lastId = Math.max(lastSeq, ids.value) as Seq;
     this.#ids = new SnowflakeIds({ ...node, file: ids.file, last: lastId });
-    this.#committer = new Committer(
-      {
-        commitLog,
-        tables,
-        seqs: this.#seqs,
-        space: this.#space,
-        visibleSeq,
-        catalogVersion: manifest.highestSeq(),
-      },
-      this.#events(),
-    );
+    const commits = { commitLog, tables, seqs: this.#seqs, space: this.#space, visibleSeq };
+    const catalogVersion = manifest.highestSeq();
+    this.#committer = new Committer({ ...commits, catalogVersion }, this.#events());
     this.#segmentWork = parts.segmentWork ?? new InThreadWork({ disk, clock });
     const background = {
       disk,
@@ -198,11 +191,6 @@ export class LocalStore implements Store {
     return {
       onAppended: (table) => this.#flusher.noteAppended(table),
       onFatal: (cause) => this.onFatal(cause),
-      onRolled: () => {
-        this.#space.tryToLook();
-        this.#flusher.relieveLog();
-        this.onLogRolled();
-      },
     };
   }
 
@@ -444,6 +432,12 @@ export class LocalStore implements Store {
     }
     this.storages.close();
     this.#directory.release();
+  }
+
+  #noteRolled(): void {
+    this.#space.tryToLook();
+    this.#flusher.relieveLog();
+    this.#onLogRolled();
   }
 
   /** Has the manifest let go of a table, unless that went with its definition. */

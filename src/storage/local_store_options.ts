@@ -61,6 +61,8 @@ export interface LocalStoreParts {
   readonly jobs?: JobList | undefined;
   /** Files of the log from this number on stay, as long as somebody copies them. */
   readonly keepsLogFrom?: (() => number) | undefined;
+  /** Called when the log began another file: those before it are whole, and durable. */
+  readonly onLogRolled?: (() => void) | undefined;
 }
 
 /** The parts of a store, with storages if there are none. */

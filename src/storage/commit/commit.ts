@@ -46,7 +46,6 @@ export interface CommitterEvents {
   /** A commit added rows to a table's active memtable. */
   onAppended(table: StoredTable): void;
   onFatal(cause: unknown): void;
-  onRolled(): void;
 }
 
 export class Committer {
@@ -73,7 +72,6 @@ export class Committer {
       space: options.space,
       visibleSeq: options.visibleSeq,
       onFatal: (cause) => events.onFatal(cause),
-      onRolled: () => events.onRolled(),
     });
     this.#commitLog.events = this.groups;
   }

@@ -54,7 +54,6 @@ export interface CommitGroupsOptions {
   /** Highest durable seq. */
   readonly visibleSeq: Seq;
   readonly onFatal: (cause: unknown) => void;
-  readonly onRolled: () => void;
 }
 
 export class CommitGroups implements CommitLogEvents {
@@ -172,10 +171,6 @@ export class CommitGroups implements CommitLogEvents {
     this.#noteFailure(error);
     this.#options.onFatal(cause);
     for (const { waiting } of failed) waiting?.reject(error);
-  }
-
-  onRolled(): void {
-    this.#options.onRolled();
   }
 
   #groupOf(number: number): CommitGroup {

@@ -16,8 +16,6 @@ export interface CommitLogEvents {
   onTakenBack(groupNumber: number, cause: unknown): void;
   /** Nobody knows what is durable beyond the settled groups. The log takes nothing more. */
   onFatal(cause: unknown): void;
-  /** The log began another file. */
-  onRolled(): void;
 }
 
 /** A commit on its way to the log: `beginWrite`, its rows, and so on, then `end`. */

@@ -30,6 +30,8 @@ export interface LocalWalOptions extends WalFilesOptions {
   readonly isRelaxed: boolean;
   readonly rowBytesMax: number;
   readonly end: WalEnd;
+  /** The log began another file; never called while it is made. */
+  readonly onRolled: () => void;
 }
 
 /** What of a group fails: what is before it in relaxed mode, the file that it begins, or itself. */
@@ -45,7 +47,6 @@ const NO_EVENTS: CommitLogEvents = {
   onSettled() {},
   onTakenBack() {},
   onFatal() {},
-  onRolled() {},
 };
 
 export class LocalWal implements CommitLog {
@@ -288,7 +289,7 @@ export class LocalWal implements CommitLog {
 
   #enter(): void {
     this.#files.enter();
-    this.events.onRolled();
+    this.#options.onRolled();
   }
 
   #sync(group: FrameGroup): void {
