@@ -48,7 +48,7 @@ import { Ballast } from "./directory/ballast.ts";
 import { SpaceGuard } from "./directory/space.ts";
 import {
   type LocalStoreParts,
-  requireRoomForRows,
+  requireFileFitsRow,
   type StoreWithStorages,
   storagesOf,
 } from "./local_store_options.ts";
@@ -108,7 +108,7 @@ export class LocalStore implements Store {
   static async open(parts: LocalStoreParts): Promise<LocalStore> {
     const directory = parts.directory ?? openDataDirectory(parts.disk, parts.dataPath);
     try {
-      requireRoomForRows(parts.options);
+      requireFileFitsRow(parts.options);
       if (parts.options.cacheBytes !== undefined) boundSharedCache(parts.options.cacheBytes);
       const store = new LocalStore({ ...parts, storages: storagesOf(parts) }, directory);
       store.storages.filesGone = () => store.#files.settled();
@@ -318,7 +318,7 @@ export class LocalStore implements Store {
   }
 
   requireRoom(): void {
-    this.#space.admit(false);
+    this.#space.admit({ isDelete: false });
   }
 
   /** Whether only deletes and drops are let in, until there is room. */

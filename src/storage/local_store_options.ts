@@ -76,7 +76,7 @@ export function storagesOf({ storages, ...parts }: LocalStoreParts): Storages {
 }
 
 /** @throws {DatabaseError} INVALID_OPTION if a log file cannot hold the largest row. */
-export function requireRoomForRows({ walSegmentBytes, rowBytesMax }: LocalStoreOptions): void {
+export function requireFileFitsRow({ walSegmentBytes, rowBytesMax }: LocalStoreOptions): void {
   if (walSegmentBytes >= WAL_FILE_BYTES_MIN && walSegmentBytes >= 2 * rowBytesMax) return;
   throw new DatabaseError(
     "INVALID_OPTION",

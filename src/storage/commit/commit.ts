@@ -80,8 +80,9 @@ export class Committer {
     this.groups.requireLog();
     for (const { owner } of batch.writes) this.#requireOwner(owner);
     const onlyDeletes = areDeletes(batch.writes);
-    this.#space.admit(onlyDeletes);
-    if (!onlyDeletes) for (const { tableId } of batch.writes) this.#table(tableId).requireRoom();
+    this.#space.admit({ isDelete: onlyDeletes });
+    if (!onlyDeletes)
+      for (const { tableId } of batch.writes) this.#table(tableId).requireStorageRoom();
     const commitLog = this.#commitLog;
     const touches: Touch[] = [];
     let firstSeq = SEQ_ZERO;
@@ -165,10 +166,10 @@ export class Committer {
     for (const { memtable } of tables) {
       for (const owner of memtable.partitions.keys()) this.#requireOwner(owner);
     }
-    this.#space.admit(onlyDeletes);
+    this.#space.admit({ isDelete: onlyDeletes });
     for (const { table } of tables) {
       table.requireAvailable();
-      if (!onlyDeletes) table.requireRoom();
+      if (!onlyDeletes) table.requireStorageRoom();
     }
     const firstSeq = this.#seqs.block(rowCount);
     const lastSeq = this.#seqs.last;

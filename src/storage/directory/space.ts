@@ -59,7 +59,7 @@ export class SpaceGuard {
   }
 
   /** @throws {DatabaseError} DISK_FULL if only deletes are let in, and this is none. */
-  admit(isDelete: boolean): void {
+  admit({ isDelete }: { isDelete: boolean }): void {
     this.#commitCount += 1;
     if (this.#isFull || this.#commitCount % COMMITS_PER_LOOK === 0) this.tryToLook();
     if (this.#isFull && !isDelete) throw this.#isDiskFull ? diskFull() : belowReserve();

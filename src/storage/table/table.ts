@@ -125,7 +125,7 @@ export class StoredTable {
    *
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
    */
-  requireRoom(): void {
+  requireStorageRoom(): void {
     const { storageFailure: failure } = this;
     const { home, name } = this.#definition;
     if (failure === undefined || home === undefined) return;
