@@ -129,14 +129,6 @@ export class Flusher {
     if (!this.#isClosing) this.#releaseLog();
   }
 
-  /** The first log file that recovery needs. */
-  #neededByTables(): number {
-    const { commitLog, tables } = this.#options;
-    let needed = commitLog.oldestUnwrittenFile;
-    for (const table of tables.values()) needed = Math.min(needed, table.firstLogFile ?? needed);
-    return needed;
-  }
-
   /**
    * Writes everything that the table holds now; resolves when it is published, or when its job was
    * cancelled. @param job Of who asks, and ends it; without one the flush gets its own.
@@ -164,10 +156,6 @@ export class Flusher {
         this.noteAppended(table);
       }
     }
-  }
-
-  #isCancelled(table: StoredTable, job: Job | undefined): boolean {
-    return this.#isClosing || table.isDropped || job?.isCancelled === true;
   }
 
   /** Keeps every file of the log until the function that is returned is called. */
@@ -309,6 +297,10 @@ export class Flusher {
     }
   }
 
+  #isCancelled(table: StoredTable, job: Job | undefined): boolean {
+    return this.#isClosing || table.isDropped || job?.isCancelled === true;
+  }
+
   /** Rows that are taken back meanwhile make the wait shorter. */
   async #waitUntilDurable(lastSeq: () => Seq): Promise<void> {
     for (;;) {
@@ -352,6 +344,14 @@ export class Flusher {
   #cancelTimer(table: StoredTable): void {
     this.#timers.get(table)?.cancel();
     this.#timers.delete(table);
+  }
+
+  /** The first log file that recovery needs. */
+  #neededByTables(): number {
+    const { commitLog, tables } = this.#options;
+    let needed = commitLog.oldestUnwrittenFile;
+    for (const table of tables.values()) needed = Math.min(needed, table.firstLogFile ?? needed);
+    return needed;
   }
 
   /** Lets log files go that no table needs. */

@@ -68,6 +68,64 @@ export class Merger {
     if (segments !== undefined) this.#mergeInBackground(table, segments);
   }
 
+  /**
+   * Merges all that can be merged, and discards what is older than the table's history; resolves
+   * when it is published, or when the job was cancelled: what is published by then stays.
+   *
+   * @throws {DiskError} @throws {CorruptionError}
+   */
+  compact(table: StoredTable, job?: Job): Promise<CompactResult> {
+    return this.#alone(table, () => this.#compact(table, job));
+  }
+
+  /**
+   * Rewrites the segments that hold rows of an owner without them; resolves when that is published,
+   * or when it was cancelled. Returns how many versions are gone, old ones of others included.
+   *
+   * @throws {DiskError} @throws {CorruptionError}
+   * @throws {DatabaseError} DATA_DAMAGED if a quarantined segment may hold rows of the owner.
+   */
+  erase(table: StoredTable, owner: number, job?: Job): Promise<number> {
+    return this.#alone(table, () => this.#erase(table, owner, job));
+  }
+
+  /** Begins to rewrite segments of which a good part is older than their table's history. */
+  discardHistory(): void {
+    this.#discardHistory(DISCARD_SHARE_MIN);
+  }
+
+  /** Begins to discard history that takes too much room, the oldest first. */
+  boundHistory(): void {
+    const { historyBytesMax, tables } = this.#options;
+    // What is being merged will be another size.
+    if (historyBytesMax === 0 || this.#merging.size > 0) return;
+    const horizonSeq = sizeHorizonOf([...tables.values()], historyBytesMax);
+    if (horizonSeq === 0) return;
+    for (const table of tables.values()) {
+      table.sizeHorizonSeq = Math.max(table.sizeHorizonSeq, horizonSeq);
+    }
+    this.#discardHistory(BOUNDED_SHARE_MIN);
+  }
+
+  /**
+   * Drops segments of which every row is past its time to live, and begins to rewrite those of which
+   * a good part is. A memtable of such rows is flushed by its policy first.
+   */
+  dropExpired(): void {
+    for (const table of this.#options.tables.values()) {
+      const expiredSeq = table.expiredSeq(this.#options.seqs);
+      if (expiredSeq === 0 || this.#merging.has(table)) continue;
+      const first = table.segments[0];
+      if (first === undefined || expiredShare(first, expiredSeq) < EXPIRED_SHARE_MIN) continue;
+      this.#merging.set(table, this.#dropExpired(table, expiredSeq));
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    await Promise.allSettled(this.#merging.values());
+  }
+
   /** @param beginNext Called behind a merge that was done; returns whether it began another. */
   #mergeInBackground(
     table: StoredTable,
@@ -82,27 +140,6 @@ export class Merger {
       if (!mayGoOn || !beginNext()) this.mergeIfDue(table);
     });
     this.#merging.set(table, merging);
-  }
-
-  /**
-   * Merges all that can be merged, and discards what is older than the table's history; resolves
-   * when it is published, or when the job was cancelled: what is published by then stays.
-   *
-   * @throws {DiskError} @throws {CorruptionError}
-   */
-  async compact(table: StoredTable, job?: Job): Promise<CompactResult> {
-    return this.#alone(table, () => this.#compact(table, job));
-  }
-
-  /**
-   * Rewrites the segments that hold rows of an owner without them; resolves when that is published,
-   * or when it was cancelled. Returns how many versions are gone, old ones of others included.
-   *
-   * @throws {DiskError} @throws {CorruptionError}
-   * @throws {DatabaseError} DATA_DAMAGED if a quarantined segment may hold rows of the owner.
-   */
-  async erase(table: StoredTable, owner: number, job?: Job): Promise<number> {
-    return this.#alone(table, () => this.#erase(table, owner, job));
   }
 
   /** What is merged of the table now is waited for, and nothing begins beside the work. */
@@ -167,24 +204,6 @@ export class Merger {
     return gone;
   }
 
-  /** Begins to rewrite segments of which a good part is older than their table's history. */
-  discardHistory(): void {
-    this.#discardHistory(DISCARD_SHARE_MIN);
-  }
-
-  /** Begins to discard history that takes too much room, the oldest first. */
-  boundHistory(): void {
-    const { historyBytesMax, tables } = this.#options;
-    // What is being merged will be another size.
-    if (historyBytesMax === 0 || this.#merging.size > 0) return;
-    const horizonSeq = sizeHorizonOf([...tables.values()], historyBytesMax);
-    if (horizonSeq === 0) return;
-    for (const table of tables.values()) {
-      table.sizeHorizonSeq = Math.max(table.sizeHorizonSeq, horizonSeq);
-    }
-    this.#discardHistory(BOUNDED_SHARE_MIN);
-  }
-
   #discardHistory(shareMin: number): void {
     for (const table of this.#options.tables.values()) {
       if (!this.#merging.has(table) && !table.isDropped) this.#discardNext(table, shareMin);
@@ -201,20 +220,6 @@ export class Merger {
     if (due === undefined) return false;
     this.#mergeInBackground(table, [due], () => this.#discardNext(table, shareMin));
     return true;
-  }
-
-  /**
-   * Drops segments of which every row is past its time to live, and begins to rewrite those of which
-   * a good part is. A memtable of such rows is flushed by its policy first.
-   */
-  dropExpired(): void {
-    for (const table of this.#options.tables.values()) {
-      const expiredSeq = table.expiredSeq(this.#options.seqs);
-      if (expiredSeq === 0 || this.#merging.has(table)) continue;
-      const first = table.segments[0];
-      if (first === undefined || expiredShare(first, expiredSeq) < EXPIRED_SHARE_MIN) continue;
-      this.#merging.set(table, this.#dropExpired(table, expiredSeq));
-    }
   }
 
   async #dropExpired(table: StoredTable, expiredSeq: number): Promise<void> {
@@ -266,11 +271,6 @@ export class Merger {
       });
       this.#unmergeable.add(table);
     }
-  }
-
-  async close(): Promise<void> {
-    this.#isClosing = true;
-    await Promise.allSettled(this.#merging.values());
   }
 
   #isCancelled(table: StoredTable, job: Job | undefined): boolean {
