@@ -32,8 +32,17 @@ export function beginDueErasures(world: ErasureWorld): void {
   }
 }
 
+/** Whose accounts are erased, and who asked for it. */
+export interface AskedErasure {
+  readonly userId: string;
+  readonly createdBy: string;
+}
+
 /** Erases the dropped accounts of a name now. @returns Their jobs. */
-export function eraseName(world: ErasureWorld, userId: string, createdBy: string): readonly Job[] {
+export function eraseName(
+  world: ErasureWorld,
+  { userId, createdBy }: AskedErasure,
+): readonly Job[] {
   const { catalog } = world;
   catalog.hastenErasure(userId);
   return catalog

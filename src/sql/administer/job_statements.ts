@@ -29,7 +29,7 @@ import type {
   StorageTableStatement,
 } from "../parse/ast/ast.ts";
 import type { NameWorld } from "../prepare/binding_world.ts";
-import { type ErasureWorld, eraseName } from "./erasure.ts";
+import { type AskedErasure, type ErasureWorld, eraseName } from "./erasure.ts";
 
 /** A statement that is answered later than this has its jobs still under way. */
 const ANSWER_MS_MAX = 5000;
@@ -139,12 +139,8 @@ export async function copyDatabase(
 }
 
 /** Begins to erase what a dropped account owned. @returns Its job row. */
-export async function purgeUser(
-  world: ErasureWorld,
-  userId: string,
-  createdBy: string,
-): Promise<Row[]> {
-  const begun = eraseName(world, userId, createdBy);
+export async function purgeUser(world: ErasureWorld, asked: AskedErasure): Promise<Row[]> {
+  const begun = eraseName(world, asked);
   await settled(
     world.clock,
     begun.map((job) => ({ job })),

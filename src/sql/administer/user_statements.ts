@@ -85,7 +85,7 @@ async function createUser(
   }
   await auth.createUser(principal, newUserOf(node));
   // Who had the name before leaves nothing; the account has another number, and sees none of it.
-  const leftovers = eraseName(world, userId, principal.userId);
+  const leftovers = eraseName(world, { userId, createdBy: principal.userId });
   await Promise.all(leftovers.map(({ ended }) => ended));
   return `User ${userId} created`;
 }
@@ -112,7 +112,7 @@ async function dropUser(
   const erasesNow = node.purge === true;
   auth.dropUser(principal, userId, { erasesNow });
   if (!erasesNow) return messageResult(`User ${userId} dropped`, asUser);
-  return rowsResult(JOB_COLUMNS, await purgeUser(world, userId, asUser), asUser);
+  return rowsResult(JOB_COLUMNS, await purgeUser(world, { userId, createdBy: asUser }), asUser);
 }
 
 function userIdOf(name: AlterUserStatement["name"], principal: Principal): string {
