@@ -31,6 +31,7 @@ import {
   type ResultFormat,
 } from "../http/result_format.ts";
 import type { Route } from "../http/route.ts";
+import { releaseBody } from "../http/sql_body.ts";
 import { sqlRequestFromForm, sqlRequestFromJson } from "../http/sql_request.ts";
 import {
   type StreamedAnswer,
@@ -122,7 +123,7 @@ class SqlRoute {
     if (format !== "json") return this.#executeAs(format, asked, request);
     const answer = this.#options.sql.execute(principal, request);
     return answer instanceof Promise
-      ? this.#jsonResponseOf(asked, answer)
+      ? this.#jsonResponseOf(asked, request, answer)
       : this.#jsonResponse(asked, answer);
   }
 
@@ -149,8 +150,15 @@ class SqlRoute {
       : sqlRequestFromJson(body, options);
   }
 
-  #jsonResponseOf(asked: Asked, answer: Promise<SqlResponse>): Promise<Response> {
-    return answer.then((response) => this.#jsonResponse(asked, response));
+  #jsonResponseOf(
+    asked: Asked,
+    { sqlUtf8 }: SqlRequest,
+    answer: Promise<SqlResponse>,
+  ): Promise<Response> {
+    return answer.then((response) => {
+      if (sqlUtf8 !== undefined && response.stream === undefined) releaseBody(sqlUtf8);
+      return this.#jsonResponse(asked, response);
+    });
   }
 
   #jsonResponse(asked: Asked, response: SqlResponse): Response | Promise<Response> {

@@ -21,7 +21,10 @@ export type Parameter = WireParameter;
 
 export interface SqlRequest {
   readonly sql: string;
-  /** Of `sql`, where the caller has it at hand: then a long text is not encoded again. */
+  /**
+   * Of `sql`, where the caller has it at hand: then a long text is not encoded again. Read until the
+   * answer is there; of one with a stream, to the end of that.
+   */
   readonly sqlUtf8?: Uint8Array | undefined;
   readonly params: readonly Parameter[];
   /** Namespace of unqualified names; "default" when absent. */
