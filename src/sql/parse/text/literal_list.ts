@@ -24,6 +24,9 @@ export interface ScannedList {
 const NONE = -1;
 const CELLS_MIN = 128;
 
+/** Columns with more room are given up when their list ends: at nine bytes a cell, half a megabyte. */
+const CELLS_KEPT_MAX = 65_536;
+
 /** From this room on a list grows to twice its room. */
 const CELLS_MANY = 65_536;
 
@@ -176,11 +179,32 @@ export function literalPosition({ bytes, starts }: LiteralList, cell: number): n
   return unitCount(bytes, 0, starts[cell] ?? 0);
 }
 
+/** What is noted of each cell. */
+interface CellColumns {
+  readonly kinds: Uint8Array;
+  readonly starts: Int32Array;
+  readonly ends: Int32Array;
+}
+
+/**
+ * Where the next list is noted. A list is scanned in one turn and hands on a copy of its size, so
+ * the lists of all texts share one room: memory that is new for each costs more than the copy.
+ */
+let desk: CellColumns = cellColumns(CELLS_MIN);
+
+function cellColumns(capacity: number): CellColumns {
+  return {
+    kinds: new Uint8Array(capacity),
+    starts: new Int32Array(capacity),
+    ends: new Int32Array(capacity),
+  };
+}
+
 class Scanner {
   readonly #bytes: Buffer;
-  #kinds = new Uint8Array(CELLS_MIN);
-  #starts = new Int32Array(CELLS_MIN);
-  #ends = new Int32Array(CELLS_MIN);
+  #kinds = desk.kinds;
+  #starts = desk.starts;
+  #ends = desk.ends;
   #count = 0;
   #rowCount = 0;
 
@@ -192,20 +216,20 @@ class Scanner {
     return {
       rowCount: this.#rowCount,
       columnCount: this.#count / this.#rowCount,
-      kinds: this.#kinds.subarray(0, this.#count),
+      kinds: this.#kinds.slice(0, this.#count),
       bytes: this.#bytes,
-      starts: this.#starts.subarray(0, this.#count),
-      ends: this.#ends.subarray(0, this.#count),
+      starts: this.#starts.slice(0, this.#count),
+      ends: this.#ends.slice(0, this.#count),
     };
   }
 
   /** What was taken as one column; undefined if DEFAULT is among it, which is no expression. */
   column(): LiteralList | undefined {
     const rowCount = this.#count;
-    const kinds = this.#kinds.subarray(0, rowCount);
+    const kinds = this.#kinds.slice(0, rowCount);
     if (kinds.includes(LiteralCell.default)) return undefined;
-    const starts = this.#starts.subarray(0, rowCount);
-    const ends = this.#ends.subarray(0, rowCount);
+    const starts = this.#starts.slice(0, rowCount);
+    const ends = this.#ends.slice(0, rowCount);
     return { rowCount, columnCount: 1, kinds, bytes: this.#bytes, starts, ends };
   }
 
@@ -332,15 +356,14 @@ class Scanner {
   #grow(): void {
     const { length } = this.#kinds;
     const capacity = length * (length * GROWTH < CELLS_MANY ? GROWTH : 2);
-    const kinds = new Uint8Array(capacity);
-    const starts = new Int32Array(capacity);
-    const ends = new Int32Array(capacity);
-    kinds.set(this.#kinds);
-    starts.set(this.#starts);
-    ends.set(this.#ends);
-    this.#kinds = kinds;
-    this.#starts = starts;
-    this.#ends = ends;
+    const larger = cellColumns(capacity);
+    larger.kinds.set(this.#kinds);
+    larger.starts.set(this.#starts);
+    larger.ends.set(this.#ends);
+    this.#kinds = larger.kinds;
+    this.#starts = larger.starts;
+    this.#ends = larger.ends;
+    if (capacity <= CELLS_KEPT_MAX) desk = larger;
   }
 }
 

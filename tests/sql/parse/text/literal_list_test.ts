@@ -2,6 +2,7 @@
  * What the scanner of literal lists makes room for.
  */
 import { expect, test } from "bun:test";
+import type { LiteralList } from "../../../../src/sql/parse/ast/ast.ts";
 import { scanLiteralList, Utf8Text } from "../../../../src/sql/parse/text/literal_list.ts";
 
 test("scanLiteralList makes room for the cells of its list, however long the text behind it is", () => {
@@ -18,3 +19,43 @@ test("scanLiteralList grows with its list", () => {
   expect([list?.rowCount, list?.columnCount]).toEqual([20_000, 4]);
   expect(list?.kinds.buffer.byteLength).toBeLessThan(2 * 80_000);
 });
+
+test("scanLiteralList hands on what no later list changes, and shows nothing of an earlier one", () => {
+  const texts = [
+    " (1, 'a', NULL), (2, 'b', -1.5)",
+    " (true)",
+    " (1, 2, 3, 4, 5, 6, 7, 8, 9)",
+    " ('c''d')",
+  ];
+  const alone = texts.map((text) => scanned(text));
+  const lists = texts.map((text) => {
+    // Given up in the middle of a row.
+    expect(scanned(" ('x', 'y', 'z', $1)")).toBeUndefined();
+    return scanned(text);
+  });
+  expect(lists).toEqual(alone);
+  expect(
+    alone.map((list) => list && Array.from(list.kinds, (_, cell) => cellText(list, cell))),
+  ).toEqual([
+    ["1", "'a'", "NULL", "2", "'b'", "-1.5"],
+    ["true"],
+    ["1", "2", "3", "4", "5", "6", "7", "8", "9"],
+    ["'c''d'"],
+  ]);
+});
+
+test("scanLiteralList gives a list that is larger than what it keeps back whole", () => {
+  const rows = Array.from({ length: 40_000 }, (_, i) => `(${i}, ${i})`);
+  const list = scanned(` ${rows.join(",")}`);
+  expect(scanned(" (1)")?.rowCount).toBe(1);
+  expect(list && [cellText(list, 0), cellText(list, 79_999)]).toEqual(["0", "39999"]);
+});
+
+function scanned(text: string): LiteralList | undefined {
+  return scanLiteralList(new Utf8Text(text), 0)?.list;
+}
+
+/** As it stands in the text. */
+function cellText({ bytes, ends, starts }: LiteralList, cell: number): string {
+  return bytes.toString("utf8", starts[cell], ends[cell]);
+}
