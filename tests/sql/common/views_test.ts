@@ -225,3 +225,20 @@ describe("refusals", () => {
     expect(failure).toBe("LIMIT_EXCEEDED at 34");
   });
 });
+
+describe("a view over a long list", () => {
+  const numbers = Array.from({ length: 5000 }, (_, index) => index);
+
+  test("has the rows of its query", async () => {
+    const inList = `SELECT id FROM app.s WHERE id IN (${numbers.join(", ")}) ORDER BY id`;
+    const inArray = `SELECT id FROM app.s WHERE id = ANY (ARRAY[${numbers.join(", ")}]) ORDER BY id`;
+    const ofValues = `VALUES ${numbers.map((number) => `(${number})`).join(", ")}`;
+    await engine.run(`CREATE VIEW app.a AS ${inList}; CREATE VIEW app.b AS ${inArray}`);
+    await engine.run(`CREATE VIEW app.c AS ${ofValues}`);
+    for (let time = 0; time < 2; time += 1) {
+      expect(await engine.rows("SELECT * FROM app.a")).toEqual([[1], [2]]);
+      expect(await engine.rows("SELECT * FROM app.b")).toEqual([[1], [2]]);
+      expect(await engine.rows("SELECT count(*) FROM app.c")).toEqual([[5000]]);
+    }
+  });
+});

@@ -61,7 +61,8 @@ export function bindView(view: ViewRelation, item: FromTable, world: SelectWorld
 function relocated(query: SelectStatement, location: Location): SelectStatement {
   const moved = (node: unknown): unknown => {
     if (Array.isArray(node)) return node.map(moved);
-    if (typeof node !== "object" || node === null) return node;
+    // A long list of literals has the bytes of its text, and columns of numbers.
+    if (typeof node !== "object" || node === null || ArrayBuffer.isView(node)) return node;
     const entries = Object.entries(node).map(([key, part]) => [
       key,
       key === "_location" ? location : moved(part),
