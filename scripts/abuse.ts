@@ -7,9 +7,9 @@
  *
  * For each kind of abuse a new server is started with its default limits (but for those by address,
  * which would refuse the whole script), and a victim in a process of its own inserts, reads by key
- * and follows its own rows a hundred times a second. Held against the server: that it ends, that the
- * victim is refused or not answered, that the 99th of a hundred answers takes longer than --p99 ms,
- * and memory beyond what was there before, plus a full send queue for each socket, plus 200 MB.
+ * and follows its own rows a hundred times a second. Held against the server: that it ends, that
+ * the victim is refused or not answered, that the 99th of a hundred answers takes longer than --p99
+ * ms, and memory beyond what was there before, plus a full send queue for each socket, plus 200 MB.
  * Exits with 1 when anything is held against it. Loopback only, and it stops by itself.
  */
 import { ABUSE_NAMES, isAbuse } from "./abuse/abuses.ts";

@@ -1,6 +1,6 @@
 /**
- * Measures Tidemark beside PostgreSQL, SQLite, Redis and DuckDB, which it starts itself, on the same
- * machine in the same run, and prints a table.
+ * Measures Tidemark beside PostgreSQL, SQLite, Redis and DuckDB, which it starts itself, on the
+ * same machine in the same run, and prints a table.
  *
  *     bun scripts/bench.ts [--only idle,text,background,recovery,insert,bulk,point,snapshot,live,
  *                          storage,scan]

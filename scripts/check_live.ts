@@ -10,11 +10,11 @@
  * Independent readers, which share no code with `src/live`, follow subscriptions with filters and
  * projections on the real server while writers write. They speak JSON or MessagePack, with gzip or
  * without, break off and resume at random, and the server itself is stopped and killed in the
- * middle, once for 20,000 changes unless told otherwise. What each should have seen is computed from
- * the writers' acknowledgements alone; now and then the writers stop, and what subscribers hold is
- * compared with a SELECT at the same seq. Exits with 1 when anything is wrong. With `--plant` it
- * damages what one kind of subscription gets, asks for or holds, and exits with 0 only when that is
- * noticed.
+ * middle, once for 20,000 changes unless told otherwise. What each should have seen is computed
+ * from the writers' acknowledgements alone; now and then the writers stop, and what subscribers
+ * hold is compared with a SELECT at the same seq. Exits with 1 when anything is wrong. With
+ * `--plant` it damages what one kind of subscription gets, asks for or holds, and exits with 0 only
+ * when that is noticed.
  */
 
 import { FOUND_AS, PLANTS } from "./check_live/plants.ts";

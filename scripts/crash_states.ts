@@ -4,12 +4,13 @@
  *
  *     bun scripts/crash_states.ts [--states 20000] [--seed <n>] [--plant <fault>]
  *
- * Stories of commits, flushes, merges, expiry and definitions run on a simulated disk that keeps none, some
- * or all of what was not synced, sector by sector and name by name, and is full at times. Prints a line every ten seconds
- * and one at the end, and exits with 1 when anything was lost, invented, altered, torn, given an id
- * twice, or refused. With `--plant` a fault of the protocol lies between the engine and its disk
- * (the list is in `crash_states/plants.ts`; `all` takes each in turn), and the exit is 0 only when
- * it is found. A finding names its seed: the same seed tells the same story.
+ * Stories of commits, flushes, merges, expiry and definitions run on a simulated disk that keeps
+ * none, some or all of what was not synced, sector by sector and name by name, and is full at
+ * times. Prints a line every ten seconds and one at the end, and exits with 1 when anything was
+ * lost, invented, altered, torn, given an id twice, or refused. With `--plant` a fault of the
+ * protocol lies between the engine and its disk (the list is in `crash_states/plants.ts`; `all`
+ * takes each in turn), and the exit is 0 only when it is found. A finding names its seed: the same
+ * seed tells the same story.
  */
 
 import { PLANTS, type Plant } from "./crash_states/plants.ts";

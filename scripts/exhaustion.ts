@@ -7,13 +7,12 @@
  *                               [--p99 250]
  *
  * For each kind a new server is started whose statements may hold 64 MiB, and a victim in a process
- * of its own inserts, reads by key and follows its own rows a hundred times a second. The statements
- * of the kind are sent one after the other for --seconds, each at least once, and each may take
- * --statement-seconds. Held against the
- * server: an answer that is wrong, a failure that is not a clear refusal, that it ends, that the
- * victim is refused or not answered, that the 99th of a hundred answers takes longer than --p99 ms,
- * and memory beyond what was there before plus the budget plus 200 MB. Exits with 1 when anything is
- * held against it.
+ * of its own inserts, reads by key and follows its own rows a hundred times a second. The
+ * statements of the kind are sent one after the other for --seconds, each at least once, and each
+ * may take --statement-seconds. Held against the server: an answer that is wrong, a failure that is
+ * not a clear refusal, that it ends, that the victim is refused or not answered, that the 99th of a
+ * hundred answers takes longer than --p99 ms, and memory beyond what was there before plus the
+ * budget plus 200 MB. Exits with 1 when anything is held against it.
  */
 import { ATTACK_NAMES, isAttack } from "./exhaustion/attacks.ts";
 import { type ExhaustionReport, runAttack } from "./exhaustion/run.ts";

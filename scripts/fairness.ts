@@ -6,10 +6,10 @@
  *
  * Starts the real server, loads a table of so many rows, and while each of the statements runs lets
  * another client insert a row into a table of its own every few milliseconds, which a third one
- * follows. A statement is killed after `--seconds`, but those that are to reach their end. Afterwards
- * the rows are counted: a change that was killed must have changed nothing. With `--strict` it exits
- * with 1 when a figure misses its target: 25 ms at the 99th percentile, 250 ms for the end of a
- * killed statement. The figures are those of a quiet machine only on one.
+ * follows. A statement is killed after `--seconds`, but those that are to reach their end.
+ * Afterwards the rows are counted: a change that was killed must have changed nothing. With
+ * `--strict` it exits with 1 when a figure misses its target: 25 ms at the 99th percentile, 250 ms
+ * for the end of a killed statement. The figures are those of a quiet machine only on one.
  */
 import { startServer } from "../tests/support/server_process.ts";
 import { askBeside } from "./fairness/asker.ts";

@@ -3,11 +3,12 @@
  *
  *     bun scripts/fuzz_laws.ts [--count 3000] [--seed <n>] [--plant]
  *
- * Each round makes tables, flushes and alters some, changes them, and asks laws of them: a query has
- * the rows of its three parts where a condition is true, false and NULL; as many rows pass a filter
- * as have its condition true; and more, which `fuzz_sql/laws.ts` lists. A law that does not hold is
- * printed with the seed of its round and in the shortest form that still does not, and the script
- * exits with 1. With `--plant` some answers lose a row, and it exits with 1 unless that is found.
+ * Each round makes tables, flushes and alters some, changes them, and asks laws of them: a query
+ * has the rows of its three parts where a condition is true, false and NULL; as many rows pass a
+ * filter as have its condition true; and more, which `fuzz_sql/laws.ts` lists. A law that does not
+ * hold is printed with the seed of its round and in the shortest form that still does not, and the
+ * script exits with 1. With `--plant` some answers lose a row, and it exits with 1 unless that is
+ * found.
  */
 import type { SqlResponse } from "../src/sql/mod.ts";
 import { OF_VALUES } from "./fuzz_sql/allowed.ts";

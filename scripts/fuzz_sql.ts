@@ -4,14 +4,15 @@
  *
  *     bun scripts/fuzz_sql.ts [--count 2000] [--seed <n>] [--values]
  *
- * Each round makes tables and views, fills them, flushes or alters them or not, and asks SELECTs and
- * changes of them; after each change the tables are compared whole. A difference is printed with the seed
- * of its round and the shortest statement that still shows it, and the script exits with 1. With
- * `--values` it also prints statements in which only one side failed for a value, which may be no
- * fault: which values are computed is not promised. Where DuckDB answers otherwise than both, the
- * reason must be known to `fuzz_sql/duckdb.ts`: one that is not counts as a difference, too. What of
- * PostgreSQL is passed over is in `fuzz_sql/allowed.ts`, `fuzz_sql/order_barrier.ts` and, where its own
- * answer hangs on the order in which rows lie, in `fuzz_sql/sides.ts`.
+ * Each round makes tables and views, fills them, flushes or alters them or not, and asks SELECTs
+ * and changes of them; after each change the tables are compared whole. A difference is printed
+ * with the seed of its round and the shortest statement that still shows it, and the script exits
+ * with 1. With `--values` it also prints statements in which only one side failed for a value,
+ * which may be no fault: which values are computed is not promised. Where DuckDB answers otherwise
+ * than both, the reason must be known to `fuzz_sql/duckdb.ts`: one that is not counts as a
+ * difference, too. What of PostgreSQL is passed over is in `fuzz_sql/allowed.ts`,
+ * `fuzz_sql/order_barrier.ts` and, where its own answer hangs on the order in which rows lie, in
+ * `fuzz_sql/sides.ts`.
  */
 import { changeOf, columnsOf, type StoredTable } from "./fuzz_sql/changes.ts";
 import type { Difference } from "./fuzz_sql/outcome.ts";

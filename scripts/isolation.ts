@@ -5,10 +5,10 @@
  *
  * Each round makes tables of all kinds, which four callers of three roles fill; every row holds a
  * canary of 128 bits of its owner. Callers then send random queries, changes, transactions, forms
- * that ask for what is not theirs, and subscriptions. Nothing that one is ever sent, rows, messages,
- * errors, plans and catalogs alike, may hold a canary that it may not see. Queries and changes are
- * also run where the caller is alone, and must be answered alike: what cannot be seen cannot be
- * counted either. A leak is printed with its seed, and the script exits with 1.
+ * that ask for what is not theirs, and subscriptions. Nothing that one is ever sent, rows,
+ * messages, errors, plans and catalogs alike, may hold a canary that it may not see. Queries and
+ * changes are also run where the caller is alone, and must be answered alike: what cannot be seen
+ * cannot be counted either. A leak is printed with its seed, and the script exits with 1.
  *
  * With `--plant` some scans, reads by key and reads of changes are given another owner, one kind
  * after the other, and it exits with 1 unless each of them is found.

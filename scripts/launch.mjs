@@ -61,7 +61,9 @@ function install(checksum) {
   return bun;
 }
 
-/** The package manager that called, which names itself; else the one that comes with the runtime. */
+/**
+ * The package manager that called, which names itself; else the one that comes with the runtime.
+ */
 function installCommand() {
   const caller = process.env["npm_execpath"];
   const isBun =

@@ -3,11 +3,11 @@
  *
  *     bun scripts/scale.ts [--rows 50000000] [--owners 1000000] [--owner-rows 20] [--reads 2000]
  *
- * It fills a SHARED table with rows and a USER table with owners, beside two small ones of a million
- * rows, through the store in this process; then starts the real server on the directory and reads
- * rows by key and by owner over HTTP, the large tables and the small ones in turn. It prints what
- * was promised and what was found, and ends with 1 when a promise is broken. 50 million rows and a
- * million owners need 2 GB of disk and some minutes; everything is removed at the end.
+ * It fills a SHARED table with rows and a USER table with owners, beside two small ones of a
+ * million rows, through the store in this process; then starts the real server on the directory and
+ * reads rows by key and by owner over HTTP, the large tables and the small ones in turn. It prints
+ * what was promised and what was found, and ends with 1 when a promise is broken. 50 million rows
+ * and a million owners need 2 GB of disk and some minutes; everything is removed at the end.
  */
 import { readFileSync } from "node:fs";
 import { type ServerProcess, startReadyServer } from "../tests/support/server_process.ts";

@@ -6,8 +6,8 @@
  * The data is made from the seed by the distributions of the specification. Tidemark is the real
  * server, loaded by INSERT, flushed and restarted; its time includes HTTP and JSON. DuckDB runs in
  * this process on one thread, PostgreSQL as installed, with indexes on foreign keys and ANALYZE.
- * Printed are medians of `--runs` in milliseconds, engine after engine for each query, so that noise
- * meets all alike. `--sf 0.01` is quick. `--keep` leaves Tidemark's directory behind.
+ * Printed are medians of `--runs` in milliseconds, engine after engine for each query, so that
+ * noise meets all alike. `--sf 0.01` is quick. `--keep` leaves Tidemark's directory behind.
  *
  * Ends with 1 when an answer is not DuckDB's or a query is refused.
  */

@@ -3,8 +3,8 @@
  *
  *     bun scripts/write_golden.ts <format number>
  *
- * It makes `tests/fixtures/format-<n>/directory.json.gz` and `contents.json`, and never replaces one: what
- * a released version wrote stays what it was.
+ * It makes `tests/fixtures/format-<n>/directory.json.gz` and `contents.json`, and never replaces
+ * one: what a released version wrote stays what it was.
  */
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -69,8 +69,8 @@ export interface Database {
 /**
  * Opens a data directory and recovers what the last process left.
  *
- * @throws {DatabaseError} STORAGE_UNAVAILABLE if it is in use or of a newer format, or the log cannot
- * be archived where the configuration says.
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE if it is in use or of a newer format, or the log
+ * cannot be archived where the configuration says.
  * @throws {CorruptionError} If acknowledged data is damaged.
  * @throws {DiskError}
  */
@@ -207,7 +207,8 @@ async function startAuth(
     random,
     log,
     settings,
-    // What it cannot write it tells the log; anything else it throws is a bug, and stops the process.
+    // What it cannot write it tells the log; anything else it throws is a bug, and stops the
+    // process.
     onAudit: (event) => void audit.note(event),
   });
   await auth.start();

@@ -1,9 +1,10 @@
 /**
  * What each layer may take, in its own words and units, from the configuration.
  *
- * These layers are handed no key of the file, so that one may be renamed, or counted in another unit,
- * without them. `auth` has the same in `config/config.ts`, as it is given a secret besides. `server`
- * is the exception: it is handed the keys that `server/common/options.ts` lists, named as in the file.
+ * These layers are handed no key of the file, so that one may be renamed, or counted in another
+ * unit, without them. `auth` has the same in `config/config.ts`, as it is given a secret besides.
+ * `server` is the exception: it is handed the keys that `server/common/options.ts` lists, named as
+ * in the file.
  */
 import type { Config } from "./config/mod.ts";
 import type { CopyLimits } from "./copies/mod.ts";

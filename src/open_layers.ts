@@ -1,6 +1,6 @@
 /**
- * Opens the layers below SQL in a data directory: its lock, the catalog and the store, after a restore
- * that waits for it. What is not to be opened is refused before a byte changes.
+ * Opens the layers below SQL in a data directory: its lock, the catalog and the store, after a
+ * restore that waits for it. What is not to be opened is refused before a byte changes.
  */
 import type { Clock } from "./base/clock.ts";
 import type { Disk } from "./base/disk.ts";
@@ -110,8 +110,8 @@ export async function openLowerLayers(
 }
 
 /**
- * A directory of something else, of a newer format, or that has lost its catalog is refused before a
- * byte of it changes, and so is an archive that cannot be written.
+ * A directory of something else, of a newer format, or that has lost its catalog is refused before
+ * a byte of it changes, and so is an archive that cannot be written.
  *
  * @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE
  */
@@ -125,7 +125,8 @@ function refuseUnfit({ storage }: Config, disk: Disk): void {
 }
 
 /**
- * An empty catalog beside a log and segments would make nothing of them, and hide that theirs is gone.
+ * An empty catalog beside a log and segments would make nothing of them, and hide that theirs is
+ * gone.
  *
  * @throws {DatabaseError} STORAGE_UNAVAILABLE
  */

@@ -1,7 +1,8 @@
 /**
  * What an open database does by itself now and then: looks at the space that is left and at the
- * clock, lets go of what has expired or nobody can name any more, erases what is due, reads for damage,
- * and keeps when users were seen. Nothing here waits, and nobody waits for it; what the disk refuses is tried again.
+ * clock, lets go of what has expired or nobody can name any more, erases what is due, reads for
+ * damage, and keeps when users were seen. Nothing here waits, and nobody waits for it; what the
+ * disk refuses is tried again.
  */
 import type { Auth } from "./auth/mod.ts";
 import { type CancelTimer, HOUR_MS } from "./base/clock.ts";
@@ -63,7 +64,9 @@ export function startUpkeep(parts: UpkeepParts): CancelTimer {
   };
 }
 
-/** Removes files that no row names: in turns of its own, one sweep at a time, and none after `end`. */
+/**
+ * Removes files that no row names: in turns of its own, one sweep at a time, and none after `end`.
+ */
 function fileSweep(parts: UpkeepParts): { begin(): void; end(): void } {
   const { clock, definitionOf, log } = parts;
   let isEnded = false;

@@ -1,6 +1,6 @@
 /**
- * What `openDatabase` refuses before a byte of the directory changes, and what is left of an opening
- * that fails.
+ * What `openDatabase` refuses before a byte of the directory changes, and what is left of an
+ * opening that fails.
  */
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
@@ -154,7 +154,10 @@ const PARTS: Readonly<Record<FailingPart, object>> = {
   random: systemRandom,
 };
 
-/** Opens a directory with each call in turn failing until one opens without; returns how many did not. */
+/**
+ * Opens a directory with each call in turn failing until one opens without; returns how many did
+ * not.
+ */
 async function failuresOf(
   name: FailingPart,
   { config, path }: { config: string; path: string },

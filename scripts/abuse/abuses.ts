@@ -114,7 +114,9 @@ async function askForBatches(attack: Attack): Promise<string> {
   return `${messageCount} times next_batch`;
 }
 
-/** Messages wrong in every field, and bytes that are no frame. A socket that is closed is replaced. */
+/**
+ * Messages wrong in every field, and bytes that are no frame. A socket that is closed is replaced.
+ */
 async function sendMalformed(attack: Attack): Promise<string> {
   const { server, chance } = attack;
   let sockets = await openRawSockets(server.url, STORMING_SOCKETS, tokenOf(attack));

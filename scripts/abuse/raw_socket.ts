@@ -33,7 +33,10 @@ export class RawSocket {
     return this.#isClosed;
   }
 
-  /** Connects and upgrades. @param token Sent as bearer; without one the socket is not logged in. */
+  /**
+   * Connects and upgrades.
+   * @param token Sent as bearer; without one the socket is not logged in.
+   */
   static async open(url: string, token?: string): Promise<RawSocket> {
     const { hostname, port, host } = new URL(url);
     const upgraded = Promise.withResolvers<void>();

@@ -103,7 +103,9 @@ export async function fillWall(server: ServerProcess): Promise<void> {
   );
 }
 
-/** What can be seen of the server once the abuse is over: that it lives, and what it called bugs. */
+/**
+ * What can be seen of the server once the abuse is over: that it lives, and what it called bugs.
+ */
 export async function findingsOf(server: ServerProcess): Promise<string[]> {
   const found: string[] = [];
   const rows = await server.rows("SELECT COUNT(*) FROM app.wall WHERE id <= $1", {

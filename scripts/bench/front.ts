@@ -1,7 +1,7 @@
 /**
  * The thin front of a peer: HTTP and WebSocket before PostgreSQL, SQLite or Redis, in a process of
- * its own. It does what a hand-written backend does, and no more: it checks the same bearer token as
- * Tidemark, runs one prepared statement, and routes what was written by topic. There is no SQL
+ * its own. It does what a hand-written backend does, and no more: it checks the same bearer token
+ * as Tidemark, runs one prepared statement, and routes what was written by topic. There is no SQL
  * text but in bulk, no versions, no filter.
  *
  *     bun scripts/bench/front.ts <postgres|sqlite|redis> <url or path> <token secret>

@@ -50,7 +50,10 @@ const INSERT_TARGETS: ReadonlyMap<number, readonly Target[]> = new Map([
 /** Uncounted rounds. */
 const WARM_ROUNDS = 3;
 
-/** The same of loads, of which a round is a hundred statements: the code of a load is compiled after a thousand. */
+/**
+ * The same of loads, of which a round is a hundred statements: the code of a load is compiled after
+ * a thousand.
+ */
 const WARM_LOADS = 12;
 
 const LOAD_MS_MAX = 120_000;

@@ -1,6 +1,7 @@
 /**
  * A table of measurements over one of an earlier run: what was measured again takes the place of
- * its row, all others stay and are marked, since ratios of different runs say less about each other.
+ * its row, all others stay and are marked, since ratios of different runs say less about each
+ * other.
  */
 
 /** Behind the name of a job that was not run again. */

@@ -5,8 +5,8 @@
  * there is no compiler interface to break with the next TypeScript. The formatter puts the module
  * name of an import on the line of its `from`.
  *
- * What no file uses is not allowed either: the next import there is then a decision, not an accident.
- * Inside a layer no two rooms import each other, directly or by way of others.
+ * What no file uses is not allowed either: the next import there is then a decision, not an
+ * accident. Inside a layer no two rooms import each other, directly or by way of others.
  */
 import { posix } from "node:path";
 import { Glob } from "bun";
@@ -74,7 +74,9 @@ export function foldersUsedIn(path: string, source: string): string[] {
  */
 const KNOTS: readonly (readonly string[])[] = [["src/sql/bind/expression", "src/sql/bind/query"]];
 
-/** Rooms of one layer, by what their files import. The door looks into all of them, and is left out. */
+/**
+ * Rooms of one layer, by what their files import. The door looks into all of them, and is left out.
+ */
 export type RoomGraph = Map<string, Set<string>>;
 
 /** Notes which rooms of its layer a file imports from. */
@@ -118,7 +120,10 @@ function roomsBehind(graph: RoomGraph, room: string): Set<string> {
   return reached;
 }
 
-/** Lists what may be imported and is not. @param used What {@linkcode foldersUsedIn} found in all files. */
+/**
+ * Lists what may be imported and is not.
+ * @param used What {@linkcode foldersUsedIn} found in all files.
+ */
 export function unusedAllowances(used: ReadonlySet<string>): string[] {
   return Object.entries(BELOW).flatMap(([from, below]) =>
     below.map((to) => `${from} → ${to}`).filter((pair) => !used.has(pair)),

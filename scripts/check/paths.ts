@@ -16,7 +16,9 @@ const QUOTED = /^```[^\n]*\n([\s\S]*?)^```|`([^`]+)`/gm;
 
 const WORD = /^[\w.*{},-]+(?:\/[\w.*{},-]+)*\/?$/;
 
-/** Lists the paths that a document names, braces expanded. `folders` are those a path begins with. */
+/**
+ * Lists the paths that a document names, braces expanded. `folders` are those a path begins with.
+ */
 export function pathsIn(document: string, folders: ReadonlySet<string>): string[] {
   const found: string[] = [];
   for (const [, drawn, inLine] of document.matchAll(QUOTED)) {

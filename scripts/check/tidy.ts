@@ -1,10 +1,19 @@
 /**
  * Checks the rules of the house that no other tool knows: each file says why it exists, stays
- * small, and holds nothing unfinished.
+ * small, holds nothing unfinished, and has comments as narrow as its code, which the formatter
+ * leaves as they are.
  */
 import { Glob } from "bun";
 
 const FILE_BYTES_MAX = 24 * 1024;
+
+const COLUMNS_MAX = 100;
+
+/** A line that is comment from its beginning: what marks it, and its text. */
+const COMMENT = /^(\s*(?:\/\/|\/\*\*|\*(?!\/)) ?)(.*)$/;
+
+/** Text that is drawn, as tables, bytes of a format and commands are, and cannot be broken. */
+const DRAWN = /^ {3}|\S {2,}\S|[─│┌┐└┘├┤┬┴▲▼◄]/;
 
 interface Rule {
   readonly pattern: RegExp;
@@ -35,8 +44,17 @@ export function untidyIn(path: string, source: string): string[] {
     for (const { pattern, advice } of RULES) {
       if (pattern.test(line)) found.push(`${index + 1}: ${advice}`);
     }
+    if (isTooWide(line)) found.push(`${index + 1}: break the comment at ${COLUMNS_MAX} columns`);
   }
   return found;
+}
+
+/** Whether a comment goes beyond the last column, and has a blank before it where it could end. */
+function isTooWide(line: string): boolean {
+  if (line.length <= COLUMNS_MAX) return false;
+  const [, mark = "", text = ""] = COMMENT.exec(line) ?? [];
+  if (text === "" || DRAWN.test(text)) return false;
+  return /\S /.test(text.slice(0, COLUMNS_MAX + 1 - mark.length).replace(/^[- ]+/, ""));
 }
 
 if (import.meta.main) {

@@ -93,8 +93,9 @@ export class Ledger {
   }
 
   /**
-   * Up to which seq a store should have every commit. The newest one, if it was not acknowledged, may
-   * have lost its last part alone: the log then names its seqs, and all of it counts for nothing.
+   * Up to which seq a store should have every commit. The newest one, if it was not acknowledged,
+   * may have lost its last part alone: the log then names its seqs, and all of it counts for
+   * nothing.
    */
   reach(
     store: LocalStore,
@@ -145,7 +146,9 @@ export class Ledger {
     return undefined;
   }
 
-  /** Lowers a seq that lies within a commit, of which the log has the first parts and not the last. */
+  /**
+   * Lowers a seq that lies within a commit, of which the log has the first parts and not the last.
+   */
   #wholeCommitsUpTo(seq: number): number {
     let upTo = seq;
     for (const { versions } of this.#partitions.values()) {

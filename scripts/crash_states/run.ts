@@ -1,7 +1,8 @@
 /**
  * Stories of a store on a disk that loses power and is full at times: commits, also of rows that
- * expire, flushes, merges and definitions, in tables of two storages, and at operations of the disk that chance picks, what it may hold after a crash there.
- * Each such state is opened by the engine and compared with what it was told.
+ * expire, flushes, merges and definitions, in tables of two storages, and at operations of the disk
+ * that chance picks, what it may hold after a crash there. Each such state is opened by the engine
+ * and compared with what it was told.
  *
  *     life 1 ──step, step, …──► crash or close ──► life 2 ──► …
  *        └ states │ │ │  each: open, compare, write on; now and then crash in the opening, again

@@ -1,6 +1,6 @@
 /**
- * Statements that ask for everything, by kind, each with the answer it has if it has one. The server
- * may refuse any of them, as long as it says why.
+ * Statements that ask for everything, by kind, each with the answer it has if it has one. The
+ * server may refuse any of them, as long as it says why.
  */
 
 export interface Attack {

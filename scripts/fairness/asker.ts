@@ -1,6 +1,6 @@
 /**
- * Sends the statement whose neighbours are measured from a thread of its own: reading an answer of a
- * million rows would hold up the clients that measure, and be taken for a wait at the server.
+ * Sends the statement whose neighbours are measured from a thread of its own: reading an answer of
+ * a million rows would hold up the clients that measure, and be taken for a wait at the server.
  */
 
 export interface Question {
@@ -14,7 +14,9 @@ export interface Ending {
   readonly isSuccess: boolean;
   /** "done", or the code of the error. */
   readonly end: string;
-  /** By the clock, when the last byte was there: to parse a million rows takes longer than a kill. */
+  /**
+   * By the clock, when the last byte was there: to parse a million rows takes longer than a kill.
+   */
   readonly readAtMs: number;
 }
 

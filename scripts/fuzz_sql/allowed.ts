@@ -7,7 +7,8 @@
  * - SELECT *, which shows `_seq` and `_deleted` and orders rows by the first;
  * - alternatives in regular expressions: the first that fits is taken, not the longest;
  * - FULL JOIN by anything but equalities, which only Tidemark takes;
- * - grouping sets over expressions: one that is constant in the end stays in a set without it there;
+ * - grouping sets over expressions: one that is constant in the end stays in a set without it
+ *   there;
  * - which of two rows decides an UPDATE that meets both, and whether an upsert that changes nothing
  *   touches its row.
  *
@@ -72,8 +73,8 @@ export const OF_VALUES: ReadonlySet<string> = new Set([
 
 /**
  * Digits by which FLOAT and DOUBLE are compared: a sum of FLOAT is rounded to 32 bits at each step
- * there, other sums are taken in another order, and averages of integers and EXTRACT are DOUBLE here
- * and NUMERIC there.
+ * there, other sums are taken in another order, and averages of integers and EXTRACT are DOUBLE
+ * here and NUMERIC there.
  */
 export const BINARY_DIGITS = 6;
 

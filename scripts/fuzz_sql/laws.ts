@@ -3,8 +3,9 @@
  * second database.
  *
  * - Partition: a condition is true, false or NULL for each row, so a query without it has the rows
- *   of the three queries that ask for one of these (ternary logic partitioning, Rigger and Su 2020).
- *   The same holds for DISTINCT, for groups, for HAVING and for aggregates that can be added up.
+ *   of the three queries that ask for one of these (ternary logic partitioning, Rigger and Su
+ *   2020). The same holds for DISTINCT, for groups, for HAVING and for aggregates that can be added
+ *   up.
  * - Projection: as many rows pass a condition as have it true when it is only computed (NoREC, by
  *   the same authors): no index, range or pushed filter has a part in the second.
  * - Join: rows that meet a condition of ON meet it in WHERE.

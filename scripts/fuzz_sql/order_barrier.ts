@@ -3,8 +3,8 @@
  * redundant that a join or WHERE makes equal to another, though a set without it makes it NULL.
  *
  * PostgreSQL itself is the judge: it is asked again with the groups behind `OFFSET 0`, where it
- * knows of no equality, and the order of those rows is right. So an order of Tidemark's that is wrong
- * stays a difference, also in such a query.
+ * knows of no equality, and the order of those rows is right. So an order of Tidemark's that is
+ * wrong stays a difference, also in such a query.
  */
 import { findNode, list, type Node, node, textOf } from "./tree.ts";
 

@@ -187,8 +187,8 @@ async function isRightBehindBarrier(
 }
 
 /**
- * Whether PostgreSQL answers otherwise itself when the rows of its tables lie in reverse, as a sum of
- * DOUBLE may in its first digit. Nobody can say then which answer is right.
+ * Whether PostgreSQL answers otherwise itself when the rows of its tables lie in reverse, as a sum
+ * of DOUBLE may in its first digit. Nobody can say then which answer is right.
  */
 async function hangsOnRowOrder(
   client: Bun.SQL,

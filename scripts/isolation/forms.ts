@@ -1,6 +1,7 @@
 /**
  * Forms that random queries do not take: oracles by errors and by keys, plans, catalogs, other
- * users' names, text that is run later. `{t}` is a table, `{o}` another user, `{m}` that user's canary.
+ * users' names, text that is run later. `{t}` is a table, `{o}` another user, `{m}` that user's
+ * canary.
  */
 import type { Chance } from "../support/chance.ts";
 

@@ -26,7 +26,9 @@ export function canaryIn(text: string, canaries: readonly string[]): string | un
   });
 }
 
-/** How the answers of two worlds differ; undefined if they do not, or only by order of evaluation. */
+/**
+ * How the answers of two worlds differ; undefined if they do not, or only by order of evaluation.
+ */
 export function differenceOf(one: SqlResponse, other: SqlResponse): string | undefined {
   if (one.error !== undefined && other.error !== undefined) {
     return one.error.condition === "INTERNAL_ERROR" ? one.error.message : undefined;

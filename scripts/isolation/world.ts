@@ -1,6 +1,7 @@
 /**
  * A database with a few callers, in this process. One world holds the rows of all of them; in a
- * lonely one a caller is by itself, and what it is answered there is what it may be answered at all.
+ * lonely one a caller is by itself, and what it is answered there is what it may be answered at
+ * all.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

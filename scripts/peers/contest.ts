@@ -1,6 +1,7 @@
 /**
- * Asks engines the same queries, compares what they answer with the first one's, and prints how long
- * each took: medians in milliseconds. The last engine is ours; its time is set beside the others'.
+ * Asks engines the same queries, compares what they answer with the first one's, and prints how
+ * long each took: medians in milliseconds. The last engine is ours; its time is set beside the
+ * others'.
  */
 import { median } from "../support/statistics.ts";
 import { differenceOf, type Rows } from "./answers.ts";

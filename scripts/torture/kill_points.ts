@@ -17,7 +17,9 @@ const FILE_KINDS: readonly (readonly [pattern: RegExp, kind: string])[] = [
   [/\/files\//, "upload"],
 ];
 
-/** What a path of a data directory, or of a storage, holds; "other" for what no protocol is about. */
+/**
+ * What a path of a data directory, or of a storage, holds; "other" for what no protocol is about.
+ */
 export function fileKind(path: string): string {
   return FILE_KINDS.find(([pattern]) => pattern.test(path))?.[1] ?? "other";
 }

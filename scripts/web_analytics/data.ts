@@ -1,6 +1,6 @@
 /**
- * Page views from a seed, in the order of their time: few sites and visitors have most of them, most
- * views have no search phrase, and most flags are 0. Nothing is taken from a real log.
+ * Page views from a seed, in the order of their time: few sites and visitors have most of them,
+ * most views have no search phrase, and most flags are 0. Nothing is taken from a real log.
  */
 import type { MadeRow } from "../peers/engines.ts";
 import { type Chance, chanceFromSeed } from "../support/chance.ts";

@@ -1,5 +1,6 @@
 /**
- * 43 questions that the operators of web sites ask of their page views: counts, sums over many rows,
+ * 43 questions that the operators of web sites ask of their page views: counts, sums over many
+ *    rows,
  * groups of few and of many, text that is searched, and narrow looks at one site.
  */
 import type { ContestQuery } from "../peers/contest.ts";

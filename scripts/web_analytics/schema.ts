@@ -1,6 +1,6 @@
 /**
- * The one wide table of the web-analytics set: a row for each page view, a hundred columns, of which
- * a query reads a few.
+ * The one wide table of the web-analytics set: a row for each page view, a hundred columns, of
+ * which a query reads a few.
  */
 import type { TableShape } from "../peers/engines.ts";
 

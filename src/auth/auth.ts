@@ -60,8 +60,8 @@ export interface AuthOptions {
 const HASHES_RUNNING_MAX = Math.min(4, Math.max(1, navigator.hardwareConcurrency - 1));
 
 /**
- * What was found out about an access token when it was used: account and revocations are asked again
- * when any of them changed. It costs that a log-in has all of them asked again.
+ * What was found out about an access token when it was used: account and revocations are asked
+ * again when any of them changed. It costs that a log-in has all of them asked again.
  */
 interface RecentUse {
   readonly principal: Principal;
@@ -262,7 +262,10 @@ export class Auth {
     };
   }
 
-  /** @throws {DatabaseError} PERMISSION_DENIED, INVALID_NAME, ALREADY_EXISTS, WEAK_PASSWORD, INVALID_VALUE */
+  /**
+   * @throws {DatabaseError} PERMISSION_DENIED, INVALID_NAME, ALREADY_EXISTS, WEAK_PASSWORD,
+   * INVALID_VALUE
+   */
   createUser(principal: Principal, request: CreateUserRequest): Promise<UserEntry> {
     return this.#users.create(principal, request);
   }
@@ -282,7 +285,10 @@ export class Auth {
     this.#users.checkDrop(principal, userId);
   }
 
-  /** @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, WEAK_PASSWORD, INVALID_VALUE, INVALID_OPERATION, MANAGED_BY_CONFIG */
+  /**
+   * @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, WEAK_PASSWORD, INVALID_VALUE,
+   * INVALID_OPERATION, MANAGED_BY_CONFIG
+   */
   alterUser(principal: Principal, request: AlterUserRequest): Promise<UserEntry> {
     return this.#users.alter(principal, request);
   }

@@ -1,9 +1,9 @@
 /**
  * When tokens of users were last used.
  *
- * It is noted each second in which a token is used, so it is kept in memory, and the catalog is told
- * now and then: what it was not told of when the process ends is lost, as the time of a look is no
- * promise to anybody.
+ * It is noted each second in which a token is used, so it is kept in memory, and the catalog is
+ * told now and then: what it was not told of when the process ends is lost, as the time of a look
+ * is no promise to anybody.
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";

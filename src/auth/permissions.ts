@@ -1,6 +1,7 @@
 /**
  * Who may do what: the role × statement matrix, the table matrix and the matrix of EXECUTE AS, as
- * pure functions. The SQL layer asks them before each run, and nobody else decides about statements.
+ * pure functions. The SQL layer asks them before each run, and nobody else decides about
+ * statements.
  *
  * - Default deny: what no row of a matrix admits is refused.
  * - The owner of a namespace has, on what lies in it, the rights of the rows marked `owner`. Inside

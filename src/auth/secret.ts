@@ -93,7 +93,10 @@ export function keptSecretPath(dataPath: string): string {
   return `${dataPath}/jwt_secret`;
 }
 
-/** What is wrong with the secret that a data directory keeps, if it keeps one. @throws {DiskError} */
+/**
+ * What is wrong with the secret that a data directory keeps, if it keeps one.
+ * @throws {DiskError}
+ */
 export function keptSecretFault(disk: Disk, dataPath: string): CorruptionError | undefined {
   const path = keptSecretPath(dataPath);
   if (!disk.exists(path)) return undefined;

@@ -101,7 +101,9 @@ export class Tokens {
     return claims;
   }
 
-  /** The same for the token of an `Authorization` header; undefined, too, when there is none in it. */
+  /**
+   * The same for the token of an `Authorization` header; undefined, too, when there is none in it.
+   */
   verifyHeader(header: string): TokenClaims | undefined {
     const known = this.#byHeader.get(header);
     if (known !== undefined) return known;

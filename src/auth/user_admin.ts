@@ -82,7 +82,10 @@ export class UserAdmin {
     this.#checkEmail(request.email);
   }
 
-  /** @throws {DatabaseError} PERMISSION_DENIED, INVALID_NAME, ALREADY_EXISTS, WEAK_PASSWORD, INVALID_VALUE */
+  /**
+   * @throws {DatabaseError} PERMISSION_DENIED, INVALID_NAME, ALREADY_EXISTS, WEAK_PASSWORD,
+   * INVALID_VALUE
+   */
   async create(principal: Principal, request: CreateUserRequest): Promise<UserEntry> {
     const { catalog, log } = this.#options;
     const { userId, role = "user", email, credentials } = request;
@@ -102,7 +105,10 @@ export class UserAdmin {
     return user;
   }
 
-  /** What `alter` refuses without a look at the password; returns who is altered. @throws {DatabaseError} */
+  /**
+   * What `alter` refuses without a look at the password; returns who is altered.
+   * @throws {DatabaseError}
+   */
   checkAlter(principal: Principal, request: AlterUserRequest): UserEntry {
     const { email, role, userId } = request;
     const before = this.#authoriseAlter(principal, request);
@@ -116,7 +122,10 @@ export class UserAdmin {
     return before;
   }
 
-  /** @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, WEAK_PASSWORD, INVALID_VALUE, INVALID_OPERATION, MANAGED_BY_CONFIG */
+  /**
+   * @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, WEAK_PASSWORD, INVALID_VALUE,
+   * INVALID_OPERATION, MANAGED_BY_CONFIG
+   */
   async alter(principal: Principal, request: AlterUserRequest): Promise<UserEntry> {
     const { catalog, log, sessionEnds } = this.#options;
     const { userId, password, role, email } = request;
@@ -135,7 +144,10 @@ export class UserAdmin {
     return after;
   }
 
-  /** What `drop` refuses. @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, INVALID_OPERATION */
+  /**
+   * What `drop` refuses.
+   * @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, INVALID_OPERATION
+   */
   checkDrop(principal: Principal, userId: string): void {
     const user = this.#options.catalog.user(userId);
     if (!isAtLeast(principal.role, "dba")) throw denied(`drop user ${userId}`);

@@ -1,9 +1,9 @@
 /**
  * When to collect garbage while much arrives that will stay for long, made among much that will
- * not, as connections are while their clients log in. Left alone, the collector waits until the heap
- * has doubled; each page of it then holds a few objects that stay, so none goes back to the system,
- * and nobody moves them. Collected every few hundred arrivals, later ones fill the gaps of earlier
- * ones: 5,000 idle subscriptions take 0.5 to 0.8 KB each instead of 2.0.
+ * not, as connections are while their clients log in. Left alone, the collector waits until the
+ * heap has doubled; each page of it then holds a few objects that stay, so none goes back to the
+ * system, and nobody moves them. Collected every few hundred arrivals, later ones fill the gaps of
+ * earlier ones: 5,000 idle subscriptions take 0.5 to 0.8 KB each instead of 2.0.
  *
  * A collection takes about a millisecond for each megabyte, most of it beside the work, so the more
  * the heap holds the more must arrive: an arrival pays for about 25 µs of collecting.

@@ -5,8 +5,8 @@
  *   released by `transfer(0)`, which unmaps at once and leaves every view with length 0.
  * - `sync` uses the callback form of fdatasync: the promise API of `fs` takes twice as long at the
  *   median and ten times at the 99th percentile.
- * - What it makes is for its owner alone, whatever the umask: rows and password hashes lie in it, and
- *   not every program that uses it sets one.
+ * - What it makes is for its owner alone, whatever the umask: rows and password hashes lie in it,
+ *   and not every program that uses it sets one.
  * - The lock is flock(2), which the system releases however the process ends. Where libc cannot be
  *   loaded, it is a file with a process id in it.
  */
@@ -190,7 +190,8 @@ export const bunDisk: Disk = {
 };
 
 /**
- * Whether a thread can be started: the runtime ends the process where a new one finds no descriptor.
+ * Whether a thread can be started: the runtime ends the process where a new one finds no
+ * descriptor.
  */
 export function hasRoomForThread(): boolean {
   const opened: number[] = [];
@@ -303,7 +304,8 @@ function attempt<T>(operation: string, path: string, action: () => T): T {
 function diskError(error: unknown, path: string, operation: string): DiskError {
   if (error instanceof DiskError) return error;
   const code = codeOf(error);
-  // A quota that is used up refuses a write as a full disk does; of a sync nobody knows what it did.
+  // A quota that is used up refuses a write as a full disk does; of a sync nobody knows what it
+  // did.
   const isFull = code === "EDQUOT" && operation !== "sync";
   return new DiskError(isFull ? "ENOSPC" : code, path, operation, error);
 }

@@ -1,6 +1,6 @@
 /**
- * Reads bytes in order, in the forms of `bytes.ts`, and never past their end: what ends too early is
- * damage, and says where.
+ * Reads bytes in order, in the forms of `bytes.ts`, and never past their end: what ends too early
+ * is damage, and says where.
  */
 import type { ByteWriter } from "./byte_writer.ts";
 import { u53At, VARINT_BYTES_MAX, viewOf } from "./bytes.ts";

@@ -1,5 +1,6 @@
 /**
- * What the commands of the program have in common: exit codes, and how they say things on a terminal.
+ * What the commands of the program have in common: exit codes, and how they say things on a
+ * terminal.
  */
 import type { Clock } from "./clock.ts";
 import { DatabaseError } from "./errors.ts";

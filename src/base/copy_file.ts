@@ -37,7 +37,9 @@ export async function copyFile(from: string, to: string, options: CopyOptions): 
   }
 }
 
-/** A copy for who decides how far it may go; the source is opened when the first piece is copied. */
+/**
+ * A copy for who decides how far it may go; the source is opened when the first piece is copied.
+ */
 export class FileCopy {
   readonly #from: string;
   readonly #options: CopyOptions;
@@ -134,7 +136,10 @@ export async function removeTreeSoon(disk: Disk, path: string): Promise<void> {
   disk.removeDirectory(path);
 }
 
-/** Paths of all files in a directory and those below it; none if it is not there. @throws {DiskError} */
+/**
+ * Paths of all files in a directory and those below it; none if it is not there.
+ * @throws {DiskError}
+ */
 export function* filesBelow(disk: Disk, directory: string): Generator<string> {
   if (!disk.exists(directory)) return;
   for (const { name, isDirectory } of disk.list(directory)) {

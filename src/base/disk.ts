@@ -1,11 +1,10 @@
 /**
  * The disk, as the engine sees it: what a simulation must be able to play.
  *
- * Every call is synchronous but {@linkcode DiskFile.sync} and {@linkcode Disk.removeSoon}, which are
- * those that take long.
- * Nothing is durable before `sync` of the file has resolved, and a name not before `syncDirectory`
- * of its directory has returned. What is made is for its owner alone. Implementations:
- * `bun_disk.ts`, and the simulated and recording disks of the tests.
+ * Every call is synchronous but {@linkcode DiskFile.sync} and {@linkcode Disk.removeSoon}, which
+ * are those that take long. Nothing is durable before `sync` of the file has resolved, and a name
+ * not before `syncDirectory` of its directory has returned. What is made is for its owner alone.
+ * Implementations: `bun_disk.ts`, and the simulated and recording disks of the tests.
  */
 
 /** An open file. Offsets and lengths are bytes. */

@@ -122,7 +122,9 @@ export class DatabaseError extends Error {
   }
 }
 
-/** The same failure with changes, and all else that it says; it is the cause unless one is given. */
+/**
+ * The same failure with changes, and all else that it says; it is the cause unless one is given.
+ */
 export function withDetails(error: DatabaseError, changes: ErrorChanges): DatabaseError {
   const { condition = error.condition, message = error.message, ...details } = changes;
   return new DatabaseError(condition, message, { ...detailsOf(error), cause: error, ...details });
@@ -220,7 +222,10 @@ export class DiskError extends Error {
   }
 }
 
-/** Whether a code of {@linkcode DiskError} says that the process, or the system, has too many files open. */
+/**
+ * Whether a code of {@linkcode DiskError} says that the process, or the system, has too many files
+ * open.
+ */
 export function hasNoDescriptor(code: string): boolean {
   return code === "EMFILE" || code === "ENFILE";
 }

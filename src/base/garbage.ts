@@ -3,10 +3,11 @@
  * the heap is dead, which the collector would find out only once the heap has doubled. A sort of
  * 5 M rows within 64 MiB takes 85 MB of memory with this, and 270 without.
  *
- * What was moved may be little, though, as one of thousands of small partitions is, and a collection
- * walks through the whole heap. So there is none before the heap has grown by what is worth it:
- * with one for each partition, a DISTINCT of 12,000 rows within 1 MiB spent nine tenths of its time
- * here. The same is true of what large statements leave, of which a client may send any number.
+ * What was moved may be little, though, as one of thousands of small partitions is, and a
+ * collection walks through the whole heap. So there is none before the heap has grown by what is
+ * worth it: with one for each partition, a DISTINCT of 12,000 rows within 1 MiB spent nine tenths
+ * of its time here. The same is true of what large statements leave, of which a client may send any
+ * number.
  */
 import type { Clock } from "./clock.ts";
 

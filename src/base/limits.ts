@@ -16,7 +16,9 @@ export const KEY_BYTES_MAX = 1024;
 /** Columns of a primary key. */
 export const KEY_COLUMNS_MAX = 16;
 
-/** Nesting of parentheses, subqueries and JSON: keeps recursive descent far from the stack's end. */
+/**
+ * Nesting of parentheses, subqueries and JSON: keeps recursive descent far from the stack's end.
+ */
 export const NESTING_MAX = 128;
 
 /** How long the first turn of a statement may hold the event loop before others get it. */

@@ -1,9 +1,9 @@
 /**
  * Writes the log: one line an event, to the console and to files (`log_files.ts`).
  *
- * Lines are buffered for a moment and written together; `flush` writes what waits. Files that cannot
- * be written are told on the console and never stop the server: once they can be, they go on with a
- * line that says how many are missing.
+ * Lines are buffered for a moment and written together; `flush` writes what waits. Files that
+ * cannot be written are told on the console and never stop the server: once they can be, they go on
+ * with a line that says how many are missing.
  */
 import type { Clock } from "./clock.ts";
 import type { Log, LogFields, LogLevel } from "./log.ts";

@@ -1,6 +1,6 @@
 /**
- * Errors that may come with every request for as long as something is amiss, as when the process may
- * open no more files: the log has one of each kind now and then, and how many there were.
+ * Errors that may come with every request for as long as something is amiss, as when the process
+ * may open no more files: the log has one of each kind now and then, and how many there were.
  */
 import type { Clock } from "./clock.ts";
 import type { Log, LogFields } from "./log.ts";

@@ -9,8 +9,8 @@
  *
  * The generator is a hybrid logical clock: it follows the clock forward, never goes back with it,
  * and borrows from the next millisecond when the counter of the current one is used up. So a clock
- * that is set back stops nothing: ids go on from the newest one, a millisecond for each 4096 of them,
- * until the clock is there again.
+ * that is set back stops nothing: ids go on from the newest one, a millisecond for each 4096 of
+ * them, until the clock is there again.
  */
 import { assert } from "./assert.ts";
 import type { Clock } from "./clock.ts";

@@ -1,9 +1,9 @@
 /**
- * Zstandard (RFC 8878) for blocks of a few KiB, at its fastest level: that packs small blocks of text
- * and JSON as well as higher ones do, at one and a half times their speed.
+ * Zstandard (RFC 8878) for blocks of a few KiB, at its fastest level: that packs small blocks of
+ * text and JSON as well as higher ones do, at one and a half times their speed.
  *
- * A frame says how many bytes it holds, in one of two ways, and has one block, since what is packed is
- * short:
+ * A frame says how many bytes it holds, in one of two ways, and has one block, since what is packed
+ * is short:
  *
  *     frame   OFFSET SIZE
  *                0    4   28 b5 2f fd
@@ -33,9 +33,9 @@ export function zstdPack(bytes: Uint8Array): Uint8Array {
 }
 
 /**
- * Unpacks what is known to have been so many bytes; undefined when it is something else. Whether it is
- * one frame of one block of that length is looked at first: another frame behind it, or more blocks,
- * would be unpacked at their full length before anything was wrong with them.
+ * Unpacks what is known to have been so many bytes; undefined when it is something else. Whether it
+ * is one frame of one block of that length is looked at first: another frame behind it, or more
+ * blocks, would be unpacked at their full length before anything was wrong with them.
  */
 export function zstdUnpack(packed: Uint8Array, byteCount: number): Uint8Array | undefined {
   if (!isOneBlock(packed, byteCount)) return undefined;

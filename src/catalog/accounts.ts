@@ -41,8 +41,8 @@ interface OwnerRecord {
 }
 
 /**
- * An account as a later state has it, over rows of an earlier one: with them is back what was erased
- * in between, so that its erasure stays due.
+ * An account as a later state has it, over rows of an earlier one: with them is back what was
+ * erased in between, so that its erasure stays due.
  *
  * @param before As it was in the earlier state; undefined when it was not there.
  */
@@ -156,7 +156,9 @@ export class Accounts {
     return record;
   }
 
-  /** @param options.storeAlso Runs in the same transaction; what it returns, once that is durable. */
+  /**
+   * @param options.storeAlso Runs in the same transaction; what it returns, once that is durable.
+   */
   drop(
     userId: string,
     { erasesNow = false, storeAlso }: { erasesNow?: boolean; storeAlso: () => () => void },

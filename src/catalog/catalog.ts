@@ -51,7 +51,10 @@ export interface Catalog {
   namespaces(): readonly NamespaceEntry[];
   /** @throws {DatabaseError} ALREADY_EXISTS */
   createNamespace(entry: NamespaceEntry): void;
-  /** The namespace must hold no table and no view. @throws {DatabaseError} NAMESPACE_NOT_FOUND, DEPENDENT_OBJECTS */
+  /**
+   * The namespace must hold no table and no view.
+   * @throws {DatabaseError} NAMESPACE_NOT_FOUND, DEPENDENT_OBJECTS
+   */
   dropNamespace(name: string): void;
   changeNamespace(entry: NamespaceEntry): void;
 
@@ -60,7 +63,10 @@ export interface Catalog {
   /** Ordered by namespace and name. */
   tables(): readonly TableEntry[];
   nextTableId(): number;
-  /** `seq` is the position of the definition in commit order. @throws {DatabaseError} ALREADY_EXISTS */
+  /**
+   * `seq` is the position of the definition in commit order.
+   * @throws {DatabaseError} ALREADY_EXISTS
+   */
   createTable(entry: TableEntry, seq: Seq): void;
   /**
    * Replaces the entry with the same tableId; earlier schema versions stay readable. Goes together
@@ -112,7 +118,9 @@ export interface Catalog {
   users(): readonly UserEntry[];
   /** Whether the newest account of this name was dropped, so that the name is nobody. */
   wasDropped(userId: string): boolean;
-  /** Where in commit order the last owner of rows of this name was dropped; 0 when none ever was. */
+  /**
+   * Where in commit order the last owner of rows of this name was dropped; 0 when none ever was.
+   */
   userDroppedSeq(userId: string): number;
   /** @throws {DatabaseError} ALREADY_EXISTS */
   createUser(user: NewUser): UserEntry;

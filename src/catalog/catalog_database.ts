@@ -135,8 +135,8 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * Is called when it is unknown whether a change is durable: the process must stop, and start again
-   * to see.
+   * Is called when it is unknown whether a change is durable: the process must stop, and start
+   * again to see.
    */
   set onFatal(onFatal: (cause: unknown) => void) {
     this.#file.onFatal = onFatal;
@@ -386,7 +386,8 @@ export class CatalogDatabase implements Catalog {
 
   /**
    * Makes an earlier state go on as a new one: no number is given out again that `used` has, and
-   * every token ends. Open the catalog again after it. Every segment lies in the data directory by then.
+   * every token ends. Open the catalog again after it. Every segment lies in the data directory by
+   * then.
    *
    * @param before What the state that this one replaces used; undefined when that cannot be read.
    */

@@ -64,7 +64,9 @@ export function checkCatalog(options: CatalogCheckOptions): CatalogCheck {
   return { damage, catalog, isOnlyLogDamaged: found.length === 0 && logDamage.length > 0 };
 }
 
-/** Directories in the place of the files of a catalog: what SQLite says of one is "disk I/O error". */
+/**
+ * Directories in the place of the files of a catalog: what SQLite says of one is "disk I/O error".
+ */
 function directoriesAt(disk: Disk, path: string): CorruptionError[] {
   const paths = SUFFIXES.map((suffix) => `${path}${suffix}`);
   const directory = path.slice(0, path.lastIndexOf("/"));

@@ -79,9 +79,13 @@ export interface TableEntry {
   readonly keyName?: string;
   readonly checks: readonly CheckEntry[];
   readonly options: TableOptions;
-  /** Where in its storage its segments lie; absent in the data directory. Fixed when it is created. */
+  /**
+   * Where in its storage its segments lie; absent in the data directory. Fixed when it is created.
+   */
   readonly storageDirectory?: string;
-  /** Of a STREAM table whose TTL was changed: rows up to here had expired by then, and stay gone. */
+  /**
+   * Of a STREAM table whose TTL was changed: rows up to here had expired by then, and stay gone.
+   */
   readonly expiredSeq?: number;
   readonly schemaVersion: number;
   /** The next column id, so that a dropped id is never reused. */

@@ -1,7 +1,7 @@
 /**
  * The list of uploaded files: the one thing of the catalog that is not in memory, as it grows with
- * what users store. What need not read all of it at once reads portions, or the files of one table or
- * owner.
+ * what users store. What need not read all of it at once reads portions, or the files of one table
+ * or owner.
  *
  * With 100,000 files an upload holds the event loop for 2 to 10 ms, not 300. It costs a start 0.1
  * s, in which two indexes are checked.
@@ -76,7 +76,10 @@ export class FileList {
     for (const fileId of fileIds) removeSealed(this.#file, "files", fileId);
   }
 
-  /** Follows in memory once the transaction is durable. @param count Of the files that it removed. */
+  /**
+   * Follows in memory once the transaction is durable.
+   * @param count Of the files that it removed.
+   */
   forget(count: number): void {
     this.#count -= count;
   }

@@ -3,8 +3,9 @@
  * copy of the catalog can be brought to any later moment. It is kept while the log is archived, and
  * taken away when an archive has it.
  *
- * - Every transaction that changes what is not the store's own counts, also while none is kept, so a
- *   journal with a hole shows it. When users were last seen is not in it: that is no change of theirs.
+ * - Every transaction that changes what is not the store's own counts, also while none is kept, so
+ *   a journal with a hole shows it. When users were last seen is not in it: that is no change of
+ *   theirs.
  * - An entry has a stamp, a seq of its own: commits below it were made before the transaction, and
  *   commits above it after it. Stamps ascend.
  */

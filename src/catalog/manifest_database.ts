@@ -2,9 +2,9 @@
  * The manifest of the store, kept in the catalog database: publishing a segment is one SQLite
  * transaction, and there is no manifest file to get wrong.
  *
- * Storage owns the interface (`storage/contract/manifest.ts`) and is a sibling that is not imported; the
- * same shapes are declared here, by the same names, and `database.ts`, which sees both, hands one to
- * the other. What their members mean is said there.
+ * Storage owns the interface (`storage/contract/manifest.ts`) and is a sibling that is not
+ * imported; the same shapes are declared here, by the same names, and `database.ts`, which sees
+ * both, hands one to the other. What their members mean is said there.
  */
 import { assert } from "../base/assert.ts";
 import type { Hash64 } from "../base/checksum.ts";

@@ -124,7 +124,9 @@ const QUOTED_COLUMN_NAME = /^(?:[^\p{C}\p{Zl}\p{Zp}]|\u200C|\u200D){1,64}$/u;
 
 const FORBIDDEN_IN_USER_ID = /[\p{Cc}/\\]|\.\./u;
 
-/** A name in a message: cut, so that a message cannot be flooded, and without control characters. */
+/**
+ * A name in a message: cut, so that a message cannot be flooded, and without control characters.
+ */
 function quoted(name: string): string {
   const shown = name.length > NAME_LENGTH_MAX ? `${name.slice(0, NAME_LENGTH_MAX)}…` : name;
   return JSON.stringify(shown);

@@ -156,8 +156,8 @@ export class SqliteFile implements SealedSource {
    * function that is returned is called: what is committed meanwhile goes to SQLite's log.
    *
    * Who reads the file must not close it while this is open: closing any descriptor of a file gives
-   * up the locks that the process has on it (fcntl(2), and "How To Corrupt An SQLite Database File",
-   * section 2.2).
+   * up the locks that the process has on it (fcntl(2), and "How To Corrupt An SQLite Database
+   * File", section 2.2).
    *
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
    */
@@ -177,8 +177,8 @@ export class SqliteFile implements SealedSource {
   }
 
   /**
-   * What the file itself holds, for the caller to close: while it is held, the state of that moment,
-   * whatever changes meanwhile. SQLite keeps the locks of this one when that is closed.
+   * What the file itself holds, for the caller to close: while it is held, the state of that
+   * moment, whatever changes meanwhile. SQLite keeps the locks of this one when that is closed.
    *
    * @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE
    */
@@ -237,8 +237,8 @@ function rowsOf<Row>(
   { parameters, sql }: { readonly sql: string; readonly parameters: readonly Cell[] },
 ): Row[] {
   try {
-    // The statement names the columns of Row; SQLite's STRICT tables keep their types. Cached by text
-    // inside Database.query.
+    // The statement names the columns of Row; SQLite's STRICT tables keep their types. Cached by
+    // text inside Database.query.
     return database.query(sql).all(...parameters) as Row[];
   } catch (error) {
     throw asStorageError(error, path);

@@ -55,8 +55,8 @@ export function sqliteWalDamage(bytes: Uint8Array, path: string): CorruptionErro
 
 /**
  * What a frame that does not hold means. A transaction is synced before the next one begins, so
- * frames behind its end prove that it was durable; without them it may just have been torn. One that
- * has no end was never committed.
+ * frames behind its end prove that it was durable; without them it may just have been torn. One
+ * that has no end was never committed.
  */
 function damageAt(
   view: DataView,

@@ -1,6 +1,7 @@
 /**
- * Storages: directories beside the data directory in which tables may have their segments. In memory
- * for reading, one sealed row each in SQLite. `local`, the data directory itself, is not among them.
+ * Storages: directories beside the data directory in which tables may have their segments. In
+ * memory for reading, one sealed row each in SQLite. `local`, the data directory itself, is not
+ * among them.
  *
  * Memory changes only after the transaction is durable.
  */
@@ -55,8 +56,8 @@ export class Storages {
   }
 
   /**
-   * Leaves those to their directories that the state before a restore did not have: another database
-   * may be using them.
+   * Leaves those to their directories that the state before a restore did not have: another
+   * database may be using them.
    */
   continueFrom(before: readonly StorageEntry[]): void {
     const known = new Set(before.map(({ key, storageId }) => `${storageId} ${key}`));

@@ -1,7 +1,8 @@
 /**
  * The views of the catalog: in memory for reading, one sealed row each in SQLite.
  *
- * `put` and `remove` belong into the transaction of a definition, `remember` and `forget` behind it.
+ * `put` and `remove` belong into the transaction of a definition, `remember` and `forget` behind
+ * it.
  */
 import type { ViewEntry } from "./entries.ts";
 import { allSealed, putSealed, removeSealed } from "./records.ts";

@@ -41,7 +41,10 @@ export interface ExecuteOptions {
   readonly params?: readonly Parameter[];
   /** Of unqualified names. */
   readonly namespace?: string;
-  /** 1 to 128 printable characters, new for each request: what has it runs once, sent how often ever. */
+  /**
+   * 1 to 128 printable characters, new for each request: what has it runs once, sent how often
+   * ever.
+   */
   readonly idempotencyKey?: string;
   readonly signal?: AbortSignal;
 }

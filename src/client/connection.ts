@@ -265,7 +265,9 @@ export class LiveConnection {
     });
   }
 
-  /** A pong stands behind all that waits for a slow network, so whatever comes is a sign of life. */
+  /**
+   * A pong stands behind all that waits for a slow network, so whatever comes is a sign of life.
+   */
   #awaitPong(): void {
     this.#hasHeard = false;
     this.#watch(PONG_MS_MAX, () => {

@@ -8,12 +8,12 @@
  *
  * A refusal does not name its message. Of a single one that has no answer it is known; of several,
  * a ping is sent behind them: whatever the pong finds without an answer was refused, as the server
- * answers in order. Only that is asked again, since a subscription asked for twice would begin anew.
- * Paced, as many messages are under way as a window allows, which grows by one with each that is
- * served whole and is halved by a refusal.
+ * answers in order. Only that is asked again, since a subscription asked for twice would begin
+ * anew. Paced, as many messages are under way as a window allows, which grows by one with each that
+ * is served whole and is halved by a refusal.
  *
- * An `unsubscribe` has no answer, so that of several it is not asked again: the heartbeat shows what
- * is still followed.
+ * An `unsubscribe` has no answer, so that of several it is not asked again: the heartbeat shows
+ * what is still followed.
  */
 import type { ClientMessage } from "../protocol/mod.ts";
 import type { ClientEnvironment } from "./environment.ts";

@@ -1,6 +1,6 @@
 /**
- * When a request is sent again, and after how long: what passes by itself, of what may be done twice.
- * A read may; anything else only when it carries a key, by which the server knows it again.
+ * When a request is sent again, and after how long: what passes by itself, of what may be done
+ * twice. A read may; anything else only when it carries a key, by which the server knows it again.
  */
 import type { ClientEnvironment } from "./environment.ts";
 import { ConnectionError, ServerError } from "./errors.ts";

@@ -6,8 +6,8 @@
  * repeated once with a new one; requests that find that at the same time share one refresh.
  *
  * Of those whom the server lets in, whoever was asked for last is who the client is: what answers
- * later and belongs to somebody before, or comes after a log-out, is not taken over, and no request of
- * one user is repeated as another.
+ * later and belongs to somebody before, or comes after a log-out, is not taken over, and no request
+ * of one user is repeated as another.
  */
 import type { AuthStatusBody, LoginBody, UserBody } from "../protocol/mod.ts";
 import type { ClientEnvironment, HttpResponse } from "./environment.ts";

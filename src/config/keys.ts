@@ -1,8 +1,8 @@
 /**
  * Every key of the configuration: its type, default, range and meaning, in the order of the file.
  *
- * A key whose feature is not there yet takes its default only: accepting another value would promise
- * what does not happen.
+ * A key whose feature is not there yet takes its default only: accepting another value would
+ * promise what does not happen.
  */
 import type { LogLevel } from "../base/log.ts";
 import { rangeFromText } from "../server/mod.ts";

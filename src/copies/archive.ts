@@ -8,8 +8,8 @@
  *
  * - One file at a time, in order. A failure is told once, and tried again until it succeeds.
  * - The log waits for the archive up to four times `wal_max_bytes`. Beyond it the oldest files are
- *   given up, which is an error in the log and a number in /metrics, and restores across the gap are
- *   refused.
+ *   given up, which is an error in the log and a number in /metrics, and restores across the gap
+ *   are refused.
  */
 
 import type { CancelTimer, Clock } from "../base/clock.ts";

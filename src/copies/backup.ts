@@ -1,19 +1,19 @@
 /**
- * Makes a backup of an open database: a directory that holds its state at one moment, and is checked
- * by `tidemark verify` and put back by `restore.ts`.
+ * Makes a backup of an open database: a directory that holds its state at one moment, and is
+ * checked by `tidemark verify` and put back by `restore.ts`.
  *
  *     1 in one turn: the end of the log noted, every file held, that of the catalog as it is then
  *     2 files are copied and synced: the catalog, segments, deletion vectors, uploaded files, the log
  *       up to its end
  *     3 the directories are synced, and backup.json, which lists everything, is written
  *
- * Commits go on all the while, and are not in the backup. What fails, or is cancelled, before step 3
- * leaves nothing; a crash leaves a directory without backup.json, which is no backup.
+ * Commits go on all the while, and are not in the backup. What fails, or is cancelled, before step
+ * 3 leaves nothing; a crash leaves a directory without backup.json, which is no backup.
  *
  * Segments of other storages are copied to where they would lie without those, so that a backup is
- * whole by itself. A segment is copied behind the check of its checksums, and one that does not hold
- * ends the backup: one that keeps damage would take the place of one from before it. Only what a
- * repair has named as lost is left out.
+ * whole by itself. A segment is copied behind the check of its checksums, and one that does not
+ * hold ends the backup: one that keeps damage would take the place of one from before it. Only what
+ * a repair has named as lost is left out.
  */
 import type { Clock } from "../base/clock.ts";
 import { checksumOfFile, FileCopy, makeDirectoryOf, removeTree } from "../base/copy_file.ts";

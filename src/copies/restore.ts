@@ -96,8 +96,8 @@ export function isRestoreStaged(disk: Disk, paths: DataPaths): boolean {
 /**
  * Copies a backup to where the next start finds it.
  *
- * @throws {DatabaseError} INVALID_OPTION if it is no backup or a later one, STORAGE_UNAVAILABLE if it is of a newer
- * version, DISK_FULL, CANCELLED.
+ * @throws {DatabaseError} INVALID_OPTION if it is no backup or a later one, STORAGE_UNAVAILABLE if
+ * it is of a newer version, DISK_FULL, CANCELLED.
  * @throws {CorruptionError} If it is damaged. @throws {DiskError} Nothing has changed then, either.
  */
 export async function stageRestore(

@@ -9,8 +9,8 @@
  *     5 the catalog takes over what was changed at or below the point; the list is written anew,
  *       without the uploaded files of tables and rows that are gone by then
  *
- * The result is a backup of that moment. What of it cannot be had is an error that names it, but for
- * uploaded files, which no archive has: those that are nowhere are told.
+ * The result is a backup of that moment. What of it cannot be had is an error that names it, but
+ * for uploaded files, which no archive has: those that are nowhere are told.
  */
 import { dirname } from "node:path";
 import { type Clock, HOUR_MS } from "../base/clock.ts";
@@ -370,7 +370,9 @@ function lastLogFile({ files }: BackupList): LogFile | undefined {
   return undefined;
 }
 
-/** Removes the files below a directory that a list lacks, and the directories that held no others. */
+/**
+ * Removes the files below a directory that a list lacks, and the directories that held no others.
+ */
 function removeUnlisted(
   disk: Disk,
   root: string,

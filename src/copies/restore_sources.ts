@@ -1,7 +1,7 @@
 /**
  * What a restore to a point is asked for, what a server itself has of the log, and which files and
- * which changes of the catalog lead from a backup to the point: without a gap, or an error that says
- * where it is. Nothing here changes anything.
+ * which changes of the catalog lead from a backup to the point: without a gap, or an error that
+ * says where it is. Nothing here changes anything.
  */
 
 import type { Disk } from "../base/disk.ts";

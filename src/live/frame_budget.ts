@@ -6,13 +6,17 @@
  */
 import type { Cell, CellObject } from "../protocol/mod.ts";
 
-/** Bytes of a message around its rows: the longest id with every character escaped, and the rest. */
+/**
+ * Bytes of a message around its rows: the longest id with every character escaped, and the rest.
+ */
 export const ENVELOPE_BYTES_MAX = 2048;
 
 /** JSON of a number: sign, 17 digits, point, exponent; also more than any MessagePack number. */
 export const NUMBER_BYTES_MAX = 25;
 
-/** Counts the bytes of the rows of one frame, so that a message is cut before it grows too large. */
+/**
+ * Counts the bytes of the rows of one frame, so that a message is cut before it grows too large.
+ */
 export class FrameBudget {
   readonly #bytesMax: number;
   #bytes = 0;

@@ -97,8 +97,8 @@ export function ending(
 }
 
 /**
- * What a failure means to a subscription. What is no known failure ends it all the same, so that one
- * subscriber's row cannot take the others' server away; the caller logs it.
+ * What a failure means to a subscription. What is no known failure ends it all the same, so that
+ * one subscriber's row cannot take the others' server away; the caller logs it.
  *
  * @throws {AssertionError} A broken invariant is not answered.
  */

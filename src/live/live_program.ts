@@ -1,6 +1,6 @@
 /**
- * The program of a live query, which its group shares: which versions match the plan, and what their
- * rows look like on the wire.
+ * The program of a live query, which its group shares: which versions match the plan, and what
+ * their rows look like on the wire.
  *
  * Snapshot, replay and live deliveries all end here, so a row is in the result by one filter and
  * looks one way. A projection is evaluated on rows that match only: `WHERE b <> 0` protects
@@ -181,7 +181,9 @@ export class LiveProgram {
     );
   }
 
-  /** What a change batch does to the result, in its order; versions that do nothing are left out. */
+  /**
+   * What a change batch does to the result, in its order; versions that do nothing are left out.
+   */
   changesOf(batch: ChangeBatch, sources: Sources): LiveChange[] {
     const { rowCount } = batch;
     if (rowCount === 1) return this.#changesOfOne(batch, sources);

@@ -3,8 +3,8 @@
  * same query: after a restart of the server, or behind a proxy that lost its connections. A plan
  * found here saves the parser's and the binder's work, and the garbage of both.
  *
- * Invariant: a plan is used again only while it is the plan of an open group, because those are made
- * anew with every change of a definition; rights are asked of it at each use.
+ * Invariant: a plan is used again only while it is the plan of an open group, because those are
+ * made anew with every change of a definition; rights are asked of it at each use.
  */
 import type { Principal } from "../auth/mod.ts";
 import type { SubscriptionSpec } from "../protocol/mod.ts";

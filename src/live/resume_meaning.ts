@@ -1,8 +1,8 @@
 /**
  * Whether a position still means what it meant to the client that kept it. History tells which rows
- * changed since; this tells whether the rows that the client holds are of the same table, of the same
- * user, and look as the query shows them now. Where they do not, no replay of changes makes the
- * current result of them.
+ * changed since; this tells whether the rows that the client holds are of the same table, of the
+ * same user, and look as the query shows them now. Where they do not, no replay of changes makes
+ * the current result of them.
  */
 import type { Principal } from "../auth/mod.ts";
 import type { Seq } from "../base/seq.ts";

@@ -20,7 +20,9 @@ import type { ShapedRows } from "./row_shape.ts";
 /** Versions of one scan batch: large enough for vectors, small enough for a turn. */
 const SCAN_ROWS_MAX = 1024;
 
-/** Rows made at once: with rows of the largest size this is what memory must hold beyond a frame. */
+/**
+ * Rows made at once: with rows of the largest size this is what memory must hold beyond a frame.
+ */
 const PROJECT_ROWS_MAX = 64;
 
 /** The span of the first look back for the last rows: one minute of sequence ids. */

@@ -83,8 +83,8 @@ const SCRATCH_NAME_BYTES = 8;
 /**
  * Whose lock is held is for the caller to see to.
  *
- * @throws {DatabaseError} STORAGE_UNAVAILABLE if the directory or a file of it is of a newer format:
- * what this program does not know is not damage.
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE if the directory or a file of it is of a newer
+ * format: what this program does not know is not damage.
  * @throws {DiskError} If something cannot be read for another reason than damage.
  */
 export function checkDirectory(

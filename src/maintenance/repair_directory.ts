@@ -9,7 +9,8 @@
  *   that there was: those tables are named. Subscribers from before are told to begin anew.
  * - No seq is handed out again.
  * - A database whose log or catalog was cut goes on as another incarnation: it writes log files of
- *   the numbers, and changes of the catalog of the ids, that the archive of the old one has already.
+ *   the numbers, and changes of the catalog of the ids, that the archive of the old one has
+ *   already.
  */
 
 import { keptSecretPath } from "../auth/mod.ts";

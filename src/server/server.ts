@@ -41,8 +41,8 @@ export interface RunningServer {
   metrics(): readonly MetricSample[];
   /**
    * Refuses new work, lets running requests end within `server.shutdown_timeout_secs`, has the rest
-   * answered with SHUTTING_DOWN, sends what the queues of the connections hold, and closes. Resolves
-   * when the port is free.
+   * answered with SHUTTING_DOWN, sends what the queues of the connections hold, and closes.
+   * Resolves when the port is free.
    */
   stop(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
- * Says when the system clock is far behind the ids: rows are then dated later than they were written,
- * and time stands still for what expires.
+ * Says when the system clock is far behind the ids: rows are then dated later than they were
+ * written, and time stands still for what expires.
  *
  * Ids do not wait for the clock, so nothing else tells an operator.
  */

@@ -102,8 +102,8 @@ function holderOf(disk: Disk, { lock }: DataPaths): string | undefined {
 }
 
 /**
- * Moves files of segments that the manifest does not list to lost+found/: a crash left them, between
- * making the file and publishing it, or between publishing its successor and removing it.
+ * Moves files of segments that the manifest does not list to lost+found/: a crash left them,
+ * between making the file and publishing it, or between publishing its successor and removing it.
  */
 export function sweepSegments(
   disk: Disk,

@@ -340,12 +340,17 @@ export class LocalStore implements Store {
     this.#space.look();
   }
 
-  /** Looks whether the clock is far behind the ids, or no longer; for somebody who asks now and then. */
+  /**
+   * Looks whether the clock is far behind the ids, or no longer; for somebody who asks now and
+   * then.
+   */
   lookAtClock(): void {
     this.#clockWatch.look();
   }
 
-  /** Begins to discard what is older than the history of its table; for somebody who asks hourly. */
+  /**
+   * Begins to discard what is older than the history of its table; for somebody who asks hourly.
+   */
   discardHistory(): void {
     this.#merger.discardHistory();
   }

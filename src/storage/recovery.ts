@@ -168,7 +168,8 @@ class Replay {
     // A part is worth nothing without the parts before it, so the file of the first one counts.
     const commit = { commitSeq: lastSeq, firstLogFile: frames[0]?.fileNumber };
     for (const frame of frames) {
-      // Of a bulk load the log still has much that is in segments: its rows are not even walked over.
+      // Of a bulk load the log still has much that is in segments: its rows are not even walked
+      // over.
       const only = onlyTableOf(frame);
       if (only !== undefined && this.#flushedSeqOf(only) >= frame.lastSeq) continue;
       this.#writes.read(frame, (head) => {

@@ -78,7 +78,9 @@ export class Storages {
     this.#options = options;
   }
 
-  /** Begins to use what the catalog lists. One with a fault is reported, and no reason not to start. */
+  /**
+   * Begins to use what the catalog lists. One with a fault is reported, and no reason not to start.
+   */
   open(all: readonly ListedStorage[]): void {
     const { log } = this.#options;
     for (const listed of all) {
@@ -112,8 +114,8 @@ export class Storages {
   }
 
   /**
-   * Looks at the mark, for who met files that are not as they should be, or gives up some; where it is
-   * missing, that is the storage's fault from now on. Returns why the storage is not used.
+   * Looks at the mark, for who met files that are not as they should be, or gives up some; where it
+   * is missing, that is the storage's fault from now on. Returns why the storage is not used.
    */
   noteIfGone({ storageId }: SegmentHome): string | undefined {
     const known = this.#open.get(storageId);
@@ -127,8 +129,8 @@ export class Storages {
   }
 
   /**
-   * Whether what has the names of a segment's files is the segment's own: in a storage that is used, or
-   * was dropped since. Elsewhere it may be another's.
+   * Whether what has the names of a segment's files is the segment's own: in a storage that is
+   * used, or was dropped since. Elsewhere it may be another's.
    */
   hasOwnFiles(home: SegmentHome): boolean {
     const { root, storageId } = home;
@@ -215,7 +217,10 @@ export class Storages {
     }
   }
 
-  /** Gives a storage that a restore brought here a mark, if its directory is there, empty and allowed. */
+  /**
+   * Gives a storage that a restore brought here a mark, if its directory is there, empty and
+   * allowed.
+   */
   adopt(listed: Omit<ListedStorage, "key">): ListedStorage | undefined {
     const { disk } = this.#options;
     const { root, storageId } = listed;
@@ -234,8 +239,8 @@ export class Storages {
   }
 
   /**
-   * Nobody lists it any more. What cannot be removed is left; files that somebody reads go later, by
-   * whoever asks {@linkcode hasOwnFiles}.
+   * Nobody lists it any more. What cannot be removed is left; files that somebody reads go later,
+   * by whoever asks {@linkcode hasOwnFiles}.
    */
   drop(storageId: string): void {
     const known = this.#open.get(storageId);
@@ -247,7 +252,8 @@ export class Storages {
       try {
         if (known.fault === undefined) this.#clear(root);
       } finally {
-        // Also where something is left: else nobody could make a storage there before the next start.
+        // Also where something is left: else nobody could make a storage there before the next
+        // start.
         known.release();
       }
       if (known.fault === undefined) disk.remove(lock);
@@ -270,8 +276,8 @@ export class Storages {
   }
 
   /**
-   * Moves what the manifest does not list to the lost+found of each storage. A disk that refuses that
-   * is no reason not to start: such files are in nobody's way.
+   * Moves what the manifest does not list to the lost+found of each storage. A disk that refuses
+   * that is no reason not to start: such files are in nobody's way.
    */
   sweep(paths: DataPaths, entries: readonly SegmentEntry[]): void {
     const { log } = this.#options;

@@ -1,6 +1,6 @@
 /**
- * The entry of the threads that write segments: one job at a time, as `segment_threads.ts` hands them
- * over, told what became of each.
+ * The entry of the threads that write segments: one job at a time, as `segment_threads.ts` hands
+ * them over, told what became of each.
  *
  * A job is cancelled through a flag in shared memory, since this thread reads no message while it
  * works.

@@ -51,7 +51,10 @@ export function castValue(value: Value, { from, to, mode, nowMicros }: CastOptio
   return caster === undefined ? value : caster(value);
 }
 
-/** The cast for hot loops; undefined if values stay as they are. @throws as {@linkcode castValue} */
+/**
+ * The cast for hot loops; undefined if values stay as they are.
+ * @throws as {@linkcode castValue}
+ */
 export function casterFor(
   from: DataType,
   to: DataType,

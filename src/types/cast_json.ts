@@ -10,7 +10,8 @@ import type { Value } from "./value.ts";
  * The boolean, the text of the number, or the text: of a string its content, of anything else the
  * document. JSON null is NULL as boolean and number.
  *
- * @throws {DatabaseError} INVALID_VALUE if the document is of another kind, or what no text may hold.
+ * @throws {DatabaseError} INVALID_VALUE if the document is of another kind, or what no text may
+ * hold.
  */
 export function scalarFromJson(text: string, wanted: "boolean" | "number" | "text"): Value {
   const root = jsonRoot(text);

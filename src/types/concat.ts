@@ -24,7 +24,8 @@ type NumberVector = BoolVector | Int32Vector | Float64Vector;
 type TextVector = Utf8Vector | DictionaryVector;
 
 /**
- * All rows of the parts, in their order, as a vector of its own; a single part is returned as it is.
+ * All rows of the parts, in their order, as a vector of its own; a single part is returned as it
+ * is.
  *
  * @param type Of every part.
  */

@@ -96,7 +96,9 @@ export function isNumeric(type: DataType): boolean {
   );
 }
 
-/** The name that `PG_TYPEOF`, messages and information_schema use: PostgreSQL's where it has one. */
+/**
+ * The name that `PG_TYPEOF`, messages and information_schema use: PostgreSQL's where it has one.
+ */
 export function typeName(type: DataType): string {
   switch (type.kind) {
     case "int":

@@ -211,7 +211,10 @@ export function datetimeFromText(text: string, now: Now): Whole {
   return joinTimestamp(days, (micros ?? 0) - (offsetSeconds ?? 0) * 1_000_000);
 }
 
-/** Microseconds since midnight, up to 24:00. @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE */
+/**
+ * Microseconds since midnight, up to 24:00.
+ * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
+ */
 export function timeFromText(text: string, now: Now): number {
   const trimmed = text.trim();
   const match = TIME_ONLY.exec(trimmed);

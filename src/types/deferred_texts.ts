@@ -1,6 +1,6 @@
 /**
- * Texts that are made when they are first looked at: a filter may leave out all rows before that, or
- * all but a few.
+ * Texts that are made when they are first looked at: a filter may leave out all rows before that,
+ * or all but a few.
  */
 import { assert } from "../base/assert.ts";
 import { type Selection, take, type Utf8Vector, type Vector } from "./vector.ts";

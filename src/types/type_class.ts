@@ -1,6 +1,7 @@
 /**
- * Families of types: within one, values compare and unify; between two, only casts lead. And by what
- * values of a type are equal and in order, which is all that an index or a sort need to know of it.
+ * Families of types: within one, values compare and unify; between two, only casts lead. And by
+ * what values of a type are equal and in order, which is all that an index or a sort need to know
+ * of it.
  */
 import type { DataType, TypeKind } from "./data_type.ts";
 

@@ -1,6 +1,6 @@
 /**
- * Goal: what comes to stay begins a collection now and then, the more seldom the more the heap holds.
- * What the runtime is asked is written down instead of done.
+ * Goal: what comes to stay begins a collection now and then, the more seldom the more the heap
+ * holds. What the runtime is asked is written down instead of done.
  */
 import { expect, spyOn, test } from "bun:test";
 import { Arrivals } from "../../src/base/arrivals.ts";

@@ -1,8 +1,7 @@
 /**
- * Goal: whatever rate of messages a server allows, all that is asked is served, and no subscription is
- * asked for twice.
- * Method: a server that counts by the clock of the test and refuses as the real one does, without a
- * word of what it refuses; each way takes time.
+ * Goal: whatever rate of messages a server allows, all that is asked is served, and no subscription
+ * is asked for twice. Method: a server that counts by the clock of the test and refuses as the real
+ * one does, without a word of what it refuses; each way takes time.
  */
 import { expect, test } from "bun:test";
 import { type Asked, Outgoing } from "../../src/client/outgoing.ts";

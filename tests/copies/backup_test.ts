@@ -708,7 +708,10 @@ function flip(path: string): void {
   writeFileSync(path, bytes);
 }
 
-/** A closed database whose tables `t` and `other` have a segment each, of `t` with a deletion vector. */
+/**
+ * A closed database whose tables `t` and `other` have a segment each, of `t` with a deletion
+ * vector.
+ */
 async function flushedDirectory(root: string): Promise<string> {
   const dataPath = join(freshDirectory(), "data");
   const database = await databaseOn(dataPath, [root], bunDisk);

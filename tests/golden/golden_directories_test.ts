@@ -1,9 +1,8 @@
 /**
- * Goal: what a released version wrote can be read for ever, and what a newer one wrote is refused by
- * an older one, which leaves it as it is.
- * Method: a directory of each format is kept under tests/fixtures with all that can be read in it.
- * This version opens a copy and reads the same; and it is asked to open copies in which one number
- * says that a newer version wrote them.
+ * Goal: what a released version wrote can be read for ever, and what a newer one wrote is refused
+ * by an older one, which leaves it as it is. Method: a directory of each format is kept under
+ * tests/fixtures with all that can be read in it. This version opens a copy and reads the same; and
+ * it is asked to open copies in which one number says that a newer version wrote them.
  */
 import { Database as Sqlite } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";

@@ -1,6 +1,7 @@
 /**
  * The live examples of the SQL contract (88 to 98), one after the other against the real process,
- * and what a changed definition does to subscriptions that are open; over JSON and over MessagePack.
+ * and what a changed definition does to subscriptions that are open; over JSON and over
+ * MessagePack.
  *
  * "Nothing" is shown by what comes next: a ping's pong follows everything that was sent before it.
  */

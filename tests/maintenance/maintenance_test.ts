@@ -100,8 +100,8 @@ describe("verify", () => {
     expect(treeOf(path)).toEqual(before);
   });
 
-  // Goal: no damaged byte goes unnoticed. Method: damage sampled bytes one at a time, in each kind of
-  // file whose bytes are all under a checksum, as far as something was written there.
+  // Goal: no damaged byte goes unnoticed. Method: damage sampled bytes one at a time, in each kind
+  // of file whose bytes are all under a checksum, as far as something was written there.
   test.each([
     ["format.json", at("format.json"), 20],
     ["the catalog's log", at("catalog.sqlite-wal"), 60],
@@ -709,7 +709,9 @@ describe("repair of a damaged log", () => {
   });
 });
 
-/** A database on the directory answers for every table but default.first, which names its damage. */
+/**
+ * A database on the directory answers for every table but default.first, which names its damage.
+ */
 /** Where the packed text of a segment's second column is. */
 function offsetOfPacked(file: string): number {
   const reader = SegmentReader.open(bunDisk, file, readFileSync(file).length);

@@ -8,7 +8,8 @@
  * - seqs ascend within a subscription, so nothing comes twice or out of order;
  * - every change is what the change matrix makes of its version, cell by cell;
  * - no version that does something to the result is passed over;
- * - a snapshot is the result as of its last_seq_id, and so is what the client holds at any position.
+ * - a snapshot is the result as of its last_seq_id, and so is what the client holds at any
+ *   position.
  *
  * Versions of a STREAM table expire meanwhile. Of what has expired a client may hear or not.
  */

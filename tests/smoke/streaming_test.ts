@@ -1,6 +1,6 @@
 /**
- * Answers that are written as their rows come (5.3 and 5.4 of the wire contract): the same bytes as a
- * whole answer, failures after the first bytes, and clients that read slowly or leave.
+ * Answers that are written as their rows come (5.3 and 5.4 of the wire contract): the same bytes as
+ * a whole answer, failures after the first bytes, and clients that read slowly or leave.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type ServerProcess, type SqlBody, startReadyServer } from "../support/server_process.ts";

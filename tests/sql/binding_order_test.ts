@@ -1,6 +1,6 @@
 /**
- * What of a text is found before anything of it runs, and what is only known at its turn, because an
- * earlier statement defines what a later one uses.
+ * What of a text is found before anything of it runs, and what is only known at its turn, because
+ * an earlier statement defines what a later one uses.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { DefinedNames } from "../../src/sql/define/defined_names.ts";

@@ -1,6 +1,6 @@
 /**
- * The option COMPRESSION of tables: which segments are packed, what is said of them, and that no answer
- * depends on it.
+ * The option COMPRESSION of tables: which segments are packed, what is said of them, and that no
+ * answer depends on it.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";

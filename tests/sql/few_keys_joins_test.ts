@@ -1,7 +1,7 @@
 /**
- * Goal: a join whose one side has few keys reads the other side by them, and answers as one that scans
- * both. Method: rows read as EXPLAIN ANALYZE counts them, and random joins beside the same ones over an
- * expression that hides the column.
+ * Goal: a join whose one side has few keys reads the other side by them, and answers as one that
+ * scans both. Method: rows read as EXPLAIN ANALYZE counts them, and random joins beside the same
+ * ones over an expression that hides the column.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";

@@ -1,7 +1,7 @@
 /**
- * Goal: DISTINCT ON sorts about as many rows as there are groups, and keeps those that a sort of all
- * would put first. Method: rows sorted as EXPLAIN ANALYZE counts them, and random orders beside the
- * same question asked of a window.
+ * Goal: DISTINCT ON sorts about as many rows as there are groups, and keeps those that a sort of
+ * all would put first. Method: rows sorted as EXPLAIN ANALYZE counts them, and random orders beside
+ * the same question asked of a window.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";

@@ -1,6 +1,6 @@
 /**
- * Full and right joins, grouping sets, and the order of rows in aggregates. The answers are those of
- * PostgreSQL.
+ * Full and right joins, grouping sets, and the order of rows in aggregates. The answers are those
+ * of PostgreSQL.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";

@@ -1,7 +1,7 @@
 /**
- * Goal: the first rows in the order of a column are read in that order, and are those of a sort of all
- * rows. Method: rows read as EXPLAIN ANALYZE counts them, and queries beside the same ones over an
- * expression that hides the column.
+ * Goal: the first rows in the order of a column are read in that order, and are those of a sort of
+ * all rows. Method: rows read as EXPLAIN ANALYZE counts them, and queries beside the same ones over
+ * an expression that hides the column.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: a query that lists the keys of its rows looks them up and answers as a scan does. Method: the
- * plan, and random lists beside the same condition on an expression that hides the column.
+ * Goal: a query that lists the keys of its rows looks them up and answers as a scan does. Method:
+ * the plan, and random lists beside the same condition on an expression that hides the column.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";

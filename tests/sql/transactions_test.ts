@@ -1,8 +1,8 @@
 /**
  * BEGIN … COMMIT: one snapshot, own writes, one commit; and who wins when two meet.
  *
- * Two requests meet at a place that the test chooses: the first SELECT of the paused one lets others
- * run, as if its turn were over.
+ * Two requests meet at a place that the test chooses: the first SELECT of the paused one lets
+ * others run, as if its turn were over.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { ManualClock } from "../support/manual_clock.ts";

@@ -1,6 +1,6 @@
 /**
- * The cases of `cases/*.slt`, which `scripts/write_cases.ts` writes: each file in order on a database
- * of its own, in this process. A refusal must have the condition that the case names.
+ * The cases of `cases/*.slt`, which `scripts/write_cases.ts` writes: each file in order on a
+ * database of its own, in this process. A refusal must have the condition that the case names.
  */
 import { expect, test } from "bun:test";
 import { readdirSync } from "node:fs";

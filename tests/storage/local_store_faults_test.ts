@@ -329,7 +329,10 @@ test("whole files that changed places are damage, and are not read for each othe
   await sound.close();
 });
 
-/** A segment whose deletion vector has come to its second generation, beside what the first one held. */
+/**
+ * A segment whose deletion vector has come to its second generation, beside what the first one
+ * held.
+ */
 async function secondGeneration(): Promise<{
   readonly disk: SimulatedDisk;
   readonly manifest: MemoryManifest;
@@ -654,8 +657,9 @@ test.each([
   }
 });
 
-// Goal: a file that is away for a moment costs its table the rest of the process, and no row. Method:
-// it is away when it is first read; a row of it, replaced before, is replaced again meanwhile.
+// Goal: a file that is away for a moment costs its table the rest of the process, and no row.
+// Method: it is away when it is first read; a row of it, replaced before, is replaced again
+// meanwhile.
 test.each(["ENOENT", "EIO"])(
   "a segment that %s kept from being read is whole after a start",
   async (code) => {

@@ -1,11 +1,10 @@
 /**
  * Goal: whatever is committed, flushed, crashed and reopened in whatever order, every read answers
  * as a plain list of row versions does, and no acknowledged commit is ever lost.
- * Method: a random schedule over three tables (shared, per user with a compound key and in a storage of
- * its own, without a key)
- * on a simulated disk that loses what was not synced. After each crash the commits that survive
- * must be a prefix of those applied, and contain every one that was acknowledged.
- * To repeat a failure: SEED=<n> bun test tests/storage/local_store_simulation_test.ts
+ * Method: a random schedule over three tables (shared, per user with a compound key and in a
+ * storage of its own, without a key) on a simulated disk that loses what was not synced. After each
+ * crash the commits that survive must be a prefix of those applied, and contain every one that was
+ * acknowledged. To repeat a failure: SEED=<n> bun test tests/storage/local_store_simulation_test.ts
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../src/base/seq.ts";

@@ -1,6 +1,6 @@
 /**
- * Stands in for the threads that write segments: flushes, and dies of each merge after it has begun,
- * by an error that nobody catches, or without a word.
+ * Stands in for the threads that write segments: flushes, and dies of each merge after it has
+ * begun, by an error that nobody catches, or without a word.
  */
 import { bunDisk } from "../../src/base/bun_disk.ts";
 import { flushSteps } from "../../src/storage/mod.ts";

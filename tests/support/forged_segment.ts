@@ -1,6 +1,6 @@
 /**
- * Segment files that say something else than was written, under checksums that hold: what no damage of
- * a disk makes, and a reader must not believe all the same.
+ * Segment files that say something else than was written, under checksums that hold: what no damage
+ * of a disk makes, and a reader must not believe all the same.
  */
 import { defined } from "../../src/base/assert.ts";
 import { type Hash64, placeSeed, xxHash3 } from "../../src/base/checksum.ts";
@@ -20,8 +20,8 @@ import { SimulatedDisk } from "./simulated_disk.ts";
 const TRAILER_PLACE = -101;
 
 /**
- * Changes a column's chunk in a file of one row group, and seals chunk, directory and trailer again.
- * Columns have the ids 1, 2, 3 ….
+ * Changes a column's chunk in a file of one row group, and seals chunk, directory and trailer
+ * again. Columns have the ids 1, 2, 3 ….
  */
 export function forgedSegment(
   file: Uint8Array,

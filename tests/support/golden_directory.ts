@@ -1,6 +1,6 @@
 /**
- * Golden data directories: what one version wrote, kept for ever, and what every later one must read
- * in it.
+ * Golden data directories: what one version wrote, kept for ever, and what every later one must
+ * read in it.
  *
  * `writeGolden` makes a directory that has something of everything, by SQL, with a clock and chance
  * of its own; `contentsOf` says all that can be read in it, as JSON. Formats that a program writes

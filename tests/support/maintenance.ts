@@ -49,8 +49,8 @@ export function freshDirectory(): string {
 /**
  * Path of a data directory with two tables of 300 rows each, `default.first` (id 1) and
  * `default.second` (id 2), whose chunks are packed. Both have two segments, the older one with a
- * deletion vector, and rows in the log that replace rows of both; `default.logged` (id 3) has 400 rows in three log files and
- * nowhere else; `default.files` (id 4) names an uploaded file.
+ * deletion vector, and rows in the log that replace rows of both; `default.logged` (id 3) has 400
+ * rows in three log files and nowhere else; `default.files` (id 4) names an uploaded file.
  */
 export async function killedDirectory(): Promise<string> {
   await using server = await startReadyServer({ config: CONFIG });
@@ -207,7 +207,9 @@ export function diskThatAsks(ask: (path: string, change: Change) => void): Disk 
   };
 }
 
-/** The real disk until so many changes below a path were made; the next one fails, and all after. */
+/**
+ * The real disk until so many changes below a path were made; the next one fails, and all after.
+ */
 export function diskThatFails(root: string, changesBefore: number): Disk {
   let count = 0;
   return diskThatAsks((path, change) => {

@@ -1,5 +1,6 @@
 /**
- * Callers without a log-in: what statements are run for where no credential is the matter of a test.
+ * Callers without a log-in: what statements are run for where no credential is the matter of a
+ * test.
  */
 import type { Principal } from "../../src/auth/mod.ts";
 import type { Catalog } from "../../src/catalog/mod.ts";

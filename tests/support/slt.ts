@@ -14,8 +14,8 @@
  * begins a comment. A type is `I` integer, `T` text or `R` real with three decimals. Queries that
  * share a label give the same values.
  *
- * Our own cases have two more types, `U` for text with its quotes and escapes and `N` for a number of
- * twelve digits, and name the conditions that an error may have, with `|` between them.
+ * Our own cases have two more types, `U` for text with its quotes and escapes and `N` for a number
+ * of twelve digits, and name the conditions that an error may have, with `|` between them.
  */
 import { tableTranslator } from "./slt_tables.ts";
 

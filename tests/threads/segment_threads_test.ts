@@ -1,6 +1,6 @@
 /**
- * Segments written in other threads: over real files, what becomes of a job there is told here as if it had
- * been done in this thread.
+ * Segments written in other threads: over real files, what becomes of a job there is told here as
+ * if it had been done in this thread.
  */
 import { afterEach, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -44,7 +44,10 @@ export function rangeFromText(text: string): IpRange | undefined {
   return { bytes, prefixBits };
 }
 
-/** The ranges of a list in the configuration. @throws {DatabaseError} INVALID_OPTION, naming the key. */
+/**
+ * The ranges of a list in the configuration.
+ * @throws {DatabaseError} INVALID_OPTION, naming the key.
+ */
 export function rangesFrom(key: string, texts: readonly string[]): readonly IpRange[] {
   return texts.map((text) => {
     const range = rangeFromText(text);

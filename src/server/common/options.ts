@@ -1,6 +1,7 @@
 /**
- * What the server is built from: `main.ts` hands it the keys of the configuration that it reads, and
- * the layers of an open database. The server itself opens no file but those of its TLS certificate.
+ * What the server is built from: `main.ts` hands it the keys of the configuration that it reads,
+ * and the layers of an open database. The server itself opens no file but those of its TLS
+ * certificate.
  */
 import type { Auth } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";

@@ -64,7 +64,8 @@ export class RateLimiter {
     for (const [key, { updatedMs }] of this.#buckets) {
       if (nowMs - updatedMs >= 1000) this.#buckets.delete(key);
     }
-    // When nothing was quiet the next sweep waits for twice as many: the cost per key stays constant.
+    // When nothing was quiet the next sweep waits for twice as many: the cost per key stays
+    // constant.
     this.#sweepAtCount = Math.max(BUCKETS_SWEEP_COUNT, this.#buckets.size * 2);
   }
 }

@@ -389,7 +389,9 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
     this.#subscriptions.add(subscription);
   }
 
-  /** @throws {SubscriptionError} After the end of the subscription whose id it has, if it says so. */
+  /**
+   * @throws {SubscriptionError} After the end of the subscription whose id it has, if it says so.
+   */
   #readSpec(decoded: Decoded): SubscriptionSpec {
     const id = readSubscriptionId(decoded);
     try {

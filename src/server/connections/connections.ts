@@ -127,7 +127,9 @@ export class Connections implements ConnectionAccess {
     });
   }
 
-  /** Visits some of those that are left now, and the others in later turns, unless it stops first. */
+  /**
+   * Visits some of those that are left now, and the others in later turns, unless it stops first.
+   */
   #inTurns(left: Iterator<OpenConnection>, visits: Visits): void {
     if (this.#isStopping) return;
     const startMs = this.#clock.monotonicMs();

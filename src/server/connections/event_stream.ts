@@ -7,10 +7,10 @@
  *                                position until the network has taken what is queued
  *
  * Batches follow each other without being asked for, the next one once there is room. A stream that
- * has ended goes on until the network has taken what is queued; one whose session is over goes after
- * a moment, whether or not its client reads. Invariant:
- * the id of an event is a position from which a resume loses nothing; an event that is none, like a
- * delete in the middle of a net replay, has no id, so that the client keeps the one before.
+ * has ended goes on until the network has taken what is queued; one whose session is over goes
+ * after a moment, whether or not its client reads. Invariant: the id of an event is a position from
+ * which a resume loses nothing; an event that is none, like a delete in the middle of a net replay,
+ * has no id, so that the client keeps the one before.
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { CancelTimer, Clock } from "../../base/clock.ts";

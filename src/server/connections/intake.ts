@@ -47,7 +47,9 @@ export class Intake {
     return isFull && isForgiven && this.#waiting === undefined;
   }
 
-  /** Takes one message from the rate. Returns after how many milliseconds to try again, 0 for now. */
+  /**
+   * Takes one message from the rate. Returns after how many milliseconds to try again, 0 for now.
+   */
   rateWaitMs(nowMs: number): number {
     const { messages_per_sec: perSecond } = this.#limits;
     if (perSecond === 0) return 0;

@@ -39,7 +39,9 @@ export class PendingAuthentication {
     this.#cancelTimeout = clock.after(config.websocket.auth_timeout_secs * 1000, onTimeout);
   }
 
-  /** The format from a message on; no message turns gzip on that the upgrade or the server forbids. */
+  /**
+   * The format from a message on; no message turns gzip on that the upgrade or the server forbids.
+   */
   formatBy(fields: AuthenticateFields, before: FrameFormat): FrameFormat {
     const mayGzip = this.#parts.config.websocket.compression && !this.#request.isGzipForbidden;
     return formatFrom(fields, { before, mayGzip });

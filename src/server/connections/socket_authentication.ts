@@ -1,6 +1,6 @@
 /**
- * How a socket says who it is: what an `authenticate` message changes about the format of its frames, and
- * what its client is told when it fails.
+ * How a socket says who it is: what an `authenticate` message changes about the format of its
+ * frames, and what its client is told when it fails.
  */
 import type { ControlMessage } from "../../protocol/mod.ts";
 import type { AuthenticateFields } from "../frames/client_message.ts";

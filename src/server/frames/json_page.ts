@@ -22,7 +22,9 @@ type PutCell = (row: number) => void;
 /** What stands before the cell of each field, by the fields. */
 const namePieces = new WeakMap<readonly Field[], readonly JsonPiece[]>();
 
-/** The texts of a dictionary as JSON, as far as they were needed; vectors of many batches share it. */
+/**
+ * The texts of a dictionary as JSON, as far as they were needed; vectors of many batches share it.
+ */
 const dictionaryPieces = new WeakMap<readonly Value[], (JsonPiece | undefined)[]>();
 
 export function jsonFromPage({ control, rows, subscriptionId }: PagedBatch): string {

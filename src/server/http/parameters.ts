@@ -2,14 +2,16 @@
  * Parameters: JSON values to be bound to `$1`, `$2`, …, numbers with their digits.
  *
  * JSON.parse rounds a number before anyone can look at it, so a text with numbers that may have
- * lost something (a fraction that is zero, an exponent, more than 53 bits) has its parameters parsed
- * once more, keeping the source of each.
+ * lost something (a fraction that is zero, an exponent, more than 53 bits) has its parameters
+ * parsed once more, keeping the source of each.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { Parameter } from "../../sql/mod.ts";
 import { memberText } from "./request_body.ts";
 
-/** A digit followed by a fraction or exponent, anywhere: then some number may not be a plain one. */
+/**
+ * A digit followed by a fraction or exponent, anywhere: then some number may not be a plain one.
+ */
 const FRACTION_OR_EXPONENT = /\d[.eE]/;
 
 export interface ParameterLimits {

@@ -23,7 +23,9 @@ const NOT_SPACE = /[^ \t\r\n]/g;
 /** A JSON media type: `application/json`, `text/json` or anything ending in `+json`. */
 const JSON_TYPE = /^(?:application\/json|text\/json|[\w.+-]+\/[\w.+-]+\+json)$/;
 
-/** @throws {HttpError} 415 unless the type is missing, as where it is empty, or a JSON media type. */
+/**
+ * @throws {HttpError} 415 unless the type is missing, as where it is empty, or a JSON media type.
+ */
 export function requireJsonType(header: string | null): void {
   if (header === null || header === "application/json" || header.trim() === "") return;
   if (JSON_TYPE.test(mediaType(header))) return;
@@ -49,7 +51,9 @@ export function readBytes(request: Request, maxBytes: number): Promise<Uint8Arra
   return withBytes(request, maxBytes, (bytes) => bytes);
 }
 
-/** The same, for what is made of the body: a promise less than to wait for {@linkcode readBytes}. */
+/**
+ * The same, for what is made of the body: a promise less than to wait for {@linkcode readBytes}.
+ */
 export function withBytes<T>(
   request: Request,
   maxBytes: number,

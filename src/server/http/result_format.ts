@@ -19,7 +19,9 @@ const PIECE_LENGTH = 256 * 1024;
 /** Of characters that JSON writes as they are. */
 const PLAIN_NAME = /^[\w.@+-]*$/;
 
-/** Rows given to JSON.stringify at once, while they are short: that takes two thirds of the time. */
+/**
+ * Rows given to JSON.stringify at once, while they are short: that takes two thirds of the time.
+ */
 const ROWS_TOGETHER = 32;
 const GROUP_LENGTH = 16 * 1024;
 
@@ -195,7 +197,9 @@ function countText(rowCount: number, message: string | undefined): string {
   return `"row_count":${rowCount}${middle},"as_user":`;
 }
 
-/** A name as JSON: nearly all are their own text, which is found out for less than a call of JSON. */
+/**
+ * A name as JSON: nearly all are their own text, which is found out for less than a call of JSON.
+ */
 function jsonName(name: string): string {
   return PLAIN_NAME.test(name) ? `"${name}"` : JSON.stringify(name);
 }

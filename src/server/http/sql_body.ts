@@ -41,9 +41,9 @@ export function parseSqlBody(text: string, body: Uint8Array): SqlBody {
 }
 
 /**
- * Gives the memory of a body back that nobody reads any more, which is empty then. The runtime would
- * keep it until it next collects garbage, and a bulk load take memory that is new for each of its
- * statements: for what is given back the next one need not ask the system.
+ * Gives the memory of a body back that nobody reads any more, which is empty then. The runtime
+ * would keep it until it next collects garbage, and a bulk load take memory that is new for each of
+ * its statements: for what is given back the next one need not ask the system.
  *
  * @param sqlUtf8 Of the body.
  */

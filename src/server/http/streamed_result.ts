@@ -1,10 +1,10 @@
 /**
- * Answers that are written while their statements run: the same bytes as `result_format.ts` makes of
- * a whole answer, but for what cannot be known before the rows are sent.
+ * Answers that are written while their statements run: the same bytes as `result_format.ts` makes
+ * of a whole answer, but for what cannot be known before the rows are sent.
  *
  * A failure after the first bytes ends the document as the contract has it: JSON closes the entry
- * with the rows sent, then says "error"; NDJSON has it as its last line; CSV has no place for it, so
- * its connection breaks.
+ * with the rows sent, then says "error"; NDJSON has it as its last line; CSV has no place for it,
+ * so its connection breaks.
  */
 import type { ErrorBody } from "../../protocol/mod.ts";
 import type { AnswerPart, AnswerStream, StatementResult } from "../../sql/mod.ts";
@@ -114,7 +114,10 @@ export async function* streamedNdjson(answer: StreamedAnswer): AsyncGenerator<st
   }
 }
 
-/** The one row-returning entry as CSV. @throws {Error} At a late failure, so that the body breaks. */
+/**
+ * The one row-returning entry as CSV.
+ * @throws {Error} At a late failure, so that the body breaks.
+ */
 export async function* streamedCsv(answer: StreamedAnswer): AsyncGenerator<string, void> {
   let isBegun = false;
   for await (const part of partsOf(answer)) {

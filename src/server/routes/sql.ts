@@ -195,7 +195,9 @@ class SqlRoute {
     return streamResponse(exchange, { pieces: jsonPieces(results, ending) }, { ...options, clock });
   }
 
-  /** Answers with rows while there are more to come; the server waits for the last when it stops. */
+  /**
+   * Answers with rows while there are more to come; the server waits for the last when it stops.
+   */
   #streamed(
     format: ResultFormat,
     { exchange, principal }: Asked,

@@ -84,7 +84,10 @@ export class Administration {
     });
   }
 
-  /** Finds what a statement names wrongly as the catalog is, and changes nothing. @throws {DatabaseError} */
+  /**
+   * Finds what a statement names wrongly as the catalog is, and changes nothing.
+   * @throws {DatabaseError}
+   */
   check(node: Statement, call: AdministrationCall): void {
     switch (node.type) {
       case "create user":

@@ -1,5 +1,6 @@
 /**
- * STORAGE FLUSH and COMPACT, BACKUP, RESTORE, DROP USER … PURGE and KILL JOB: work that may outlast its statement.
+ * STORAGE FLUSH and COMPACT, BACKUP, RESTORE, DROP USER … PURGE and KILL JOB: work that may outlast
+ * its statement.
  *
  * A statement begins its jobs, and answers when all have ended or after a few seconds, with what
  * each has come to by then. The jobs of one statement run one after the other.

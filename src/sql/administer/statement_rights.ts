@@ -1,6 +1,6 @@
 /**
- * The row of the role × statement matrix for each statement. The table is total: a statement that is
- * added does not compile before somebody has decided who may run it.
+ * The row of the role × statement matrix for each statement. The table is total: a statement that
+ * is added does not compile before somebody has decided who may run it.
  */
 import type { StatementClass } from "../../auth/mod.ts";
 import type { Statement } from "../parse/ast/ast.ts";

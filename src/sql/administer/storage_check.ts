@@ -1,5 +1,6 @@
 /**
- * STORAGE CHECK: whether the server can write, read, list and delete in a storage, asked by doing it.
+ * STORAGE CHECK: whether the server can write, read, list and delete in a storage, asked by doing
+ * it.
  */
 import type { Catalog } from "../../catalog/mod.ts";
 import { BIGINT, BOOLEAN, DATETIME, DOUBLE, type Row, TEXT } from "../../types/mod.ts";
@@ -31,7 +32,10 @@ export function checkedStorage(
   return name.name === LOCAL_STORAGE ? undefined : findStorage(catalog, name).storageId;
 }
 
-/** One row; EXTENDED has the sizes of its file system too. @throws {DatabaseError} OBJECT_NOT_FOUND */
+/**
+ * One row; EXTENDED has the sizes of its file system too.
+ * @throws {DatabaseError} OBJECT_NOT_FOUND
+ */
 export async function checkStorage(
   { catalog, clock, storages }: Pick<SqlEnvironment, "catalog" | "clock" | "storages">,
   node: StorageCheckStatement,

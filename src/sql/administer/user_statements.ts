@@ -39,7 +39,10 @@ export function changesOwnPassword(node: Statement, principal: Principal): boole
   return userIdOf(node.name, principal) === principal.userId;
 }
 
-/** What a statement about a user would be refused for, but for the password. @throws {DatabaseError} */
+/**
+ * What a statement about a user would be refused for, but for the password.
+ * @throws {DatabaseError}
+ */
 export function checkUserStatement(
   node: UserStatement,
   { principal, world }: UserStatementCall,

@@ -126,8 +126,8 @@ export class StatementBinding {
   }
 
   /**
-   * The slot of FILE('x'): behind the parameters, one for each name. Statements with files are never
-   * normalised, so no lifted literal is there.
+   * The slot of FILE('x'): behind the parameters, one for each name. Statements with files are
+   * never normalised, so no lifted literal is there.
    */
   file(name: string): BoundExpression {
     if (!this.files.includes(name)) this.files.push(name);
@@ -212,7 +212,9 @@ export interface Place {
 export interface Correlation {
   /** Where that expression stands. */
   readonly place: Place;
-  /** Hands a value of the outer query to the inner one; the result is how the inner one reads it. */
+  /**
+   * Hands a value of the outer query to the inner one; the result is how the inner one reads it.
+   */
   capture(value: BoundExpression): BoundExpression;
 }
 

@@ -73,7 +73,9 @@ export type BoundRelation =
       readonly columns: readonly BoundColumn[];
     }
   | {
-      /** The rows of `first`, then of `next` over the rows of the step before, until there are none. */
+      /**
+       * The rows of `first`, then of `next` over the rows of the step before, until there are none.
+       */
       readonly kind: "recursive";
       readonly recursion: BoundRecursion;
       readonly isAll: boolean;

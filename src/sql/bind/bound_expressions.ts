@@ -68,7 +68,9 @@ export type BoundExpression =
       readonly convert: (value: Value) => Value;
       /** Keeps order and equality on numbers, so that a vector of f64 or i32 passes unchanged. */
       readonly isNumericIdentity: boolean;
-      /** Of a cast that only moves the point: what a whole number is multiplied by, without fail. */
+      /**
+       * Of a cast that only moves the point: what a whole number is multiplied by, without fail.
+       */
       readonly factor?: number | undefined;
       /** Text stays as it is, in whatever form a vector holds it. */
       readonly isSameText?: boolean;

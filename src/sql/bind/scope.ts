@@ -7,7 +7,9 @@ import type { ExprRef } from "../parse/ast/ast.ts";
 import type { BoundRelation } from "./bound.ts";
 import type { BoundColumn } from "./bound_expressions.ts";
 
-/** Where a relation stands in a bound FROM; what is read through it may change while it is bound. */
+/**
+ * Where a relation stands in a bound FROM; what is read through it may change while it is bound.
+ */
 export interface RelationNode {
   readonly kind: "relation";
   relation: BoundRelation;

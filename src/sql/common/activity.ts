@@ -104,8 +104,8 @@ export function shownSql(
 }
 
 /**
- * The same without literals for the log of slow requests; undefined for one that only waits for jobs,
- * which say themselves how long they take.
+ * The same without literals for the log of slow requests; undefined for one that only waits for
+ * jobs, which say themselves how long they take.
  */
 export function slowSql(sql: string, limits: ParseLimits): string | undefined {
   const statements = statementsIn(sql, limits);

@@ -1,5 +1,6 @@
 /**
- * Who did what: `system.audit_log`, in a table of the store's own, so that it is as durable as rows.
+ * Who did what: `system.audit_log`, in a table of the store's own, so that it is as durable as
+ * rows.
  *
  *     event ──► its ring's next place ──apply──► replaces the oldest event of that ring
  *
@@ -9,7 +10,8 @@
  * - Whoever makes a change waits until its event is durable. Logins and statements in another's
  *   name do not wait, so that a crash may lose those of its last milliseconds.
  * - An event that cannot be written goes to the log of the server, and what it is about goes on: a
- *   full disk must not keep anybody from dropping a table, nor a damaged one anybody from logging in.
+ *   full disk must not keep anybody from dropping a table, nor a damaged one anybody from logging
+ *   in.
  * - An event's id is its `_seq`.
  */
 import type { AuditEvent } from "../../auth/mod.ts";
@@ -56,7 +58,9 @@ export const AUDIT_RING_EVENTS = 20_000;
 /** Longer names are cut: some are whatever a stranger wrote. */
 const NAME_LENGTH_MAX = 300;
 
-/** The same where rows are so short: three names in any script fit the lowest limit there may be. */
+/**
+ * The same where rows are so short: three names in any script fit the lowest limit there may be.
+ */
 const BRIEF_NAME_LENGTH_MAX = 60;
 
 /** What happens often; all other actions change something, unless they fail. */

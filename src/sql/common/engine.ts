@@ -22,8 +22,8 @@ export type Parameter = WireParameter;
 export interface SqlRequest {
   readonly sql: string;
   /**
-   * Of `sql`, where the caller has it at hand: then a long text is not encoded again. Read until the
-   * answer is there; of one with a stream, to the end of that.
+   * Of `sql`, where the caller has it at hand: then a long text is not encoded again. Read until
+   * the answer is there; of one with a stream, to the end of that.
    */
   readonly sqlUtf8?: Uint8Array | undefined;
   readonly params: readonly Parameter[];
@@ -107,7 +107,9 @@ export interface SqlEngine {
    * waited for, as in a read by key.
    */
   execute(principal: Principal, request: SqlRequest): SqlResponse | Promise<SqlResponse>;
-  /** @throws {DatabaseError} INVALID_SQL, UNSUPPORTED_FEATURE, TABLE_NOT_FOUND, PERMISSION_DENIED … */
+  /**
+   * @throws {DatabaseError} INVALID_SQL, UNSUPPORTED_FEATURE, TABLE_NOT_FOUND, PERMISSION_DENIED …
+   */
   planLive(principal: Principal, request: LiveRequest): LivePlan;
   /**
    * Ends the requests under way as KILL QUERY does, with SHUTTING_DOWN, and each that is still to

@@ -2,9 +2,9 @@
  * How often statements ran, how long they took and how many rows they gave, by their text without
  * literals.
  *
- * Times are counted in buckets that grow by a twelfth of a doubling, so a percentile is off by 6 % at
- * most, and a statement costs a few array accesses. Since the start of the server; the statements that
- * were not seen for longest go first.
+ * Times are counted in buckets that grow by a twelfth of a doubling, so a percentile is off by 6 %
+ * at most, and a statement costs a few array accesses. Since the start of the server; the
+ * statements that were not seen for longest go first.
  */
 
 import { xxHash3 } from "../../base/checksum.ts";

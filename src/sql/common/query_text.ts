@@ -24,7 +24,9 @@ const LENGTH_MAX = 2000;
 /** No list that is read without a tree is shorter. */
 const LONG_CHARS = 2 * LIFTED_LITERALS_MAX;
 
-/** Of a list of anything, with those of its lists: more than the text that is shown has room for. */
+/**
+ * Of a list of anything, with those of its lists: more than the text that is shown has room for.
+ */
 const ITEMS_SHOWN_MAX = LENGTH_MAX / 2;
 
 const STRINGS: ReadonlySet<number> = new Set([Token.string, Token.encodedString, Token.bytes]);
@@ -49,8 +51,8 @@ export function textOfStatement(node: Statement): string {
 }
 
 /**
- * What a bulk load has in common with those that differ from it in their rows alone, and so have the
- * same text; undefined for any other statement.
+ * What a bulk load has in common with those that differ from it in their rows alone, and so have
+ * the same text; undefined for any other statement.
  *
  * @param sql The text that the statement was read from.
  */

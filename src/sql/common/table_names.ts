@@ -47,7 +47,10 @@ export function findTable(
   );
 }
 
-/** What a name in a namespace of the system fails with. @param known Views that the caller may read. */
+/**
+ * What a name in a namespace of the system fails with.
+ * @param known Views that the caller may read.
+ */
 export function noSystemView(
   shown: string,
   known: readonly string[],
@@ -64,7 +67,10 @@ export function noSystemView(
   });
 }
 
-/** The namespace in which something is to be made. @throws {DatabaseError} RESERVED_NAME, NAMESPACE_NOT_FOUND */
+/**
+ * The namespace in which something is to be made.
+ * @throws {DatabaseError} RESERVED_NAME, NAMESPACE_NOT_FOUND
+ */
 export function requireHolder(catalog: Catalog, name: string, node: AstNode): void {
   if (isSystemNamespace(name)) {
     throw new DatabaseError(

@@ -1,6 +1,6 @@
 /**
- * What the definitions of a text create, change or drop, and whether a statement behind them uses any
- * of it: then it is bound at its turn, and else before anything of the text runs.
+ * What the definitions of a text create, change or drop, and whether a statement behind them uses
+ * any of it: then it is bound at its turn, and else before anything of the text runs.
  *
  * A column or an alias with the name of a table of its namespace counts as that table, which only
  * binds the statement later.

@@ -26,8 +26,8 @@ import type {
 import { optionSettings } from "./table_elements.ts";
 
 /**
- * A definition that is bound against the catalog: what is left to do, in the same turn. Returns what
- * happened.
+ * A definition that is bound against the catalog: what is left to do, in the same turn. Returns
+ * what happened.
  */
 export type BoundDefinition = () => string | Promise<string>;
 
@@ -117,7 +117,9 @@ function changeOwner(entry: NamespaceEntry, { catalog, live }: NamespaceWorld): 
 type DropWorld = Pick<EntryWorld, "catalog" | "clock">;
 
 interface DropSteps {
-  /** Drops a table and the views that depend on it in this turn; resolves once its files are gone. */
+  /**
+   * Drops a table and the views that depend on it in this turn; resolves once its files are gone.
+   */
   readonly dropTable: (table: TableEntry, views: readonly ViewEntry[]) => Promise<void>;
   /** @throws {DatabaseError} CANCELLED, SHUTTING_DOWN */
   readonly checkCancelled: () => void;
@@ -152,9 +154,10 @@ export function dropNamespace(
 }
 
 /**
- * Drops all that a namespace holds, and returns in a turn in which it holds nothing. Each table is a
- * transaction that is synced, so thousands take seconds, in which others run; what they make in the
- * namespace goes, too. When the statement is cancelled meanwhile, the tables that are left stay.
+ * Drops all that a namespace holds, and returns in a turn in which it holds nothing. Each table is
+ * a transaction that is synced, so thousands take seconds, in which others run; what they make in
+ * the namespace goes, too. When the statement is cancelled meanwhile, the tables that are left
+ * stay.
  */
 async function dropHeld(
   name: string,

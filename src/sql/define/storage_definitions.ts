@@ -1,8 +1,9 @@
 /**
  * CREATE, ALTER and DROP STORAGE, and where in a storage a table has its segments.
  *
- * A template has a part for each directory. What it becomes is fixed when a table is created, and the
- * id of the table comes behind it, so no two tables ever share a directory, whatever they are called.
+ * A template has a part for each directory. What it becomes is fixed when a table is created, and
+ * the id of the table comes behind it, so no two tables ever share a directory, whatever they are
+ * called.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -58,7 +59,9 @@ const TEMPLATE_LENGTH_MAX = 200;
 /** What file systems take as one name. */
 const PART_LENGTH_MAX = 255;
 
-/** Leaves room for the longest template, with the longest names in it, in the 4096 of the system. */
+/**
+ * Leaves room for the longest template, with the longest names in it, in the 4096 of the system.
+ */
 const PATH_BYTES_MAX = 2048;
 
 /** Storages by name, and their directories. */
@@ -297,7 +300,10 @@ function settingsOf(
   return new Map(settings.map((setting) => [setting.name, setting]));
 }
 
-/** The value of a template; of any other setting undefined. @throws {DatabaseError} INVALID_OPTION */
+/**
+ * The value of a template; of any other setting undefined.
+ * @throws {DatabaseError} INVALID_OPTION
+ */
 function templateOf(setting: StorageSetting | undefined): string | undefined {
   if (setting === undefined || !setting.name.endsWith("_template")) return undefined;
   const { name, value, _location } = setting;

@@ -34,7 +34,9 @@ export function homeOf(
   return { storageId: storage.storageId, root: storage.root, directory: storageDirectory };
 }
 
-/** How storage sees a table, but for its home; options it does not set come from the configuration. */
+/**
+ * How storage sees a table, but for its home; options it does not set come from the configuration.
+ */
 export function tableDefinition(table: TableEntry, storage: StorageDefaults): TableDefinition {
   const { compression = "auto", deletedRetentionHours, flushPolicy, ttlSeconds } = table.options;
   const policy = flushPolicy === undefined ? undefined : flushPolicyFrom(flushPolicy);

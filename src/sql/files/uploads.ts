@@ -249,8 +249,9 @@ export async function sweepDroppedTables(
 }
 
 /**
- * Removes the files of a table that is gone, in slices: first what the catalog lists of them, then the
- * bytes, so that the folder is there for {@linkcode sweepDroppedTables} as long as anything is left.
+ * Removes the files of a table that is gone, in slices: first what the catalog lists of them, then
+ * the bytes, so that the folder is there for {@linkcode sweepDroppedTables} as long as anything is
+ * left.
  *
  * @param isEnded As for that. @throws {DatabaseError} @throws {DiskError} @throws {CorruptionError}
  */

@@ -1,6 +1,6 @@
 /**
- * Statements that PostgreSQL does not have or has otherwise: USE, SET, SHOW, DESCRIBE, SUBSCRIBE TO,
- * EXECUTE AS, EXPLAIN.
+ * Statements that PostgreSQL does not have or has otherwise: USE, SET, SHOW, DESCRIBE, SUBSCRIBE
+ * TO, EXECUTE AS, EXPLAIN.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type {

@@ -1,5 +1,6 @@
 /**
- * INSERT, UPDATE and DELETE. A long VALUES list of plain literals is one token and one compact node.
+ * INSERT, UPDATE and DELETE. A long VALUES list of plain literals is one token and one compact
+ * node.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {

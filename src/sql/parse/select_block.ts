@@ -1,6 +1,6 @@
 /**
- * One SELECT block: its clauses from DISTINCT to WINDOW. What stands behind a block, or between two,
- * belongs to the query.
+ * One SELECT block: its clauses from DISTINCT to WINDOW. What stands behind a block, or between
+ * two, belongs to the query.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type {

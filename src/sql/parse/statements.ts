@@ -1,6 +1,6 @@
 /**
- * Which statement begins here: one table of first words, so that none is tried in vain, and what begins
- * with none can be refused by its name.
+ * Which statement begins here: one table of first words, so that none is tried in vain, and what
+ * begins with none can be refused by its name.
  */
 import { parseAlterTable } from "./alter.ts";
 import type { Statement, TableKind } from "./ast/ast.ts";

@@ -2,9 +2,9 @@
  * The conditions of WHERE and ON while a block is planned: what each of them reads, and which
  * columns those read that are still to be tested.
  *
- * A condition is looked through once, however many joins it could be tested at. It is open from when
- * the block's readers know it until the plan tests it; a column that no open condition and no other
- * clause reads goes no further up.
+ * A condition is looked through once, however many joins it could be tested at. It is open from
+ * when the block's readers know it until the plan tests it; a column that no open condition and no
+ * other clause reads goes no further up.
  *
  * So a join of a new shape is planned in half the time, and thousands of conditions are not looked
  * through in quadratic time.

@@ -46,7 +46,9 @@ interface Choice {
   readonly tree: JoinTree;
 }
 
-/** A tree over all relations of a graph: the cheapest, or of many one that is cheap step by step. */
+/**
+ * A tree over all relations of a graph: the cheapest, or of many one that is cheap step by step.
+ */
 export function bestTree(graph: JoinGraph): JoinTree {
   assert(graph.rows.length > 0, "a join has relations");
   return graph.rows.length > RELATIONS_MAX ? greedyTree(graph) : cheapestTree(graph);

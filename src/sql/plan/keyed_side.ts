@@ -4,8 +4,8 @@
  *
  *     few orders ⋈ items  on  items.order_id = orders.id AND items.line = 1       key (order_id, line)
  *
- * Where they fix no more than its first column, a number, the keys still say between which values rows
- * lie that can have a partner.
+ * Where they fix no more than its first column, a number, the keys still say between which values
+ * rows lie that can have a partner.
  *
  * Whether it is, the run decides: only then is it known how few the keys are.
  *

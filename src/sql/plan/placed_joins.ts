@@ -1,5 +1,6 @@
 /**
- * Joins that keep their place: LEFT, FULL and LATERAL, and how far conditions may go down into them.
+ * Joins that keep their place: LEFT, FULL and LATERAL, and how far conditions may go down into
+ * them.
  */
 import type { BoundFrom } from "../bind/bound.ts";
 import { columnValue } from "../bind/bound_nodes.ts";

@@ -43,7 +43,8 @@ export function planSelect(select: BoundSelect): QueryPlan {
   const state: PlanningState = {
     readers,
     on,
-    // To be sorted, or told apart one by one, a row costs a microsecond and more: a batch stays short.
+    // To be sorted, or told apart one by one, a row costs a microsecond and more: a batch stays
+    // short.
     isBulk: select.isAggregated && !select.aggregates.some(({ isDistinct }) => isDistinct),
     // What its memberships hold would be read anew each time; as subqueries they are read once.
     isReadAgain: where.some(isMember) && (readsAround(select) || readsWorking(select.from)),

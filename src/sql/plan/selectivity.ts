@@ -1,8 +1,8 @@
 /**
  * Which share of its rows a condition is expected to keep. Rough by intent: nothing is known of the
  * values but their number, and only the order of joins hangs on it. To compare tables by what is
- * asked of each, kinds of conditions must differ; `estimate.ts` sizes whole plans, and takes one share
- * for all.
+ * asked of each, kinds of conditions must differ; `estimate.ts` sizes whole plans, and takes one
+ * share for all.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";

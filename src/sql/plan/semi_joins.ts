@@ -9,9 +9,9 @@
  *
  * Errors are those of a query that is read once without the conditions between the two
  * (`sql/bind/query/decorrelate.ts`): the inner rows are asked what concerns them alone, whichever
- * outer rows there are, but a fault counts only when there is one. Keys are evaluated for all rows of their
- * side, an outer one only where what is asked of the outer row alone holds. All else is asked of
- * pairs with equal keys, and what may fail last.
+ * outer rows there are, but a fault counts only when there is one. Keys are evaluated for all rows
+ * of their side, an outer one only where what is asked of the outer row alone holds. All else is
+ * asked of pairs with equal keys, and what may fail last.
  */
 import { defined } from "../../base/assert.ts";
 import { physicalKind } from "../../types/mod.ts";
@@ -126,8 +126,8 @@ function isOfAnyLength({ type }: BoundExpression): boolean {
 }
 
 /**
- * `x IN (SELECT …)`, where nothing in the query hangs on the row: a semi join by its columns. A NULL
- * equals nothing, and a condition drops what is unknown.
+ * `x IN (SELECT …)`, where nothing in the query hangs on the row: a semi join by its columns. A
+ * NULL equals nothing, and a condition drops what is unknown.
  */
 export function isMembership(condition: BoundExpression): condition is Membership {
   if (condition.kind !== "subquery") return false;

@@ -8,7 +8,9 @@ import { expressionsOfCall, sameOrder } from "../bind/query/window_walk.ts";
 import { columnIdsIn } from "../bind/walk.ts";
 import type { PlanNode } from "./plan.ts";
 
-/** Nodes of one block: each sorts all rows, and 4,000 held the event loop for 15 s to be planned. */
+/**
+ * Nodes of one block: each sorts all rows, and 4,000 held the event loop for 15 s to be planned.
+ */
 const WINDOWS_MAX = 256;
 
 /**

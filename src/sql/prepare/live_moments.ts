@@ -1,6 +1,7 @@
 /**
  * Words like 'now' in live queries. Where a text becomes a time they are the time of the statement,
- * which a live query does not have: one that holds such a word is refused, and a row that does fails.
+ * which a live query does not have: one that holds such a word is refused, and a row that does
+ * fails.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { isTimeWord, type Value } from "../../types/mod.ts";

@@ -65,7 +65,9 @@ const SLEEP_MS_MAX = HOUR_MS;
 
 const NOTHING: ReadonlyMap<never, never> = new Map<never, never>();
 
-/** Makes the budget and what functions ask for when they are wanted: a read by key needs neither. */
+/**
+ * Makes the budget and what functions ask for when they are wanted: a read by key needs neither.
+ */
 class StatementRun implements Run {
   readonly store: Store;
   readonly principal: Principal;

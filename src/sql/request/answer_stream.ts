@@ -124,7 +124,10 @@ export class AnswerChannel implements AnswerStream {
     this.#push({ kind: "entry", result });
   }
 
-  /** Resolves when all that was pushed is taken. @throws {DatabaseError} CANCELLED, SHUTTING_DOWN */
+  /**
+   * Resolves when all that was pushed is taken.
+   * @throws {DatabaseError} CANCELLED, SHUTTING_DOWN
+   */
   async taken(): Promise<void> {
     const startMs = this.#clock.monotonicMs();
     while (this.#parts.length > 0) {

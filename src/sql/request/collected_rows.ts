@@ -1,6 +1,6 @@
 /**
- * The rows of a query on their way into its answer: held until its end, as most are few, or given to
- * the reader of the request once they are many.
+ * The rows of a query on their way into its answer: held until its end, as most are few, or given
+ * to the reader of the request once they are many.
  */
 import type { Batch } from "../../types/mod.ts";
 import type { StatementResult } from "../common/engine.ts";

@@ -136,7 +136,10 @@ export class IdempotentRequests {
     );
   }
 
-  /** Also for what the store still has: a `_seq` may be ahead of the clock, and its row lives longer. */
+  /**
+   * Also for what the store still has: a `_seq` may be ahead of the clock, and its row lives
+   * longer.
+   */
   #isExpired(createdAtMs: unknown): boolean {
     const { clock, limits } = this.#world;
     return clock.nowMs() - Number(createdAtMs) >= limits.idempotencyTtlMs;

@@ -90,10 +90,11 @@ export class RequestBinding {
   }
 
   /**
-   * Binds and authorises a statement before anything runs, in small steps. One that does not bind may
-   * at its turn, when it uses what an earlier one defines.
+   * Binds and authorises a statement before anything runs, in small steps. One that does not bind
+   * may at its turn, when it uses what an earlier one defines.
    *
-   * @param options.isAlone Whether it is the whole text; a definition is then bound at its turn only.
+   * @param options.isAlone Whether it is the whole text; a definition is then bound at its turn
+   * only.
    * @throws {DatabaseError}
    */
   *bind(unit: Unit, { isAlone }: { isAlone: boolean }): Generator<void, void> {

@@ -1,8 +1,8 @@
 /**
  * SET: what the statements of one request change for those behind them, and SHOW tells of it.
  *
- * Invariant: what SET LOCAL changed ends with its transaction, and what ROLLBACK undoes is as it was
- * at BEGIN.
+ * Invariant: what SET LOCAL changed ends with its transaction, and what ROLLBACK undoes is as it
+ * was at BEGIN.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { SqlLimits } from "../common/environment.ts";

@@ -5,8 +5,8 @@
  *     run 1: block block …            merged through a heap of one cursor a run
  *
  * At most `fanIn` runs are merged at once, so that memory is bounded by one block of each; more are
- * merged to fewer first, neighbours with neighbours, which keeps equal rows in order (Knuth, The Art
- * of Computer Programming, volume 3, 5.4.1).
+ * merged to fewer first, neighbours with neighbours, which keeps equal rows in order (Knuth, The
+ * Art of Computer Programming, volume 3, 5.4.1).
  */
 import { assert, defined } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
@@ -132,7 +132,9 @@ export class RunMerge {
   readonly #options: SortedRunsOptions;
   /** A binary heap: the cursor with the lowest row is the first. */
   readonly #heap: Cursor[] = [];
-  /** Rows of a batch: about a block's bytes, so that a merge into runs makes blocks of that size. */
+  /**
+   * Rows of a batch: about a block's bytes, so that a merge into runs makes blocks of that size.
+   */
   #rowsMax = BATCH_ROWS_MAX;
 
   constructor(file: SpillFile, runs: readonly Run[], options: SortedRunsOptions) {

@@ -5,12 +5,12 @@
  *     TemporaryFiles    one for a statement: counts its bytes, removes what is left at its end
  *     SpillFile         one for an operator that holds more than it may: blocks, written once
  *
- * - A file is removed by the operator that made it, at the latest when that is closed; what a failure
- *   leaves is removed at the end of the statement, and what a crash leaves at the next start, which
- *   empties the directory.
+ * - A file is removed by the operator that made it, at the latest when that is closed; what a
+ *   failure leaves is removed at the end of the statement, and what a crash leaves at the next
+ *   start, which empties the directory.
  * - Nothing is synced: what is lost with the process is needed by nobody.
- * - Length and checksum of each block are kept in memory, so a block that comes back otherwise than it
- *   was written is noticed, wherever the disk may have it from.
+ * - Length and checksum of each block are kept in memory, so a block that comes back otherwise than
+ *   it was written is noticed, wherever the disk may have it from.
  */
 import { assert } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";

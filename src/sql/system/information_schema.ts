@@ -1,5 +1,6 @@
 /**
- * The views of information_schema: what PostgreSQL tools ask, of the objects that the caller may read.
+ * The views of information_schema: what PostgreSQL tools ask, of the objects that the caller may
+ * read.
  */
 import { mayRun, ownsNamespace, type Principal } from "../../auth/mod.ts";
 import { type Catalog, type ColumnEntry, keyNameOf, type TableEntry } from "../../catalog/mod.ts";

@@ -37,7 +37,9 @@ export function manifestRows({ catalog, store }: ManifestWorld, principal: Princ
   );
 }
 
-/** `rows` are row versions. Of what users share, as a segment's bytes, none sees the others' part. */
+/**
+ * `rows` are row versions. Of what users share, as a segment's bytes, none sees the others' part.
+ */
 function rowOf(
   store: Store,
   table: TableEntry,

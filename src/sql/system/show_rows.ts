@@ -167,7 +167,10 @@ export function tableRows(
     .map(({ row }) => row);
 }
 
-/** The views of the system in one namespace, as SHOW TABLES tells of tables; they came with the database. */
+/**
+ * The views of the system in one namespace, as SHOW TABLES tells of tables; they came with the
+ * database.
+ */
 export function systemTableRows(
   catalog: Catalog,
   { names, namespace }: { namespace: string; names: readonly string[] },

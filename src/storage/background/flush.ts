@@ -1,7 +1,8 @@
 /**
  * Decides when a memtable becomes a segment: by the table's policy, when it holds the log back, or
  * when somebody asks. Of a table one flush (`flush_table.ts`) runs at a time, beside a merge
- * (`merge.ts`), as a job that can be seen and stopped. And lets go of log files that no table needs.
+ * (`merge.ts`), as a job that can be seen and stopped. And lets go of log files that no table
+ * needs.
  *
  * A flush that fails leaves the frozen memtable where it is, readable and in the log; the next
  * flush of the table begins with it.
@@ -30,14 +31,14 @@ const RETRY_MS = 5000;
  * A table that is written fast is flushed by its count of rows no more often than this, so that its
  * segments grow with its speed instead of their number. With 64 clients that insert row by row,
  * four seconds instead of one took 15 % of the processor time of all threads away: most of it was
- * the merging of small segments. A durable INSERT of one row then takes 47 µs of all processors, not
- * 66. It costs that so much more of the log is read at a start.
+ * the merging of small segments. A durable INSERT of one row then takes 47 µs of all processors,
+ * not 66. It costs that so much more of the log is read at a start.
  */
 const PACE_MS = 4000;
 
 /**
- * Rows that wait for their turn hold at most about so much memory, and about so much of what the log
- * may have: with more, a flush does not wait.
+ * Rows that wait for their turn hold at most about so much memory, and about so much of what the
+ * log may have: with more, a flush does not wait.
  */
 const PACED_BYTES_MAX: number = 64 * 1024 * 1024;
 const PACED_LOG_SHARE = 0.25;

@@ -1,8 +1,8 @@
 /**
  * Decides when segments are merged (`merge_segments.ts`): when there are many (`merge_choice.ts`),
- * when a good part of one is history that nobody needs or is past its time to live, or when somebody
- * asks. Of a table one merge runs at a time, beside a flush (`flush.ts`), as a job that can be seen
- * and stopped.
+ * when a good part of one is history that nobody needs or is past its time to live, or when
+ * somebody asks. Of a table one merge runs at a time, beside a flush (`flush.ts`), as a job that
+ * can be seen and stopped.
  */
 import type { Clock } from "../../base/clock.ts";
 import { isDamage, isExpected } from "../../base/errors.ts";
@@ -108,8 +108,8 @@ export class Merger {
   }
 
   /**
-   * Drops segments of which every row is past its time to live, and begins to rewrite those of which
-   * a good part is. A memtable of such rows is flushed by its policy first.
+   * Drops segments of which every row is past its time to live, and begins to rewrite those of
+   * which a good part is. A memtable of such rows is flushed by its policy first.
    */
   dropExpired(): void {
     for (const table of this.#options.tables.values()) {

@@ -1,6 +1,6 @@
 /**
- * Chooses which segments of a table are merged, by their sizes alone: so that the number of segments
- * stays small whatever the pace of flushes, and a row is copied few times.
+ * Chooses which segments of a table are merged, by their sizes alone: so that the number of
+ * segments stays small whatever the pace of flushes, and a row is copied few times.
  *
  * But for the smallest, every row comes into a segment of at least twice the size: of 50 million
  * rows each is copied 4 times with flushes of 10,000, and 6 with 1,000. It costs 2 to 4 segments
@@ -12,7 +12,10 @@ import type { OpenSegment } from "../table/open_segment.ts";
 import type { StoredTable } from "../table/table.ts";
 
 export interface MergeBounds {
-  /** So many neighbours are merged at a time, or more while one of them is too large beside the rest. */
+  /**
+   * So many neighbours are merged at a time, or more while one of them is too large beside the
+   * rest.
+   */
   readonly fanIn: number;
   readonly runMax: number;
   /** Merged segments have at most so many rows: bounds the length of a merge, and what it holds. */
@@ -33,9 +36,9 @@ export const MERGE_BOUNDS: MergeBounds = {
 /**
  * Neighbours that are due to be merged, the smallest and oldest first; undefined when none are.
  *
- * - Eight or more, or fewer that fill a merged segment. But for the smallest, each comes into one at
- *   least twice its size, so a row is copied as often as sizes double, and not whenever a few small
- *   ones have come behind a large one.
+ * - Eight or more, or fewer that fill a merged segment. But for the smallest, each comes into one
+ *   at least twice its size, so a row is copied as often as sizes double, and not whenever a few
+ *   small ones have come behind a large one.
  * - All that lies between two that are never merged, as that happens once.
  *
  * A run may begin anywhere: behind a large one that is not due small ones still are.
@@ -54,7 +57,9 @@ export function segmentsToMerge(
   return undefined;
 }
 
-/** Where a due run of segments up to a tier ends that begins at `start`; `start` if there is none. */
+/**
+ * Where a due run of segments up to a tier ends that begins at `start`; `start` if there is none.
+ */
 function endOfDueRun(
   segments: readonly OpenSegment[],
   { start, tier }: { start: number; tier: number },

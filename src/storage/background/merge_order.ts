@@ -1,7 +1,7 @@
 /**
  * Which rows a merge takes next: for each owner, ascending, the rows of each source, oldest first,
- * without what history need not keep. Since the seqs of neighbours do not overlap, that is ascending
- * (owner, seq).
+ * without what history need not keep. Since the seqs of neighbours do not overlap, that is
+ * ascending (owner, seq).
  *
  * Rows are taken in portions of at most a row group, which end early where text and bytes are many.
  * What lies side by side in a source is read at once, however many owners it is of: a portion names

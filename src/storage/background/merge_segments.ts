@@ -8,8 +8,9 @@
  *     4 readers go over in the turn of 3; the sources' files go with their last reader
  *
  * The sources stay in use all the while: what replaces their rows meanwhile is noted by each and
- * brought over in turns before 3, and the rest in its own. A flush of the table may run at the same time, but for what
- * both do to the list of segments and to deletion vectors: that is one after the other.
+ * brought over in turns before 3, and the rest in its own. A flush of the table may run at the same
+ * time, but for what both do to the list of segments and to deletion vectors: that is one after the
+ * other.
  */
 import { assert } from "../../base/assert.ts";
 import type { SeqGenerator } from "../../base/seq.ts";
@@ -25,8 +26,8 @@ import type { MergeJob, MergeOutcome } from "./merge_job.ts";
 import { SegmentDrafts, type SegmentTools } from "./segment_drafts.ts";
 
 /**
- * Drops segments of which every row is past its time to live, in the turn that is the caller's: those
- * that are damaged too, whose rows nobody needs any more.
+ * Drops segments of which every row is past its time to live, in the turn that is the caller's:
+ * those that are damaged too, whose rows nobody needs any more.
  */
 export function dropExpiredSegments(
   table: StoredTable,
@@ -53,8 +54,8 @@ export interface MergeTools extends SegmentTools {
 
 /**
  * Merges segments that are neighbours. Returns how many versions were left out; undefined when
- * nothing was merged: the work was cancelled, or one of them is quarantined. Replacements of its rows
- * may be noted nowhere, and rows that nobody may read would be live again.
+ * nothing was merged: the work was cancelled, or one of them is quarantined. Replacements of its
+ * rows may be noted nowhere, and rows that nobody may read would be live again.
  *
  * @throws {DiskError} @throws {CorruptionError}
  */
@@ -129,7 +130,9 @@ async function merge({ table, segments, tools, drafts }: Merge): Promise<number 
   );
 }
 
-/** Puts the merged segment into the place of its sources; no flush changes the segments meanwhile. */
+/**
+ * Puts the merged segment into the place of its sources; no flush changes the segments meanwhile.
+ */
 async function publish(
   { table, segments, tools, drafts }: Merge,
   {

@@ -1,12 +1,13 @@
 /**
- * Reads every byte of each segment within a week, so that what a disk has lost is noticed while there
- * are backups from before. A statement checks what it reads, and much is read by none for years.
+ * Reads every byte of each segment within a week, so that what a disk has lost is noticed while
+ * there are backups from before. A statement checks what it reads, and much is read by none for
+ * years.
  *
- * - A segment has its turn in one hour of each 151, by its number: nothing need be kept of when it was
- *   read last, and the work is spread. A turn in hours without a server is missed, and the next one
- *   is at another time of day and of the week.
- * - One scrub runs at a time, as a job that can be seen and stopped. It is beside the statements as a
- *   backup is: in steps of a chunk, through a reader of its own that crowds nothing out.
+ * - A segment has its turn in one hour of each 151, by its number: nothing need be kept of when it
+ *   was read last, and the work is spread. A turn in hours without a server is missed, and the next
+ *   one is at another time of day and of the week.
+ * - One scrub runs at a time, as a job that can be seen and stopped. It is beside the statements as
+ *   a backup is: in steps of a chunk, through a reader of its own that crowds nothing out.
  */
 import { type Clock, HOUR_MS } from "../../base/clock.ts";
 import type { Disk } from "../../base/disk.ts";
@@ -23,9 +24,10 @@ import type { StoredTable } from "../table/table.ts";
 import { runAsJob } from "./background.ts";
 
 /**
- * Six days and seven hours. With a week itself, a server that stops each night or weekend, or begins
- * anew each day at the same hour, would never come to what has its turn then. On in nine hours of five
- * days, it comes to each segment within seven weeks; stopped for the nights only, within three.
+ * Six days and seven hours. With a week itself, a server that stops each night or weekend, or
+ * begins anew each day at the same hour, would never come to what has its turn then. On in nine
+ * hours of five days, it comes to each segment within seven weeks; stopped for the nights only,
+ * within three.
  */
 const PERIOD_HOURS = 151;
 

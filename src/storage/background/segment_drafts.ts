@@ -1,6 +1,6 @@
 /**
- * New files of one table's segments: written and synced under the tmp/ beside their place, then moved
- * there, and only then published. What is not published is removed again.
+ * New files of one table's segments: written and synced under the tmp/ beside their place, then
+ * moved there, and only then published. What is not published is removed again.
  */
 import type { Clock } from "../../base/clock.ts";
 import type { Disk } from "../../base/disk.ts";

@@ -38,8 +38,8 @@ export function isLost(disk: Disk, paths: DataPaths, entry: SegmentEntry): boole
 /**
  * Checks one segment and its deletion vector.
  *
- * @param options.pause Lets others work; resolves when it may go on. Is told before which byte of the
- * segment every other has been read.
+ * @param options.pause Lets others work; resolves when it may go on. Is told before which byte of
+ * the segment every other has been read.
  * @throws {CorruptionError} @throws {DiskError} @throws What `pause` throws.
  */
 export async function requireSoundSegment(

@@ -1,5 +1,6 @@
 /**
- * The keys of rows that are inserted column by column: each is looked up only where it may be there.
+ * The keys of rows that are inserted column by column: each is looked up only where it may be
+ * there.
  */
 import { SEQ_ZERO, type SeqGenerator } from "../../base/seq.ts";
 import { type Batch, type Row, type Vector, valueAt } from "../../types/mod.ts";

@@ -2,9 +2,9 @@
  * The commit turn: the one place where a row version gets its seq.
  *
  * `apply` runs without an await: keys are checked, seqs are issued, rows go into memtables and into
- * the log's buffer; or nothing of it happens. A large commit comes with its rows checked and encoded
- * (`staged_commit.ts`), and is made in one turn as well. What becomes of it then, as the log's groups
- * settle, is in `commit_groups.ts`.
+ * the log's buffer; or nothing of it happens. A large commit comes with its rows checked and
+ * encoded (`staged_commit.ts`), and is made in one turn as well. What becomes of it then, as the
+ * log's groups settle, is in `commit_groups.ts`.
  *
  * Invariant: seqs of rows that were taken back are never issued again.
  */

@@ -91,7 +91,9 @@ export class CommitGroups implements CommitLogEvents {
     if (this.#fatal !== undefined) throw this.#fatal;
   }
 
-  /** Notes that a commit up to `lastSeq` was applied; its group is the newest, or comes after it. */
+  /**
+   * Notes that a commit up to `lastSeq` was applied; its group is the newest, or comes after it.
+   */
   applied(groupNumber: number, lastSeq: Seq): CommitGroup {
     const group = this.#groupOf(groupNumber);
     group.lastSeq = lastSeq;

@@ -5,11 +5,11 @@
  *        └──► settle     again and again, until what others committed meanwhile has been looked at
  *               └──► commit, in the same turn: seqs, replaced versions, memtable, frames
  *
- * - Before `commit` nobody can see anything of it, and nothing of it is in the log: to give it up is
- *   to forget it.
+ * - Before `commit` nobody can see anything of it, and nothing of it is in the log: to give it up
+ *   is to forget it.
  * - Nothing is locked. What another commit did to a key after it was looked up is met by `settle`,
- *   in memtables or, where a flush came in between, by looking the keys up again; and so are flushes
- *   and merges that moved a version which is to be replaced.
+ *   in memtables or, where a flush came in between, by looking the keys up again; and so are
+ *   flushes and merges that moved a version which is to be replaced.
  *
  * Seqs of its rows are not known while it is prepared: see `staged_table.ts`.
  */

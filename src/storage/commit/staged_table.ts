@@ -156,7 +156,10 @@ export function* newerInMemtables(
   }
 }
 
-/** Likewise in a segment. Ends early when the segment is no longer part of its table, since its file may be gone then. */
+/**
+ * Likewise in a segment. Ends early when the segment is no longer part of its table, since its file
+ * may be gone then.
+ */
 export function* newerInSegment(staged: StagedTable, segment: OpenSegment): Generator<void, void> {
   const cursor = new VersionCursor();
   let looked = 0;

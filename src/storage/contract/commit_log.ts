@@ -60,8 +60,8 @@ export interface CommitLog {
   end(): number;
 
   /**
-   * A commit that is encoded over many turns, before its seqs are known. Nothing of it is in the log
-   * until `append`. @param offsetOf How far the seq of a row is behind that of the first row.
+   * A commit that is encoded over many turns, before its seqs are known. Nothing of it is in the
+   * log until `append`. @param offsetOf How far the seq of a row is behind that of the first row.
    */
   draft(offsetOf: (index: number) => number): CommitDraft;
   /** Hands a draft over, whole, in place of `begin` to `end`; returns what `end` does. */

@@ -181,7 +181,9 @@ export class JobList {
     if (status === "failed") this.#failedCounts.set(kind, (this.#failedCounts.get(kind) ?? 0) + 1);
   }
 
-  /** Does not look at jobs that have not ended: of a statement for all tables there are thousands. */
+  /**
+   * Does not look at jobs that have not ended: of a statement for all tables there are thousands.
+   */
   #forgetOldest(): void {
     for (const job of this.#ended) {
       if (this.#jobs.size <= ENDED_MAX) return;

@@ -30,8 +30,8 @@ export interface SegmentEntry {
 }
 
 /**
- * The hash of a deletion vector file. An older server lists another generation and leaves this as it
- * was, so it names the one that it is of and says nothing of any other.
+ * The hash of a deletion vector file. An older server lists another generation and leaves this as
+ * it was, so it names the one that it is of and says nothing of any other.
  */
 export interface DeletionHash extends Hash64 {
   readonly generation: number;
@@ -88,8 +88,8 @@ export interface Manifest {
   /**
    * One durable transaction: when this returns, a crash does not undo it.
    *
-   * @throws {DatabaseError} DISK_FULL, and nothing happened; STORAGE_UNAVAILABLE, and nobody may know
-   * whether it did.
+   * @throws {DatabaseError} DISK_FULL, and nothing happened; STORAGE_UNAVAILABLE, and nobody may
+   * know whether it did.
    */
   publish(change: ManifestChange): void;
   /**

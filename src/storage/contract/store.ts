@@ -8,8 +8,8 @@
  * - `apply` is the only place that assigns a seq. It runs without an await, so commit order, seq
  *   order and file order are one order.
  * - Nobody above storage sees a version above `visibleSeq`, but for a DML statement, which reads at
- *   `appliedSeq`: it writes in the same turn of the event loop, or by a {@linkcode StagedCommit} that
- *   is begun in it and refused when something of what was read is taken back.
+ *   `appliedSeq`: it writes in the same turn of the event loop, or by a {@linkcode StagedCommit}
+ *   that is begun in it and refused when something of what was read is taken back.
  *
  * `storage/local_store.ts` implements this over a {@linkcode Disk}.
  */
@@ -174,7 +174,9 @@ export interface ScanOptions {
   readonly upTo: Seq;
   /** Exclusive lower bound on the seq of a row, for `WHERE _seq > n`; default 0. */
   readonly after?: Seq;
-  /** Inclusive upper bound on the seq of a row, without a change of what is current; default `upTo`. */
+  /**
+   * Inclusive upper bound on the seq of a row, without a change of what is current; default `upTo`.
+   */
   readonly seqMax?: Seq;
   /** What each batch holds, in this order; may name SEQ_COLUMN_ID and DELETED_COLUMN_ID. */
   readonly columnIds: readonly number[];
@@ -197,8 +199,8 @@ export interface ScanOptions {
    */
   readonly defersNumbers?: boolean;
   /**
-   * Where many rows in a row are not current, batches of no rows come in between, so that the caller
-   * can let others run. Default false.
+   * Where many rows in a row are not current, batches of no rows come in between, so that the
+   * caller can let others run. Default false.
    */
   readonly mayBeEmpty?: boolean;
 }
@@ -211,7 +213,9 @@ export interface ScanBatch {
 
 /** Ends by `close`, which must be called, and which lets the files it pinned go. */
 export interface Scan {
-  /** Rows in ascending seq, 1 or more but for `mayBeEmpty`; undefined once and for ever at the end. */
+  /**
+   * Rows in ascending seq, 1 or more but for `mayBeEmpty`; undefined once and for ever at the end.
+   */
   next(): ScanBatch | undefined;
   close(): void;
   /** Row groups read and skipped so far, for EXPLAIN ANALYZE. */
@@ -219,7 +223,9 @@ export interface Scan {
   readonly groupsPruned: number;
 }
 
-/** With the bounds of the column in whose order rows are read; rows outside of them are left out. */
+/**
+ * With the bounds of the column in whose order rows are read; rows outside of them are left out.
+ */
 export interface OrderedScanOptions
   extends Pick<ScanOptions, "owner" | "upTo" | "after" | "columnIds">,
     ColumnSpan {
@@ -227,7 +233,9 @@ export interface OrderedScanOptions
   readonly isDescending: boolean;
 }
 
-/** Live rows in the order of a column, equal ones in any. Ends by `close`, as a {@linkcode Scan}. */
+/**
+ * Live rows in the order of a column, equal ones in any. Ends by `close`, as a {@linkcode Scan}.
+ */
 export interface OrderedScan {
   /** At most so many rows; none when work was done, to be asked for again; undefined at the end. */
   next(rowsMax: number): ScanBatch | undefined;

@@ -20,7 +20,10 @@ export interface StoreSnapshot {
   release(): void;
 }
 
-/** What is there in this turn, by the manifest and the log. @param releases End what holds the files. */
+/**
+ * What is there in this turn, by the manifest and the log.
+ * @param releases End what holds the files.
+ */
 export function snapshotOf(
   manifest: Manifest,
   {

@@ -3,8 +3,8 @@
  * its seqs are known: in the turn of the commit they are moved by its first seq, and whole pages
  * become part of a deletion vector.
  *
- * - Until `begin` each row has the distance of its replacement from the first seq, plus 1; from then
- *   on its seq.
+ * - Until `begin` each row has the distance of its replacement from the first seq, plus 1; from
+ *   then on its seq.
  */
 import { assert } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";

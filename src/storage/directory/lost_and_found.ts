@@ -1,6 +1,6 @@
 /**
- * Files that nobody lists, and where they go: to lost+found/, since what a start cannot place may be
- * what somebody misses. Nothing there is read or removed by itself.
+ * Files that nobody lists, and where they go: to lost+found/, since what a start cannot place may
+ * be what somebody misses. Nothing there is read or removed by itself.
  */
 import { filesBelow } from "../../base/copy_file.ts";
 import type { Disk } from "../../base/disk.ts";
@@ -22,7 +22,9 @@ export function listedFiles(paths: DataPaths, entries: readonly SegmentEntry[]):
   return listed;
 }
 
-/** Of a file of a segment: with the table's id, below which it lies. A whole path may be too long. */
+/**
+ * Of a file of a segment: with the table's id, below which it lies. A whole path may be too long.
+ */
 export function nameInLostAndFound(from: string): string {
   return from.split("/").slice(-2).join("-");
 }

@@ -36,8 +36,8 @@ export function readable<T>(path: string, read: () => T, offset = 0): T {
 }
 
 /**
- * As {@linkcode readable}, for who answers somebody: a file that the system does not let this process
- * open, or not now, is named.
+ * As {@linkcode readable}, for who answers somebody: a file that the system does not let this
+ * process open, or not now, is named.
  *
  * @throws {UnreadableError} @throws {DatabaseError} STORAGE_UNAVAILABLE; and what `read` throws.
  */

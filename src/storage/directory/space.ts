@@ -11,7 +11,9 @@ import { SeldomLog } from "../../base/seldom_log.ts";
 import type { Ballast } from "./ballast.ts";
 import { NO_DESCRIPTOR_HINT } from "./readable.ts";
 
-/** The log has a warning when a smaller share of the disk is free, and again after there was more. */
+/**
+ * The log has a warning when a smaller share of the disk is free, and again after there was more.
+ */
 const SCARCE_SHARE = 0.1;
 const AMPLE_SHARE = 0.12;
 

@@ -4,8 +4,8 @@
  *
  *     (none) ──make──► spare in tmp/ ──roll──► named ──enter──► current ──roll──► kept ──release──► spare or removed
  *
- * - A flush lets several files go at once, and a fast load fills as many before the next: so several
- *   spares are kept, and such a load writes no zeros any more.
+ * - A flush lets several files go at once, and a fast load fills as many before the next: so
+ *   several spares are kept, and such a load writes no zeros any more.
  * - A file gets its name in wal/ only when its header is durable, so the two always agree.
  * - A file is rolled only when everything in it is durable, so all but the last are whole.
  * - Once the next one is named nothing is written to it any more, also while the next cannot be
@@ -26,7 +26,10 @@ const PIECE_BYTES_MAX: number = 1024 * 1024;
 /** What 60 MB a second fill between two flushes. */
 const SPARES_MAX = 4;
 
-/** After no file could be made ahead it is not tried again for so long: every group would try, and say so. */
+/**
+ * After no file could be made ahead it is not tried again for so long: every group would try, and
+ * say so.
+ */
 const RETRY_MS = 10_000;
 
 /** A disk that has no room for so many files more gets all spares back but one. */
@@ -66,7 +69,10 @@ export class WalFiles {
     }
   }
 
-  /** The current file has its name, and is not entered yet: whether the name is durable is not known. */
+  /**
+   * The current file has its name, and is not entered yet: whether the name is durable is not
+   * known.
+   */
   get isBetweenFiles(): boolean {
     return this.#isNamed;
   }

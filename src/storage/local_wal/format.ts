@@ -1,5 +1,6 @@
 /**
- * The bytes of a log file, shared by `writer.ts`, `reader.ts`, `logged_writes.ts` and `scripts/dump_wal.ts`.
+ * The bytes of a log file, shared by `writer.ts`, `reader.ts`, `logged_writes.ts` and
+ * `scripts/dump_wal.ts`.
  *
  *     ┌──────────┬─────────┬─────────┬─────┬───────────────────────────────┐
  *     │ header   │ frame 0 │ frame 1 │ ... │ zeros, or an older file's     │

@@ -1,7 +1,7 @@
 /**
  * Rows of a frame that are given by columns, written column by column: first how long each row is,
- * then each value at its place. A loop over one column meets values of one kind, which takes half of
- * the time of going from column to column in each row. The bytes are those of `frame_rows.ts`.
+ * then each value at its place. A loop over one column meets values of one kind, which takes half
+ * of the time of going from column to column in each row. The bytes are those of `frame_rows.ts`.
  */
 import type { ByteWriter } from "../../base/byte_writer.ts";
 import { putU53 } from "../../base/bytes.ts";

@@ -1,6 +1,6 @@
 /**
- * The writes in the body of a frame, read row by row: into lists for who looks at a log, or to where
- * the rows belong. See `format.ts` for how they look.
+ * The writes in the body of a frame, read row by row: into lists for who looks at a log, or to
+ * where the rows belong. See `format.ts` for how they look.
  */
 import { ByteReader } from "../../base/byte_reader.ts";
 import type { Value } from "../../types/mod.ts";

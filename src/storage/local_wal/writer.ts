@@ -5,12 +5,12 @@
  *                                                        ► group n ──sync──► settled
  *
  * - A group is what is in the buffer when the sync before it ends: there is no timer.
- * - Nothing is written behind a group before that group is durable (but in relaxed mode), so a frame
- *   can say how many frames before it are durable: see `format.ts`.
+ * - Nothing is written behind a group before that group is durable (but in relaxed mode), so a
+ *   frame can say how many frames before it are durable: see `format.ts`.
  * - A group that met a full disk is wiped, and it and all later ones are taken back; so is one for
- *   which no further log file could be opened, of which nothing is on the disk: the next group tries
- *   again to enter that file. Any other error is fatal, since nobody can know what is there: a sync
- *   is never tried again.
+ *   which no further log file could be opened, of which nothing is on the disk: the next group
+ *   tries again to enter that file. Any other error is fatal, since nobody can know what is there:
+ *   a sync is never tried again.
  */
 import { assert } from "../../base/assert.ts";
 import { DiskError, hasNoDescriptor } from "../../base/errors.ts";

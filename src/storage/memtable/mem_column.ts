@@ -273,8 +273,8 @@ const STAGGERED_ROOM_MIN = 65_536;
 
 /**
  * The room that an array should get, or undefined while it has enough. Arrays of one table grow
- * together, and copying all of them at once would hold up everybody: so each of the large ones grows
- * a little before it must, at another share of its room than its neighbours.
+ * together, and copying all of them at once would hold up everybody: so each of the large ones
+ * grows a little before it must, at another share of its room than its neighbours.
  */
 export function roomFor(needed: number, room: number, index: number): number | undefined {
   const isDue = room >= STAGGERED_ROOM_MIN && needed > room * (0.75 + (index % 8) / 32);

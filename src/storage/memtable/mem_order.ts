@@ -1,7 +1,7 @@
 /**
- * The rows of one owner in a memtable in the order of a column: parts of the partition's list, each in
- * order by itself. Rows that came since are a part of their own, until they are worth making the parts
- * before them anew:
+ * The rows of one owner in a memtable in the order of a column: parts of the partition's list, each
+ * in order by itself. Rows that came since are a part of their own, until they are worth making the
+ * parts before them anew:
  *
  *     ┌───────────────┬───────────────┬──────────┬─────┬───┐
  *     │ 65,536 rows   │ 65,536 rows   │ 9,000    │ 700 │ 2 │
@@ -42,8 +42,8 @@ export function memPartsOf(
 }
 
 /**
- * The order of a part, which is made when somebody comes to it: of a long memtable all would take more
- * than a turn should. Undefined where its rows have none.
+ * The order of a part, which is made when somebody comes to it: of a long memtable all would take
+ * more than a turn should. Undefined where its rows have none.
  */
 export function orderOfPart(
   { memtable, part, partition }: PlacedPart,

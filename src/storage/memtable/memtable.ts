@@ -195,7 +195,9 @@ export class Memtable {
     return row;
   }
 
-  /** Appends rows that replace nothing, for which there is room; returns the number of the first. */
+  /**
+   * Appends rows that replace nothing, for which there is room; returns the number of the first.
+   */
   pushNew(partition: MemPartition, seqs: Float64Array): number {
     const first = this.rowCount;
     const end = first + seqs.length;

@@ -1,8 +1,8 @@
 /**
  * Typed arrays in memory that threads share: what is sent to another thread is then not copied.
  *
- * Memtables are written by the event loop alone. Another thread is given one only once it is frozen,
- * and reads what does not change any more.
+ * Memtables are written by the event loop alone. Another thread is given one only once it is
+ * frozen, and reads what does not change any more.
  */
 
 export function sharedBytes(length: number): Uint8Array {

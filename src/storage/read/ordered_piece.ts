@@ -1,6 +1,7 @@
 /**
- * The rows of one owner in the order of a column, in pieces that are in order by themselves: the row
- * groups of segments, whose bounds are known before they are put in order, and parts of memtables.
+ * The rows of one owner in the order of a column, in pieces that are in order by themselves: the
+ * row groups of segments, whose bounds are known before they are put in order, and parts of
+ * memtables.
  */
 import type { Value } from "../../types/mod.ts";
 import { formOf } from "../memtable/convert.ts";
@@ -16,7 +17,9 @@ import type { RowFilter } from "./row_source.ts";
 import { ownerSpan } from "./segment_scan.ts";
 
 export interface OrderedPiece {
-  /** Versions that are looked through at most, and take room in the cache of chunks once in order. */
+  /**
+   * Versions that are looked through at most, and take room in the cache of chunks once in order.
+   */
   readonly rowCount: number;
   /** Bounds of the values, where they are known without a look at the rows. */
   readonly zone: { readonly min: number; readonly max: number } | undefined;

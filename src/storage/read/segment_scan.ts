@@ -107,7 +107,10 @@ export class SegmentScan implements RowSource {
     }
   }
 
-  /** Behind rows that are not current there are often more: a batch of them at once, if wanted one by one. */
+  /**
+   * Behind rows that are not current there are often more: a batch of them at once, if wanted one
+   * by one.
+   */
   #skipHidden(): void {
     const start = this.#row;
     const end = Math.min(start + BATCH_ROWS_MAX, this.#rowEnd);

@@ -1,6 +1,6 @@
 /**
- * Decoded chunks, unpacked blocks of chunks and the order of their rows, kept while they are used and
- * there is room: the least recently used goes first.
+ * Decoded chunks, unpacked blocks of chunks and the order of their rows, kept while they are used
+ * and there is room: the least recently used goes first.
  *
  * One cache serves all readers of a thread, so that the bound is one for all open segments.
  */

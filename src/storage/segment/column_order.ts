@@ -1,12 +1,12 @@
 /**
- * The rows of a part of a column in the order of their values, for who wants the first few of them or
- * those between two values. A part has at most as many rows as a row group, so a row is 16 bits.
+ * The rows of a part of a column in the order of their values, for who wants the first few of them
+ * or those between two values. A part has at most as many rows as a row group, so a row is 16 bits.
  *
  *     a word of 64 bits a row     48 bits of its value │ 16 bits: the row
  *
- * The engine sorts these words in a millisecond; rows whose 48 bits are equal are told apart by what
- * follows in their texts, 40 bits at a time, and numbers by themselves. Equal values stand in the order
- * of their rows.
+ * The engine sorts these words in a millisecond; rows whose 48 bits are equal are told apart by
+ * what follows in their texts, 40 bits at a time, and numbers by themselves. Equal values stand in
+ * the order of their rows.
  */
 import { assert } from "../../base/assert.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
@@ -26,7 +26,9 @@ const ROW_BITS = 16;
 const ROW_MASK = 0xffff;
 const VALUE_SPAN = 2 ** 48;
 
-/** How often each row is sorted by 40 bits of its text, on average: a time takes about 6 ms a group. */
+/**
+ * How often each row is sorted by 40 bits of its text, on average: a time takes about 6 ms a group.
+ */
 const PASSES_MAX = 8;
 
 /** Bytes of a text that a word holds; the rest of its 48 bits says how many there were. */
@@ -109,8 +111,9 @@ export function areTextsShort(vector: Vector): boolean {
 }
 
 /**
- * The order of the rows of a vector; undefined where some are NULL or of a kind without one, or where
- * texts share so many beginnings of different lengths that it would take more than a turn should.
+ * The order of the rows of a vector; undefined where some are NULL or of a kind without one, or
+ * where texts share so many beginnings of different lengths that it would take more than a turn
+ * should.
  */
 export function orderOf(vector: Vector): ColumnOrder | undefined {
   const { length } = vector;

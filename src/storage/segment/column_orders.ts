@@ -1,6 +1,6 @@
 /**
- * The orders of the row groups of a segment by its columns: made when they are asked for, and kept in
- * the cache of chunks while they are used.
+ * The orders of the row groups of a segment by its columns: made when they are asked for, and kept
+ * in the cache of chunks while they are used.
  */
 import { assert, defined } from "../../base/assert.ts";
 import type { DataType } from "../../types/mod.ts";

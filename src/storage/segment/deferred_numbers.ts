@@ -1,6 +1,6 @@
 /**
- * Numbers of a chunk that are decoded when they are first looked at: a filter may leave out all rows
- * before that, or all but a few, which are then decoded without the others.
+ * Numbers of a chunk that are decoded when they are first looked at: a filter may leave out all
+ * rows before that, or all but a few, which are then decoded without the others.
  *
  * A sum over a tenth of the rows of a table takes two thirds of the processor time.
  */
@@ -31,8 +31,8 @@ import {
 } from "./encodings.ts";
 
 /**
- * Those with a number for each row in an array. What stands for many rows is decoded as fast as it is
- * deferred, and whole numbers beyond 2^53 are no vector of numbers.
+ * Those with a number for each row in an array. What stands for many rows is decoded as fast as it
+ * is deferred, and whole numbers beyond 2^53 are no vector of numbers.
  */
 const DEFERRED: ReadonlySet<number> = new Set([
   F32,

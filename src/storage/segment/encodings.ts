@@ -3,8 +3,8 @@
  *
  * A chunk is null bits, when it has any, and then the parts of its encoding; each part begins
  * 8-aligned and ends with zeros to 8. `n` is the rows of the group. Null bits are n bits, low bit
- * first, 1 where the value is NULL; the parts then hold some value there, which nobody reads. All of
- * it may be packed (see `packing.ts`).
+ * first, 1 where the value is NULL; the parts then hold some value there, which nobody reads. All
+ * of it may be packed (see `packing.ts`).
  *
  *     ENCODING     PARTS                                  AUXILIARY   BASE
  *     none                                                                     every row is NULL

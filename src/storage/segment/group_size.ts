@@ -5,7 +5,9 @@ import { assert } from "../../base/assert.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import type { Value, Vector } from "../../types/mod.ts";
 
-/** Text and bytes of one row group; a single row may have more. Bounds what a chunk needs at once. */
+/**
+ * Text and bytes of one row group; a single row may have more. Bounds what a chunk needs at once.
+ */
 export const GROUP_BYTES_MAX: number = 64 * 1024 * 1024;
 
 /** The end (exclusive) of the group that begins at `start`. */

@@ -1,7 +1,7 @@
 /**
- * Reads a packed chunk (see `packing.ts`): the blocks that hold wanted rows are unpacked, and kept in
- * the cache of chunks; what its encoding needs for the rows is copied out of them into a chunk of
- * those rows alone, a window, which is then read like any other.
+ * Reads a packed chunk (see `packing.ts`): the blocks that hold wanted rows are unpacked, and kept
+ * in the cache of chunks; what its encoding needs for the rows is copied out of them into a chunk
+ * of those rows alone, a window, which is then read like any other.
  *
  * What the blocks are must fit what the chunk says of them, or it is damage.
  */
@@ -139,8 +139,8 @@ export class PackedChunk {
   }
 
   /**
-   * Texts of chosen rows, counted from `start`; undefined where the rows between them are so few that
-   * `rows` is less work.
+   * Texts of chosen rows, counted from `start`; undefined where the rows between them are so few
+   * that `rows` is less work.
    */
   texts(start: number, { count, rows }: Selection): Utf8Vector | undefined {
     const { entry, rowCount } = this.#shape;

@@ -246,8 +246,8 @@ export class SegmentReader {
   }
 
   /**
-   * How many bytes each row of a group has in a column of text or bytes; undefined when the file lacks
-   * the column. Of packed texts only where they begin is unpacked.
+   * How many bytes each row of a group has in a column of text or bytes; undefined when the file
+   * lacks the column. Of packed texts only where they begin is unpacked.
    *
    * @throws {CorruptionError} As `column`.
    */
@@ -333,7 +333,10 @@ export class SegmentReader {
     return row < range.end && this.seqAt(row) === seq ? row : -1;
   }
 
-  /** First row of a span of one owner's rows whose seq is at least `seq`; its end when there is none. */
+  /**
+   * First row of a span of one owner's rows whose seq is at least `seq`; its end when there is
+   * none.
+   */
   firstRowAtOrAbove({ start, end }: RowSpan, seq: number): number {
     let low = start;
     let high = end;

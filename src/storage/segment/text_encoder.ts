@@ -58,7 +58,9 @@ function encodeDictionary(values: readonly Value[]): EncodedValues | undefined {
   return dictionaryOf([...codeByText.keys()], codes);
 }
 
-/** The same where texts have codes: those that no row has any more go, the others are renumbered. */
+/**
+ * The same where texts have codes: those that no row has any more go, the others are renumbered.
+ */
 function encodeCodes({ codes, nulls, values }: DictionaryVector): EncodedValues | undefined {
   const newCodes = new Int32Array(values.length).fill(-1);
   const texts: string[] = [];

@@ -12,8 +12,8 @@
  * - A version whose time to live is over is left out whatever it is, and moves nothing: who resumes
  *   from below misses only what nobody sees any more.
  * - An erased owner reads no more, so that leaving its versions out moves nothing either.
- * - Leaving any other version out moves the low water of its owner up to the seq of the replacement, or to
- *   the tombstone's own: who resumes from below would miss a change.
+ * - Leaving any other version out moves the low water of its owner up to the seq of the
+ *   replacement, or to the tombstone's own: who resumes from below would miss a change.
  */
 import { HOUR_MS } from "../../base/clock.ts";
 import { type Seq, seqFromUnixMs } from "../../base/seq.ts";
@@ -67,7 +67,10 @@ export class History {
     });
   }
 
-  /** Whether no row of a group can be left out. @param deleted 1 for each tombstone of the group. */
+  /**
+   * Whether no row of a group can be left out.
+   * @param deleted 1 for each tombstone of the group.
+   */
   keepsAll(source: number, deleted: Uint8Array): boolean {
     const { erasedOwner, expiredSeq, horizonSeq, isOldest } = this.#limits;
     if (expiredSeq > 0 || erasedOwner !== undefined) return false;

@@ -1,8 +1,8 @@
 /**
- * Opens the files that an entry of the manifest names, and makes sure that they are those. Each byte
- * of a file may be as it was written, and the file be another's: where two have changed places, or a
- * copy lies in the place of the right one. Of a deletion vector that may be one from before, with which
- * replaced rows would come back.
+ * Opens the files that an entry of the manifest names, and makes sure that they are those. Each
+ * byte of a file may be as it was written, and the file be another's: where two have changed
+ * places, or a copy lies in the place of the right one. Of a deletion vector that may be one from
+ * before, with which replaced rows would come back.
  */
 import type { Hash64 } from "../../base/checksum.ts";
 import type { Disk } from "../../base/disk.ts";

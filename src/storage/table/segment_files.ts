@@ -114,7 +114,8 @@ export class LocalSegmentFiles implements SegmentFiles {
   /**
    * For who is about to change the segments of a table.
    *
-   * @throws {DatabaseError} STORAGE_UNAVAILABLE if where they go, or where one of them is, is not there.
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE if where they go, or where one of them is, is not
+   * there.
    */
   requireThere(home: SegmentHome | undefined, segments: readonly OpenSegment[]): void {
     const homes = new Map([home, ...segments.map(({ entry }) => entry.home)].map(byStorage));
@@ -150,7 +151,10 @@ export class LocalSegmentFiles implements SegmentFiles {
     await this.#removal;
   }
 
-  /** Looks for the storage of a segment; returns why it is not used, or undefined if it is or has none. */
+  /**
+   * Looks for the storage of a segment; returns why it is not used, or undefined if it is or has
+   * none.
+   */
   #noteIfGone({ home }: SegmentEntry): string | undefined {
     return home === undefined ? undefined : this.#options.storages.noteIfGone(home);
   }

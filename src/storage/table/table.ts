@@ -172,11 +172,12 @@ export class StoredTable {
   /**
    * Row versions at or below this are past their time to live; 0 where there is none.
    *
-   * It never falls while the process runs, whatever happens to the wall clock, since the time of ids
-   * does not: what has vanished stays away. After a restart that time begins at the newest id on
-   * disk. A row that took the key of one that had vanished has an id above the time at which that
-   * was, so wherever the new row survives, the old one stays away too. If nothing at all was written
-   * while the clock was ahead, then what vanished meanwhile is there again until its time comes.
+   * It never falls while the process runs, whatever happens to the wall clock, since the time of
+   * ids does not: what has vanished stays away. After a restart that time begins at the newest id
+   * on disk. A row that took the key of one that had vanished has an id above the time at which
+   * that was, so wherever the new row survives, the old one stays away too. If nothing at all was
+   * written while the clock was ahead, then what vanished meanwhile is there again until its time
+   * comes.
    */
   expiredSeq(ids: Pick<SeqGenerator, "nowMs">): number {
     const { expiredSeq = 0, ttlMs } = this.#definition;

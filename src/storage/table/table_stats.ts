@@ -53,7 +53,9 @@ export function listedSegments({ segments }: StoredTable): ListedSegment[] {
   });
 }
 
-/** From the smallest to the largest value that zone maps know of; undefined where one is missing. */
+/**
+ * From the smallest to the largest value that zone maps know of; undefined where one is missing.
+ */
 export function spanOfColumn(table: StoredTable, columnId: number): number | undefined {
   let min = Infinity;
   let max = -Infinity;

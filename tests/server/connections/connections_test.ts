@@ -1,7 +1,7 @@
 /**
- * Goal: every open connection is looked at once a second, and those of a session end with it, however
- * many there are, and no turn of the event loop is long because of it.
- * Method: connections that count, a clock that the test moves, and the turns between.
+ * Goal: every open connection is looked at once a second, and those of a session end with it,
+ * however many there are, and no turn of the event loop is long because of it. Method: connections
+ * that count, a clock that the test moves, and the turns between.
  */
 import { expect, test } from "bun:test";
 import type { Principal } from "../../../src/auth/mod.ts";

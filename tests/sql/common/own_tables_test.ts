@@ -1,5 +1,6 @@
 /**
- * The tables that no catalog knows: a store that is not told of one loses its rows at its next start.
+ * The tables that no catalog knows: a store that is not told of one loses its rows at its next
+ * start.
  */
 import { expect, test } from "bun:test";
 import { OWN_TABLES, ownTables } from "../../../src/sql/common/own_tables.ts";

@@ -1,7 +1,7 @@
 /**
- * Goal: cells are the values of their rows, whatever form a column has, and the texts of a batch are
- * decoded together. Method: columns of both forms beside each other, and a column that counts who
- * asks for its bytes.
+ * Goal: cells are the values of their rows, whatever form a column has, and the texts of a batch
+ * are decoded together. Method: columns of both forms beside each other, and a column that counts
+ * who asks for its bytes.
  */
 import { expect, test } from "bun:test";
 import { CellRows } from "../../../src/sql/common/result.ts";

@@ -1,5 +1,6 @@
 /**
- * FILE('part') in INSERT, UPDATE and upserts: all of it or nothing, on disk and in the list of files.
+ * FILE('part') in INSERT, UPDATE and upserts: all of it or nothing, on disk and in the list of
+ * files.
  */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

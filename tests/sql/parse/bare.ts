@@ -8,7 +8,10 @@ const MASK = "***";
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
-/** A tree as plain data with sorted keys, without `_location`, `source`, `sourceStart` and absent members. */
+/**
+ * A tree as plain data with sorted keys, without `_location`, `source`, `sourceStart` and absent
+ * members.
+ */
 export function bare(node: unknown): Json {
   if (Array.isArray(node)) return node.map(bare);
   if (node instanceof Uint8Array || node instanceof Int32Array) return [...node];

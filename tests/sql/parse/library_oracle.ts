@@ -1,5 +1,6 @@
 /**
- * pgsql-ast-parser as a judge of trees: its tree and ours, each without what the other does not say.
+ * pgsql-ast-parser as a judge of trees: its tree and ours, each without what the other does not
+ * say.
  */
 import { parse } from "pgsql-ast-parser";
 import { parseStatements } from "../../../src/sql/parse/parser.ts";

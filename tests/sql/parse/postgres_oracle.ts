@@ -1,6 +1,6 @@
 /**
- * PostgreSQL's own parser (libpg-query) as a judge: it makes the same tree of a text and of what our
- * printer makes of our tree.
+ * PostgreSQL's own parser (libpg-query) as a judge: it makes the same tree of a text and of what
+ * our printer makes of our tree.
  */
 import { loadModule, parseSync } from "libpg-query";
 import { DatabaseError } from "../../../src/base/errors.ts";

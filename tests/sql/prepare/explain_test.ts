@@ -1,6 +1,6 @@
 /**
- * EXPLAIN and EXPLAIN ANALYZE: the tree, what it says of access paths, and that it tells nobody more
- * than it may.
+ * EXPLAIN and EXPLAIN ANALYZE: the tree, what it says of access paths, and that it tells nobody
+ * more than it may.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";

@@ -1,7 +1,7 @@
 /**
  * Rows on disk by their keys: a partition gives its rows back in the order in which they came, few
- * as each batch has for it; what is read together is large however small the batches were; damage of
- * any of its bytes is noticed.
+ * as each batch has for it; what is read together is large however small the batches were; damage
+ * of any of its bytes is noticed.
  */
 import { expect, test } from "bun:test";
 import { silentLog } from "../../../src/base/log.ts";

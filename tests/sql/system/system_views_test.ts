@@ -31,8 +31,8 @@ async function as<T>(userId: string, work: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Every view with its columns in order: t TEXT, i INT, b BIGINT, d DOUBLE, B BOOLEAN, z TIMESTAMPTZ,
- * j JSON.
+ * Every view with its columns in order: t TEXT, i INT, b BIGINT, d DOUBLE, B BOOLEAN, z
+ * TIMESTAMPTZ, j JSON.
  */
 const LIVE =
   "live_id, connection_id, subscription_id, namespace_id, table_name, user_id, query, options j, " +

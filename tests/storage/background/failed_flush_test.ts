@@ -1,6 +1,6 @@
 /**
- * A flush that is cut short leaves nothing behind that harms the one after it, and publishes nothing
- * that a crash could still take away in part.
+ * A flush that is cut short leaves nothing behind that harms the one after it, and publishes
+ * nothing that a crash could still take away in part.
  */
 import { expect, test } from "bun:test";
 import type { DiskFile } from "../../../src/base/disk.ts";
@@ -217,8 +217,8 @@ test("in relaxed mode a flush waits for the log, so that a power cut takes commi
   await store.close();
 });
 
-// Goal: the last row of a table is not the end of its commit. Method: the commit goes on in the next
-// log file, whose sync hangs, while the first one was synced when the log rolled.
+// Goal: the last row of a table is not the end of its commit. Method: the commit goes on in the
+// next log file, whose sync hangs, while the first one was synced when the log rolled.
 test("in relaxed mode a flush waits for the whole of a commit that spans log files", async () => {
   const disk = new SlowLogDisk();
   const manifest = new MemoryManifest();

@@ -1,5 +1,6 @@
 /**
- * Goal: whatever the size of flushes, a table has few segments, and large ones are copied few times.
+ * Goal: whatever the size of flushes, a table has few segments, and large ones are copied few
+ * times.
  */
 import { expect, test } from "bun:test";
 import { MERGE_BOUNDS, segmentsToMerge } from "../../../src/storage/background/merge_choice.ts";

@@ -95,7 +95,8 @@ function readersOf(sources: readonly (readonly Version[])[]): SegmentReader[] {
 }
 
 // Goal: every row that is kept is taken once, by owner and then by seq, and newRows says where it
-// went. Method: random owners, replacements, times to live and horizons, against a sort of all rows.
+// went. Method: random owners, replacements, times to live and horizons, against a sort of all
+// rows.
 test("rows are taken in ascending order of owner and seq, without what history leaves out", () => {
   const random = new SeededRandom(5);
   for (let round = 0; round < 60; round += 1) {
@@ -189,8 +190,8 @@ test("portions end where their bytes are many, and keep the order", () => {
   for (const reader of readers) reader.close();
 });
 
-// Goal: neither do rows that are heavy where all sources begin, though their groups are not. Method:
-// long texts of the first owner of each source, before many short ones of the next.
+// Goal: neither do rows that are heavy where all sources begin, though their groups are not.
+// Method: long texts of the first owner of each source, before many short ones of the next.
 test("portions weigh the rows that they take, not those of their groups", () => {
   const perSource = 20_000;
   const readers = [0, 1, 2, 3].map((source) =>

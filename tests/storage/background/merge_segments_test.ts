@@ -83,7 +83,9 @@ class NotingClock extends HastyClock {
   }
 }
 
-/** Replacements that one turn of a merge of two segments brings over, of 50,000 rows that each has. */
+/**
+ * Replacements that one turn of a merge of two segments brings over, of 50,000 rows that each has.
+ */
 async function mostReplacedAtOnce({ isMerging }: { isMerging: boolean }): Promise<number> {
   const clock = new NotingClock();
   // oxlint-disable-next-line typescript/unbound-method -- it is called with its vector below

@@ -73,7 +73,8 @@ test("write keeps the last good number when one write fails and the next is torn
   expect(() => file.write(1004)).toThrow(DiskError);
   disk.faultPlan = undefined;
   file.write(1005);
-  // What a torn write leaves of the slot it was for: the first, as the third number is in the second.
+  // What a torn write leaves of the slot it was for: the first, as the third number is in the
+  // second.
   disk.damage(PATH, 3);
   expect(checkNumberFile(disk, PATH).value).toBe(1003);
 });

@@ -1,6 +1,6 @@
 /**
- * Goal: the order of a column is that of its values, whatever they look like. Method: random vectors
- * of every kind that has one, beside a sort of their values.
+ * Goal: the order of a column is that of its values, whatever they look like. Method: random
+ * vectors of every kind that has one, beside a sort of their values.
  */
 import { describe, expect, test } from "bun:test";
 import {

@@ -1,6 +1,6 @@
 /**
- * Packed chunks: what is written comes back, whole, in part and one by one; what is not worth it stays
- * as it was; no damaged byte is served, nor one that does not unpack to what it says.
+ * Packed chunks: what is written comes back, whole, in part and one by one; what is not worth it
+ * stays as it was; no damaged byte is served, nor one that does not unpack to what it says.
  *
  * To repeat a failure: SEED=<n> bun test tests/storage/segment/packed_chunk_test.ts
  */

@@ -164,12 +164,18 @@ export function placeIn(
   };
 }
 
-/** Where a column stands that is written. @throws {DatabaseError} COLUMN_NOT_FOUND, SYSTEM_COLUMN */
+/**
+ * Where a column stands that is written.
+ * @throws {DatabaseError} COLUMN_NOT_FOUND, SYSTEM_COLUMN
+ */
 export function positionOf(table: TableEntry, name: Name): number {
   return table.columns.indexOf(columnNamed(table, name, "write"));
 }
 
-/** A column that a statement writes or alters. @throws {DatabaseError} COLUMN_NOT_FOUND, SYSTEM_COLUMN */
+/**
+ * A column that a statement writes or alters.
+ * @throws {DatabaseError} COLUMN_NOT_FOUND, SYSTEM_COLUMN
+ */
 export function columnNamed(
   table: TableEntry,
   { name, _location }: Name,

@@ -83,7 +83,9 @@ function bindMember(
   return bindFunction({ name: "jsonb_extract_path", args, node });
 }
 
-/** A position is assigned, as in PostgreSQL: a fraction is rounded, and a larger number must fit. */
+/**
+ * A position is assigned, as in PostgreSQL: a fraction is rounded, and a larger number must fit.
+ */
 function asPosition(index: BoundExpression, node: Expr): BoundExpression {
   // A literal is read before its statement runs, and not with its row.
   const mode = index.type.kind === "unknown" ? "implicit" : "assignment";

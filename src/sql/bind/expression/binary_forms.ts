@@ -114,8 +114,8 @@ function asCompared(
 }
 
 /**
- * Sums and differences of decimals of two scales, over operands of the larger one: so the evaluator's
- * loops serve them.
+ * Sums and differences of decimals of two scales, over operands of the larger one: so the
+ * evaluator's loops serve them.
  */
 function atOneScale(op: string, form: OperatorForm | undefined): OperatorForm | undefined {
   if (form === undefined || (op !== "+" && op !== "-")) return form;

@@ -28,7 +28,9 @@ export interface LiteralColumn {
   readonly values: readonly Value[];
 }
 
-/** Undefined unless all are whole numbers of few digits, or all are strings; NULL may be among them. */
+/**
+ * Undefined unless all are whole numbers of few digits, or all are strings; NULL may be among them.
+ */
 export function literalColumnOf(list: LiteralList, column: number): LiteralColumn | undefined {
   const { columnCount, ends, kinds, rowCount, starts } = list;
   const values: Value[] = [];

@@ -9,7 +9,9 @@ import type { AstNode } from "../../parse/ast/ast.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { castTo } from "./casts.ts";
 
-/** The operand of a comparison with `other`: a FLOAT if that is one and this a number as written. */
+/**
+ * The operand of a comparison with `other`: a FLOAT if that is one and this a number as written.
+ */
 export function comparedWith(
   other: BoundExpression,
   operand: BoundExpression,

@@ -1,7 +1,7 @@
 /**
  * Which binder an operator has. Most are a choice among forms by the types of both operands
- * (`binary_forms.ts`); those here look at an operand before it is bound, as ANY, IN and OVERLAPS do,
- * or are a chain that would nest deeper than the stack is.
+ * (`binary_forms.ts`); those here look at an operand before it is bound, as ANY, IN and OVERLAPS
+ * do, or are a chain that would nest deeper than the stack is.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { BOOLEAN, DATETIME, TEXT, typeName } from "../../../types/mod.ts";

@@ -101,7 +101,9 @@ function operandsOf(node: Expr, place: Place, bind: Bind): BoundExpression[] {
     : [bind(node, place)];
 }
 
-/** The common type, if it is DECIMAL, of an operand with a type and a list of which some have none. */
+/**
+ * The common type, if it is DECIMAL, of an operand with a type and a list of which some have none.
+ */
 function decimalOfList([operand, ...items]: readonly BoundExpression[]):
   | DecimalDataType
   | undefined {

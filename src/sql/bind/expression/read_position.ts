@@ -1,6 +1,7 @@
 /**
- * Where a grouping block reads a column that it may not read, for the position of the error: a bound
- * expression does not know where it stood, so the clauses are searched, and only when one fails.
+ * Where a grouping block reads a column that it may not read, for the position of the error: a
+ * bound expression does not know where it stood, so the clauses are searched, and only when one
+ * fails.
  */
 import { isAggregate } from "../../functions/aggregate/aggregates.ts";
 import type { Expr, ExprRef, GroupItem, SelectFromStatement } from "../../parse/ast/ast.ts";

@@ -2,8 +2,9 @@
  * Rows as a whole: `ROW(a, b)`, `t.*` in a call, and the alias of a table where no column has that
  * name. Functions that build JSON, count and IS NULL take them; nothing else does.
  *
- * A row never becomes a value: it is written as the JSON text of its fields where it is used. On the
- * open side of an outer join there may be no row, and it is NULL then, though one of NULLs is not.
+ * A row never becomes a value: it is written as the JSON text of its fields where it is used. On
+ * the open side of an outer join there may be no row, and it is NULL then, though one of NULLs is
+ * not.
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";

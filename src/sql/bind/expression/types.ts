@@ -151,7 +151,10 @@ export function resolveType(definition: DataTypeDef): DataType {
   }
 }
 
-/** The type of an array of such elements. @throws {DatabaseError} UNSUPPORTED_FEATURE if they are arrays. */
+/**
+ * The type of an array of such elements.
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE if they are arrays.
+ */
 export function arrayTypeOf(element: DataType, { _location }: AstNode): DataType {
   if (element.kind !== "array") return { kind: "array", element };
   throw new DatabaseError(

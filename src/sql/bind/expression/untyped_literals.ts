@@ -1,6 +1,6 @@
 /**
- * Untyped literals, which are read as the type of their place when the turn of their statement comes,
- * also those that no row would ever ask for: `CASE WHEN true THEN 1 ELSE 'a' END` fails.
+ * Untyped literals, which are read as the type of their place when the turn of their statement
+ * comes, also those that no row would ever ask for: `CASE WHEN true THEN 1 ELSE 'a' END` fails.
  *
  * Literals that the plan cache lifted out are other ones each time, so they are read at each run.
  */

@@ -86,7 +86,9 @@ function formOfAggregate({ argument, extra, filter, form }: BoundAggregate): str
   return `${form.name} ${formOfList([argument, ...extra, filter])}`;
 }
 
-/** Written twice, an aggregate is one: DISTINCT and ORDER BY ask whether expressions are the same. */
+/**
+ * Written twice, an aggregate is one: DISTINCT and ORDER BY ask whether expressions are the same.
+ */
 function isSameAggregate(left: BoundAggregate, right: BoundAggregate): boolean {
   return (
     left.form.name === right.form.name &&
@@ -145,7 +147,9 @@ function withinGroup(call: ExprCall, args: readonly BoundExpression[]): BoundSor
   return sort === undefined || expression === undefined ? [] : [sortOf(sort, expression)];
 }
 
-/** @throws {DatabaseError} INVALID_QUERY for an order where none belongs, or none where one does. */
+/**
+ * @throws {DatabaseError} INVALID_QUERY for an order where none belongs, or none where one does.
+ */
 function checkOrder(call: ExprCall, name: string): void {
   const position = call._location.start;
   if (!isOrderedSetAggregate(name)) {
@@ -208,8 +212,8 @@ export function bindAggregateArguments(
 }
 
 /**
- * `count(DISTINCT (a, b))`: DISTINCT tells rows apart by all arguments, and count takes the first of
- * them, which says that there is a row.
+ * `count(DISTINCT (a, b))`: DISTINCT tells rows apart by all arguments, and count takes the first
+ * of them, which says that there is a row.
  */
 function countedRows(call: ExprCall, inner: Place, bind: Bind): AggregateArguments | undefined {
   const [argument] = call.args;

@@ -1,5 +1,6 @@
 /**
- * FROM: tables, system views, derived tables and literal rows; how two are joined: `join_binder.ts`.
+ * FROM: tables, system views, derived tables and literal rows; how two are joined:
+ * `join_binder.ts`.
  *
  * A table enters a query here and nowhere else: its right to be read is asked for here.
  */
@@ -35,7 +36,9 @@ import { bindValues } from "./values_binder.ts";
 import { bindView } from "./view_binder.ts";
 import { findEntry, relationOfEntry } from "./with_binder.ts";
 
-/** Binds a flat list of FROM items: an item with `join` joins everything of its comma item so far. */
+/**
+ * Binds a flat list of FROM items: an item with `join` joins everything of its comma item so far.
+ */
 export function bindFrom(items: readonly From[], world: SelectWorld): FromResult {
   let whole: FromResult | undefined;
   let around: Captures | undefined;
@@ -132,7 +135,9 @@ function bindItem(item: From, world: SelectWorld): FromResult {
   }
 }
 
-/** A join in parentheses: under an alias its tables have no names outside, only its columns have. */
+/**
+ * A join in parentheses: under an alias its tables have no names outside, only its columns have.
+ */
 function bindGroup(item: FromGroup, world: SelectWorld): FromResult {
   const { from, scope } = bindFrom(item.from, world);
   const { alias, columnNames } = item;

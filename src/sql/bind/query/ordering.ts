@@ -44,7 +44,9 @@ function ordinalOf(expression: Expr): number | undefined {
   return negated === undefined ? undefined : -negated;
 }
 
-/** A constant that counts nothing: as one has the same value in all rows, another thing is meant. */
+/**
+ * A constant that counts nothing: as one has the same value in all rows, another thing is meant.
+ */
 function isOtherConstant(expression: Expr): boolean {
   switch (expression.type) {
     case "numeric":
@@ -59,7 +61,10 @@ function isOtherConstant(expression: Expr): boolean {
   }
 }
 
-/** The output that ORDER BY or DISTINCT ON names or counts. @throws {DatabaseError} AMBIGUOUS_COLUMN */
+/**
+ * The output that ORDER BY or DISTINCT ON names or counts.
+ * @throws {DatabaseError} AMBIGUOUS_COLUMN
+ */
 export function orderedOutput(
   target: Expr,
   outputs: readonly BoundOutput[],

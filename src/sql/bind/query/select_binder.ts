@@ -176,7 +176,9 @@ function showsSystemColumns({ world, scope, select }: Block): boolean {
   );
 }
 
-/** Whether a call over a window stands in a part of the syntax tree; inner queries have their own. */
+/**
+ * Whether a call over a window stands in a part of the syntax tree; inner queries have their own.
+ */
 function hasWindowCall(node: unknown): boolean {
   if (typeof node !== "object" || node === null) return false;
   const part: { readonly type?: unknown; readonly over?: unknown } = node;
@@ -186,12 +188,15 @@ function hasWindowCall(node: unknown): boolean {
 }
 
 /**
- * Outputs of a list when each `*` is expanded, which a short text may write thousands of times: each
- * is compiled in the first turn, and 16 million held it for 13 s.
+ * Outputs of a list when each `*` is expanded, which a short text may write thousands of times:
+ * each is compiled in the first turn, and 16 million held it for 13 s.
  */
 const OUTPUTS_MAX = 16_384;
 
-/** Binds a select list or a RETURNING list; `*` is expanded. @throws {DatabaseError} LIMIT_EXCEEDED */
+/**
+ * Binds a select list or a RETURNING list; `*` is expanded.
+ * @throws {DatabaseError} LIMIT_EXCEEDED
+ */
 export function bindSelectedColumns(
   columns: readonly SelectedColumn[],
   {

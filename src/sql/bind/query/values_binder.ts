@@ -1,5 +1,6 @@
 /**
- * The rows of VALUES in FROM: expressions, or, where all are literals and many, the values themselves.
+ * The rows of VALUES in FROM: expressions, or, where all are literals and many, the values
+ * themselves.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { commonType, type DataType, type Value } from "../../../types/mod.ts";

@@ -57,7 +57,9 @@ export function bindView(view: ViewRelation, item: FromTable, world: SelectWorld
   };
 }
 
-/** The tree with every position moved to where the view is named: its own text is not the request's. */
+/**
+ * The tree with every position moved to where the view is named: its own text is not the request's.
+ */
 function relocated(query: SelectStatement, location: Location): SelectStatement {
   const moved = (node: unknown): unknown => {
     if (Array.isArray(node)) return node.map(moved);

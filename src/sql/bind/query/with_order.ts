@@ -1,6 +1,6 @@
 /**
- * In which order the entries of WITH RECURSIVE are bound. Each may read every other, those behind it
- * too, so each comes behind what it reads; entries that read each other in a circle are refused.
+ * In which order the entries of WITH RECURSIVE are bound. Each may read every other, those behind
+ * it too, so each comes behind what it reads; entries that read each other in a circle are refused.
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -43,7 +43,10 @@ export function inOrderOfReading(entries: readonly WithBinding[]): readonly With
   return order.map((place) => defined(entries[place], "a place is that of an entry"));
 }
 
-/** Adds the names in FROM that may be those of entries: without a namespace, and no WITH within hides. */
+/**
+ * Adds the names in FROM that may be those of entries: without a namespace, and no WITH within
+ * hides.
+ */
 function addNamesRead(part: unknown, hidden: ReadonlySet<string>, names: Set<string>): void {
   if (!isPart(part)) return;
   if (isWith(part)) {

@@ -1,6 +1,6 @@
 /**
- * Plan → operators, of what passes rows on: filters and projections. They stand over whatever yields
- * the rows, so that a scan below them can be read in another way than its plan says.
+ * Plan → operators, of what passes rows on: filters and projections. They stand over whatever
+ * yields the rows, so that a scan below them can be read in another way than its plan says.
  *
  *     sort, join ──rows in order, rows of some keys──► filter, project ──► the same columns as ever
  */
@@ -42,7 +42,9 @@ export interface OverScan {
   readonly pass: Passing;
 }
 
-/** Compiles filters and projections over one scan: `orderedColumnOf` and `keyedSideOf` find these. */
+/**
+ * Compiles filters and projections over one scan: `orderedColumnOf` and `keyedSideOf` find these.
+ */
 export function buildOverScan(node: PlanNode): OverScan {
   if (node.kind === "scan") {
     return { scan: node, isFiltered: false, pass: (from, run) => measured(node, from, run) };

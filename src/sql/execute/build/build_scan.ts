@@ -105,7 +105,9 @@ export function buildScan(node: ScanNode, use: ScanUse): OperatorFactory {
 
 /** How the keys of a side of a join find its rows. */
 export interface KeyedUse extends ScanUse {
-  /** Whether they are whole; else only their first column is known, and rows are read between them. */
+  /**
+   * Whether they are whole; else only their first column is known, and rows are read between them.
+   */
   readonly isWhole: boolean;
 }
 
@@ -141,8 +143,8 @@ export interface OrderedRows {
 }
 
 /**
- * A scan in the order of a column; a run says how many rows it needs of the front, and is given none
- * where they cannot be read so, or a sort of all takes less time.
+ * A scan in the order of a column; a run says how many rows it needs of the front, and is given
+ * none where they cannot be read so, or a sort of all takes less time.
  */
 export function buildOrderedScan(
   node: ScanNode,
@@ -208,7 +210,9 @@ function prunedIn(node: ScanNode, { profile }: Run): (read: number, pruned: numb
   return (read, pruned) => profile?.scanned(node, { read, pruned });
 }
 
-/** Rows within the bounds of the column that orders them; undefined where they cannot be read so. */
+/**
+ * Rows within the bounds of the column that orders them; undefined where they cannot be read so.
+ */
 function openOrdered(
   { columnIds, run, table, withTombstones }: TableScanOptions,
   { columnId, isDescending, rowsWanted }: WantedOrder & { rowsWanted: number },
@@ -282,8 +286,8 @@ function distinct(values: readonly Value[], types: readonly DataType[]): readonl
 }
 
 /**
- * Every row that has one value of each list of an alternative at its position, each once. They are made
- * as they are asked for: short lists have many combinations, which would hold a turn.
+ * Every row that has one value of each list of an alternative at its position, each once. They are
+ * made as they are asked for: short lists have many combinations, which would hold a turn.
  */
 function* combinations(
   alternatives: readonly (readonly (readonly Value[])[])[],

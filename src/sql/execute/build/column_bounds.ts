@@ -22,8 +22,8 @@ export function compileRange({ columnId, like, max, min }: PlannedRange): Compil
 }
 
 /**
- * The values that all ranges of a column let through, perhaps among more; undefined where one of them
- * is NULL, which no value satisfies.
+ * The values that all ranges of a column let through, perhaps among more; undefined where one of
+ * them is NULL, which no value satisfies.
  */
 export function spanOfRanges(
   ranges: readonly CompiledRange[],

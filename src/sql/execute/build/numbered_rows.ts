@@ -1,6 +1,6 @@
 /**
- * A condition on `row_number()` above a window: below the window only the first rows of each partition
- * are held, so that it has few to sort and to number.
+ * A condition on `row_number()` above a window: below the window only the first rows of each
+ * partition are held, so that it has few to sort and to number.
  *
  *     Filter n <= 3 ──► Project ──► Window row_number() AS n ──► first rows ──► input
  */

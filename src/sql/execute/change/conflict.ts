@@ -1,7 +1,7 @@
 /**
- * Compiles ON CONFLICT: which of the rows that an INSERT proposes are new, and what becomes of those
- * whose key is there. The rows of a step are evaluated together: one by one each made vectors of its
- * own for a single row, which took most of the time of an upsert.
+ * Compiles ON CONFLICT: which of the rows that an INSERT proposes are new, and what becomes of
+ * those whose key is there. The rows of a step are evaluated together: one by one each made vectors
+ * of its own for a single row, which took most of the time of an upsert.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { keepRows, type Row, type Value, valueAt } from "../../../types/mod.ts";
@@ -18,7 +18,9 @@ import { duplicateKey, type RowChange, storedRowWithSeq } from "./row_changes.ts
 /** `touched` has the keys of the rows before. */
 export type ConflictProgram = (rows: readonly Row[], touched: TouchedKeys, run: Run) => RowChange[];
 
-/** A set that grows copies all it has in one go, for 80 ms with a million keys: so there are parts. */
+/**
+ * A set that grows copies all it has in one go, for 80 ms with a million keys: so there are parts.
+ */
 const TOUCHED_PARTS = 64;
 
 /** The keys that a statement has met. */

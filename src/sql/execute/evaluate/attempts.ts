@@ -4,7 +4,8 @@
  *
  *     64 rows ──too many──► an eighth ──took little──► twice as many ─ … ─► whole batches
  *
- * What an evaluation made counts for itself alone: a live query has one run for as long as it lives.
+ * What an evaluation made counts for itself alone: a live query has one run for as long as it
+ * lives.
  *
  * Beside regular expressions over 4,000 texts of 40 KB others wait 23 ms, not seconds; 2,000
  * filters with a commit of 5,000 rows hold a feed for 34 ms, not 0.9 s. Rows that cannot take long

@@ -30,7 +30,10 @@ export interface Compiling {
   readonly compile: (expression: BoundExpression) => Evaluator;
 }
 
-/** AND and OR: what can fail is evaluated only where the operands before it have not settled the whole. */
+/**
+ * AND and OR: what can fail is evaluated only where the operands before it have not settled the
+ * whole.
+ */
 export function compileLogic(
   { kind, operands }: Of<"and" | "or">,
   { compile, layout }: Compiling,

@@ -1,6 +1,6 @@
 /**
- * Moves what may take long out of operators that cannot evaluate a batch again, into a projection or
- * a filter below or above them, which can: see `sql/execute/run/pausing.ts`.
+ * Moves what may take long out of operators that cannot evaluate a batch again, into a projection
+ * or a filter below or above them, which can: see `sql/execute/run/pausing.ts`.
  *
  * What comes out is a plan as the planner might have made it. It is made only where operators are,
  * so that EXPLAIN shows what was asked for and rules of the planner see expressions in their place.
@@ -21,7 +21,9 @@ import type { AggregateNode, JoinNode, PlanNode, WindowNode } from "../../plan/p
  */
 const FIRST_ID = -1;
 
-/** Whether a batch of it may take more than a turn: by itself, or as each row may cost a reading. */
+/**
+ * Whether a batch of it may take more than a turn: by itself, or as each row may cost a reading.
+ */
 function isLong(expression: BoundExpression): boolean {
   return mayTakeLong(expression) || readsForEachRow(expression);
 }

@@ -1,9 +1,9 @@
 /**
  * A condition as a choice of rows: what a filter asks of its batches.
  *
- * The operands of AND are evaluated one after the other, cheap ones first. While most rows are left,
- * each is evaluated over the whole batch, which costs no copy; once few are, only over those. What
- * may fail is only ever asked about rows that all operands before it kept.
+ * The operands of AND are evaluated one after the other, cheap ones first. While most rows are
+ * left, each is evaluated over the whole batch, which costs no copy; once few are, only over those.
+ * What may fail is only ever asked about rows that all operands before it kept.
  *
  * It costs that which of two failing conditions is reported is open.
  */

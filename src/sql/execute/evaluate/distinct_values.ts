@@ -18,8 +18,9 @@ interface Positions {
 }
 
 /**
- * The values of a function that depends on the column alone; NULL stays NULL. It is called for values
- * that some row has, and for no others. Undefined when the rows are better computed one by one.
+ * The values of a function that depends on the column alone; NULL stays NULL. It is called for
+ * values that some row has, and for no others. Undefined when the rows are better computed one by
+ * one.
  */
 export function mapDistinct(
   vector: Vector,

@@ -1,8 +1,8 @@
 /**
  * Expressions that name no column: one value for each execution, without a batch around it.
  *
- * What most statements have of them, as LIMIT, a key, or a row of VALUES, is a constant, a slot or a
- * cast of one, and is read without a vector; anything else is one row of `expression.ts`.
+ * What most statements have of them, as LIMIT, a key, or a row of VALUES, is a constant, a slot or
+ * a cast of one, and is read without a vector; anything else is one row of `expression.ts`.
  */
 import { type Value, valueAt } from "../../../types/mod.ts";
 import type { BoundExpression } from "../../bind/bound_expressions.ts";

@@ -3,10 +3,10 @@
  * numbers, so that nothing is made for each value, and only text becomes strings.
  *
  * A join takes rows in the order of their partners, which is any order, and often the same row many
- * times; sorts and windows, with `HeldRows`, take each once. Of 2 M rows here, 2 M numbers in random
- * order take 50 to 80 ms and as many texts 70 to 240 ms; from the small pages of `HeldRows`, with
- * texts as UTF-8 that are copied each time, 120 to 180 ms and 1 s. The price is paid when rows come,
- * 0.24 s and not 0.08 s for 2 M texts, and in strings that a collection of garbage meets.
+ * times; sorts and windows, with `HeldRows`, take each once. Of 2 M rows here, 2 M numbers in
+ * random order take 50 to 80 ms and as many texts 70 to 240 ms; from the small pages of `HeldRows`,
+ * with texts as UTF-8 that are copied each time, 120 to 180 ms and 1 s. The price is paid when rows
+ * come, 0.24 s and not 0.08 s for 2 M texts, and in strings that a collection of garbage meets.
  */
 import { defined } from "../../../base/assert.ts";
 import {

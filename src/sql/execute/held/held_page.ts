@@ -1,6 +1,6 @@
 /**
- * Pages of {@linkcode PagedColumn}: up to a batch of values of one column, appended to until they are
- * full. What was handed on as a vector stays as it is while more rows come.
+ * Pages of {@linkcode PagedColumn}: up to a batch of values of one column, appended to until they
+ * are full. What was handed on as a vector stays as it is while more rows come.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import {

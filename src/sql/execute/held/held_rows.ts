@@ -108,8 +108,8 @@ export class HeldRows {
   }
 
   /**
-   * Keeps only the rows named by `order`, in that order, and gives back what the others took; a step
-   * copies a batch. All are there as before until the last one.
+   * Keeps only the rows named by `order`, in that order, and gives back what the others took; a
+   * step copies a batch. All are there as before until the last one.
    */
   *keepSteps(order: RowNumbers): Generator<undefined, void> {
     const kept = this.#types.map((type) => new PagedColumn(type));

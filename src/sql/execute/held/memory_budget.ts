@@ -72,7 +72,10 @@ export class MemoryBudget {
     this.#give(this.#bytes, this.#elasticBytes);
   }
 
-  /** Takes the rows of a batch that are going to be kept. @throws {DatabaseError} MEMORY_EXCEEDED */
+  /**
+   * Takes the rows of a batch that are going to be kept.
+   * @throws {DatabaseError} MEMORY_EXCEEDED
+   */
   takeBatch({ columns, rowCount }: Batch): void {
     this.take(batchBytes({ columns, rowCount }));
   }

@@ -5,8 +5,8 @@
  *     texts                      UTF-8, one behind the other
  *     all else                   a list of values; so is a page that met a number beyond 2^53
  *
- * A page never moves once it is full, so no turn copies more than one however many rows are held; and
- * a collection of garbage meets a few arrays instead of millions of strings. Lists of a million
+ * A page never moves once it is full, so no turn copies more than one however many rows are held;
+ * and a collection of garbage meets a few arrays instead of millions of strings. Lists of a million
  * values held the event loop for 20 to 40 ms each time one grew or was walked through.
  *
  * With pages a sort of 2 M texts takes two thirds of the time, and 2 ms at a time.
@@ -65,8 +65,8 @@ export class PagedColumn {
   }
 
   /**
-   * The order of two rows that are not NULL by the bytes of their texts; undefined where the type is
-   * ordered in another way.
+   * The order of two rows that are not NULL by the bytes of their texts; undefined where the type
+   * is ordered in another way.
    */
   compareTexts(left: number, right: number): number | undefined {
     if (!this.#isByteOrdered) return undefined;

@@ -10,8 +10,8 @@
  * product of a billion rows lets others run and can be stopped. Left rows without a partner come
  * after the pairs of their batch.
  *
- * Beyond the memory both sides are divided (`divided_join.ts`); where the key alone decides, held keys
- * stay, and only rows of other keys go to disk.
+ * Beyond the memory both sides are divided (`divided_join.ts`); where the key alone decides, held
+ * keys stay, and only rows of other keys go to disk.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";

@@ -1,12 +1,12 @@
 /**
- * Semi and anti joins that hold their left side, where it is the smaller one: the right side streams
- * and marks the held rows that it meets.
+ * Semi and anti joins that hold their left side, where it is the smaller one: the right side
+ * streams and marks the held rows that it meets.
  *
  *     hold ──left ends──► mark ──right ends, or all are met──► choose ──all chosen──► done
  *
- * Held rows come out in the order in which they came. A right row is forgotten once its partners are
- * marked, so that only the left side takes memory. When that is too much, both sides are divided
- * (`divided_join.ts`).
+ * Held rows come out in the order in which they came. A right row is forgotten once its partners
+ * are marked, so that only the left side takes memory. When that is too much, both sides are
+ * divided (`divided_join.ts`).
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import { type Batch, constVector, take, type Vector } from "../../../types/mod.ts";

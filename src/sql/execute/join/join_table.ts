@@ -3,10 +3,11 @@
  *
  *     add, add, … ──finish──► numbersOf, starts, rows
  *
- * Rows of key number n are rows[starts[n]] up to rows[starts[n + 1]], in the order in which they came.
- * Where the key is one column of whole numbers that lie close together, as those of most tables do,
- * its number is its distance from the smallest and nothing is hashed; all others are numbered by a
- * {@linkcode KeyIndex}. Rows with a NULL in their key have no number: NULL equals nothing.
+ * Rows of key number n are rows[starts[n]] up to rows[starts[n + 1]], in the order in which they
+ * came. Where the key is one column of whole numbers that lie close together, as those of most
+ * tables do, its number is its distance from the smallest and nothing is hashed; all others are
+ * numbered by a {@linkcode KeyIndex}. Rows with a NULL in their key have no number: NULL equals
+ * nothing.
  */
 import { assert } from "../../../base/assert.ts";
 import { type DataType, isWholeType, type Vector, valueAt } from "../../../types/mod.ts";
@@ -74,7 +75,10 @@ export class JoinTable {
     return this.#isUnique;
   }
 
-  /** Adds the rows of a batch; without keys all have the number 0. @throws {DatabaseError} MEMORY_EXCEEDED */
+  /**
+   * Adds the rows of a batch; without keys all have the number 0.
+   * @throws {DatabaseError} MEMORY_EXCEEDED
+   */
   add(keys: readonly Vector[], rowCount: number): void {
     this.#rowCount += rowCount;
     const [only] = keys;

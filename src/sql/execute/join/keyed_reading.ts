@@ -46,7 +46,9 @@ export class NotedKeys implements Operator {
   #keys: Map<string, Row> | undefined = new Map();
   #rowCount = 0;
   #isEnded = false;
-  /** Rows that were taken ahead, but for the last batch, which lasts until the next is asked for. */
+  /**
+   * Rows that were taken ahead, but for the last batch, which lasts until the next is asked for.
+   */
   #ahead: HeldColumns | undefined;
   #last: Batch | undefined;
   #batches: Iterator<Batch, void> | undefined;
@@ -60,7 +62,10 @@ export class NotedKeys implements Operator {
     this.#memory = run.memory.elastic();
   }
 
-  /** The keys that all rows ask for, each once; undefined while rows are missing, or if they are many. */
+  /**
+   * The keys that all rows ask for, each once; undefined while rows are missing, or if they are
+   * many.
+   */
   get keys(): readonly Row[] | undefined {
     return this.#isEnded && this.#keys !== undefined ? [...this.#keys.values()] : undefined;
   }

@@ -1,7 +1,7 @@
 /**
- * LIKE over text that is not decoded: the pieces of the pattern are searched as UTF-8 bytes, where no
- * character begins inside of another. The first piece that may lie anywhere is searched through all
- * rows at once, so rows without it cost next to nothing.
+ * LIKE over text that is not decoded: the pieces of the pattern are searched as UTF-8 bytes, where
+ * no character begins inside of another. The first piece that may lie anywhere is searched through
+ * all rows at once, so rows without it cost next to nothing.
  */
 import type { Vector } from "../../../types/mod.ts";
 import { plainPieces } from "../../functions/regex/like.ts";

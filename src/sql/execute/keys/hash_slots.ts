@@ -5,8 +5,8 @@
  *                                           bits on; at most half of them are used
  *
  * A block that is full doubles while it is small; then it is split by the next high bit, and only
- * its own numbers move, which are a few thousand. Several entries of the directory may name the same
- * block. Only a block whose hashes can hardly be told apart grows beyond.
+ * its own numbers move, which are a few thousand. Several entries of the directory may name the
+ * same block. Only a block whose hashes can hardly be told apart grows beyond.
  *
  * Hashes fill all blocks alike, so that they would be full, and split, within one turn: each has a
  * bound of its own between three eighths and a half of its pairs.
@@ -35,7 +35,9 @@ interface SlotPlace {
 const PAIRS_MIN = 64;
 const PAIRS_MAX = 8192;
 
-/** Different bounds of blocks, two to the power of four; the factor is that of Fibonacci hashing. */
+/**
+ * Different bounds of blocks, two to the power of four; the factor is that of Fibonacci hashing.
+ */
 const SPREAD = 16;
 const SPREAD_FACTOR = 0x9e3779b1 | 0;
 
@@ -54,9 +56,9 @@ export class HashSlots {
   /**
    * Writes the number at the first pair of each hash, or -1 where that pair is another hash's.
    *
-   * Who probes a large table row by row waits for memory at each. This loop is short enough that the
-   * processor waits for many rows at once, and it leaves the pairs in the cache: many groups take a
-   * third to a half less processor time.
+   * Who probes a large table row by row waits for memory at each. This loop is short enough that
+   * the processor waits for many rows at once, and it leaves the pairs in the cache: many groups
+   * take a third to a half less processor time.
    */
   guess(hashes: Int32Array, into: Int32Array): void {
     const directory = this.#directory;

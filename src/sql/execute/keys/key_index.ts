@@ -2,9 +2,9 @@
  * Numbers keys: equal keys get the same dense number, in order of first appearance. Grouping and
  * joins share it.
  *
- * Each column of a key becomes one double a row (`column_codes.ts`). The doubles of a key go through
- * one table with open addressing, and lie side by side, so that comparing a key is one miss of the
- * cache and not one a column:
+ * Each column of a key becomes one double a row (`column_codes.ts`). The doubles of a key go
+ * through one table with open addressing, and lie side by side, so that comparing a key is one miss
+ * of the cache and not one a column:
  *
  *     #slots                      number of a key by its hash (`hash_slots.ts`)
  *     #keys[number * width + i]   the double of column i of that key

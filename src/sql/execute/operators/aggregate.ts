@@ -5,8 +5,8 @@
  * With grouping sets every row is added once for each set, and the number of the set is the first
  * part of the key: equal values of different sets are different groups.
  *
- * Beyond the memory, groups that are known stay, and rows of others go to disk by their keys, with the
- * arguments of all calls as values:
+ * Beyond the memory, groups that are known stay, and rows of others go to disk by their keys, with
+ * the arguments of all calls as values:
  *
  *     adding ──crowded──► dividing ──end──► groups go up ──► each partition is an aggregate by itself
  */

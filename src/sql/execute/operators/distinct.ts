@@ -5,8 +5,8 @@
  *
  *     deciding ──crowded──► dividing ──end──► each partition by itself
  *
- * Rows that went up before came before all of those, so an order of the input can be kept: the first
- * rows of each partition are a sorted run by arrival, and the runs are merged.
+ * Rows that went up before came before all of those, so an order of the input can be kept: the
+ * first rows of each partition are a sorted run by arrival, and the runs are merged.
  */
 import { type Batch, type DataType, DOUBLE, keepRows } from "../../../types/mod.ts";
 import {
@@ -116,7 +116,9 @@ function compareArrivals(left: unknown, right: unknown): number {
   return Number(left) - Number(right);
 }
 
-/** The rows of all partitions in the order of their last column, in which each partition has them. */
+/**
+ * The rows of all partitions in the order of their last column, in which each partition has them.
+ */
 class ArrivalMerge implements Operator {
   readonly #work: (partition: number) => Operator | undefined;
   readonly #runs: SortedRuns;

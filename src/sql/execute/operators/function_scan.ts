@@ -1,6 +1,6 @@
 /**
- * The rows of table functions, made as they are asked for. Several functions run side by side: a row
- * holds one part of each, NULLs where one has ended, until all have.
+ * The rows of table functions, made as they are asked for. Several functions run side by side: a
+ * row holds one part of each, NULLs where one has ended, until all have.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import type { Batch, DataType, Row, Value } from "../../../types/mod.ts";

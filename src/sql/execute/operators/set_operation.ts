@@ -59,8 +59,8 @@ export class SetOperation implements Operator {
   readonly #site: SpillSite;
   readonly #groups: Grouping;
   /**
-   * For each group, how many rows of the right side are left of it. Without ALL a group that went up
-   * has none left for INTERSECT, and one for EXCEPT, so that it does not go up again.
+   * For each group, how many rows of the right side are left of it. Without ALL a group that went
+   * up has none left for INTERSECT, and one for EXCEPT, so that it does not go up again.
    */
   readonly #counts: number[] = [];
   #isCounted = false;

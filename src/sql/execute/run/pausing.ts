@@ -2,15 +2,16 @@
  * Pauses in the middle of an expression: for a subquery that is read for one row, for rows that
  * together take too long or make too much, and for PG_SLEEP.
  *
- * An expression is evaluated in one go. So a reading below it throws {@linkcode PAUSE} when its turn
- * is over and stays as it is, and a call throws {@linkcode TOO_MANY} when the rows so far took a turn,
- * or made more than may be held beside each other. {@linkcode Resuming} catches both, says "nothing
- * yet", and has the same rows evaluated again later: after a pause the answers so far are known, and
- * after the other there are fewer rows.
+ * An expression is evaluated in one go. So a reading below it throws {@linkcode PAUSE} when its
+ * turn is over and stays as it is, and a call throws {@linkcode TOO_MANY} when the rows so far took
+ * a turn, or made more than may be held beside each other. {@linkcode Resuming} catches both, says
+ * "nothing yet", and has the same rows evaluated again later: after a pause the answers so far are
+ * known, and after the other there are fewer rows.
  *
- * Only an operator that can give its rows again may be left in this way. So a pause is allowed while
- * such a one evaluates, and at no time while it, or a reading, asks another operator for rows. Where
- * none is allowed, or one row is too much, what is made is bounded by the memory of the statement.
+ * Only an operator that can give its rows again may be left in this way. So a pause is allowed
+ * while such a one evaluates, and at no time while it, or a reading, asks another operator for
+ * rows. Where none is allowed, or one row is too much, what is made is bounded by the memory of the
+ * statement.
  *
  * A sleep is a pause, too, and `operator.ts` waits for its end. Evaluated again, a row asks
  * for its sleeps in the same order: how many of them are over is kept beside the row. So a sleep

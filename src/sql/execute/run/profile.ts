@@ -1,6 +1,6 @@
 /**
- * What EXPLAIN ANALYZE measures: for each node of a plan how often it ran, the rows and bytes that it
- * gave, and the time in it and in all below it.
+ * What EXPLAIN ANALYZE measures: for each node of a plan how often it ran, the rows and bytes that
+ * it gave, and the time in it and in all below it.
  *
  * A run without a profile pays one comparison for each operator that is made.
  */

@@ -4,8 +4,8 @@
  *
  * - A key has one staged row, the latest; what the snapshot held of it is kept beside it.
  * - INSERT then DELETE, and a net effect equal to the stored row, write nothing.
- * - Uploads of its statements stay staged, too: they are listed in the turn of the commit, and go with
- *   a transaction that has none.
+ * - Uploads of its statements stay staged, too: they are listed in the turn of the commit, and go
+ *   with a transaction that has none.
  */
 import { assert } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -28,11 +28,17 @@ export interface StagedRow {
 
 /** The uploads of a statement whose rows are staged here. */
 export interface HeldUploads {
-  /** In the turn in which the rows commit. @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE */
+  /**
+   * In the turn in which the rows commit.
+   * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
+   */
   list(nowMs: number): void;
   /** The rows are durable. */
   keep(): void;
-  /** They are not written, or it is unknown whether they are. @param error What kept them from it. */
+  /**
+   * They are not written, or it is unknown whether they are.
+   * @param error What kept them from it.
+   */
   fail(error: unknown): void;
 }
 

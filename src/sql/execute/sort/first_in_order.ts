@@ -1,6 +1,6 @@
 /**
- * The first n rows of a sort whose input comes in the order of its first key: rows are taken until n
- * are there and the key has changed, and these are sorted by the others.
+ * The first n rows of a sort whose input comes in the order of its first key: rows are taken until
+ * n are there and the key has changed, and these are sorted by the others.
  *
  *     taking ──n rows, the next key is another──► sorting ──► yielding
  *       └──few rows pass the conditions: to read in order takes longer than to read all──► a plain sort
@@ -17,8 +17,8 @@ import type { Run } from "../run/run.ts";
 import { type SortKey } from "./sort_key.ts";
 
 /**
- * Which share of a table is read in order in vain: a row with three columns takes 1 µs so, and 4 ns in a
- * scan with a condition on one of them.
+ * Which share of a table is read in order in vain: a row with three columns takes 1 µs so, and 4 ns
+ * in a scan with a condition on one of them.
  */
 const VAIN_SHARE_MAX: number = 1 / 512;
 

@@ -1,7 +1,7 @@
 /**
- * Below a sort of which DISTINCT ON keeps the first row of each group, or a window of which the first
- * rows of each partition are kept: holds of each group only the rows that the sort would put first, so
- * that it has little more to sort than there are groups.
+ * Below a sort of which DISTINCT ON keeps the first row of each group, or a window of which the
+ * first rows of each partition are kept: holds of each group only the rows that the sort would put
+ * first, so that it has little more to sort than there are groups.
  *
  *     holding ──end──► yielding what is held
  *        └──those rows turn out to be many, or memory is short──► yielding, then passing all others
@@ -52,7 +52,9 @@ interface First {
 /** Rows beyond the first ones of each group that are held before the others are let go of. */
 const SLACK_ROWS = 8192;
 
-/** With more first rows a sort of all rows takes about as long, and to let go of rows takes a turn. */
+/**
+ * With more first rows a sort of all rows takes about as long, and to let go of rows takes a turn.
+ */
 const ROWS_MAX = 32_768;
 
 /** Rows after which it is noticed that fewer than so many come for each that is first. */

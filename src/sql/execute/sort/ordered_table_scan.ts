@@ -11,8 +11,8 @@ import type { Run } from "../run/run.ts";
 export const ORDERED_SHARE_MAX: number = 1 / 32;
 
 /**
- * Rows that are read beyond those that are wanted: one on an exclusive bound, and one that shows that
- * the order has gone on. If they are too few, each further batch has twice as many.
+ * Rows that are read beyond those that are wanted: one on an exclusive bound, and one that shows
+ * that the order has gone on. If they are too few, each further batch has twice as many.
  */
 const FURTHER_ROWS = 2;
 

@@ -1,10 +1,11 @@
 /**
- * Leaves out rows that cannot be among the first n of a sort: those that do not come before the last
- * of n rows that are held, and those behind n others of their own batch. Most rows of a long input are
- * left out by their first key, which is compared as it lies in its vector: nothing is made for them.
+ * Leaves out rows that cannot be among the first n of a sort: those that do not come before the
+ * last of n rows that are held, and those behind n others of their own batch. Most rows of a long
+ * input are left out by their first key, which is compared as it lies in its vector: nothing is
+ * made for them.
  *
- * Of rows that arrive in the opposite order, as the newest n of a table do, each comes before all that
- * are held: only the batch itself says which are too many.
+ * Of rows that arrive in the opposite order, as the newest n of a table do, each comes before all
+ * that are held: only the batch itself says which are too many.
  */
 import {
   compareTextBytes,
@@ -83,8 +84,8 @@ export class RowBound {
 const LEADING_SHARE = 4;
 
 /**
- * Of the chosen rows of a batch those that are not behind n others of them by the first key; rows that
- * equal the last of these stay. All of them, where that is not found out cheaply.
+ * Of the chosen rows of a batch those that are not behind n others of them by the first key; rows
+ * that equal the last of these stay. All of them, where that is not found out cheaply.
  */
 export function leadingRows(
   chosen: Selection,

@@ -1,6 +1,6 @@
 /**
- * The first key of a sort as numbers beside the rows: nearly every comparison is between two of them.
- * The others, and all of kinds that no number says, are left to the values themselves.
+ * The first key of a sort as numbers beside the rows: nearly every comparison is between two of
+ * them. The others, and all of kinds that no number says, are left to the values themselves.
  */
 import { type DataType, typeOrder } from "../../../types/mod.ts";
 import type { HeldRows } from "../held/held_rows.ts";

@@ -115,7 +115,9 @@ interface Pairs {
   readonly call: CallWorld;
 }
 
-/** The first pair that is not equal decides the order of rows; a NULL before it leaves it unknown. */
+/**
+ * The first pair that is not equal decides the order of rows; a NULL before it leaves it unknown.
+ */
 function ordered({ evaluates, types }: Quantified, { call, operands, row }: Pairs): Value {
   let last: Value = null;
   for (const [i, type] of types.entries()) {

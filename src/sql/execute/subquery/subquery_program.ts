@@ -1,6 +1,6 @@
 /**
- * What a plan keeps of its subqueries: compiled code, which all runs share, and the operator that reads
- * them before the query that asks for them.
+ * What a plan keeps of its subqueries: compiled code, which all runs share, and the operator that
+ * reads them before the query that asks for them.
  */
 import type { Batch, DataType } from "../../../types/mod.ts";
 import type { BoundSelect } from "../../bind/bound.ts";
@@ -16,7 +16,9 @@ import { rowCountFrom } from "../operators/filter.ts";
 import { NOTHING_YET, type Operator, type OperatorFactory } from "../run/operator.ts";
 import type { Reading, Run } from "../run/run.ts";
 
-/** Compiles a plan whose subqueries are read before it, so that others run between their batches. */
+/**
+ * Compiles a plan whose subqueries are read before it, so that others run between their batches.
+ */
 export function buildQuery(root: PlanNode): OperatorFactory {
   const build = buildPlan(root);
   const subqueries = subqueriesIn(root);

@@ -1,6 +1,6 @@
 /**
- * Whole partitions of a window, one after the other, from sorted runs: rows are held until there are
- * enough of them for a batch, or for the memory, and the last partition has begun only.
+ * Whole partitions of a window, one after the other, from sorted runs: rows are held until there
+ * are enough of them for a batch, or for the memory, and the last partition has begun only.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import type { Batch, DataType } from "../../../types/mod.ts";

@@ -271,7 +271,9 @@ export class Window implements Operator {
     return work;
   }
 
-  /** Moves partition and group to the next row. Returns false while the partition has no end yet. */
+  /**
+   * Moves partition and group to the next row. Returns false while the partition has no end yet.
+   */
   #step(rows: WindowRows): boolean {
     if (this.#row === this.#partition.end) {
       const partition = this.#partitionFrom(this.#row, rows);

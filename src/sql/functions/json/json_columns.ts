@@ -1,9 +1,9 @@
 /**
  * Containment over documents that are not decoded: whoever contains a document has certain bytes.
  *
- * Those are searched through all rows at once, so rows without them cost next to nothing; the others
- * are looked at one by one. JSONB writes each string in one way. JSON may escape any character, so
- * there a row with a backslash is always looked at.
+ * Those are searched through all rows at once, so rows without them cost next to nothing; the
+ * others are looked at one by one. JSONB writes each string in one way. JSON may escape any
+ * character, so there a row with a backslash is always looked at.
  */
 import {
   isJsonArray,
@@ -57,7 +57,8 @@ function addPieces(node: JsonNode, place: Place): void {
       addPieces(value, { ...place, before: isCanonical ? `${name}: ` : "" });
     }
   } else if (node !== null && typeof node === "object") {
-    // Equal numbers of JSONB begin alike: they differ in zeros behind the point. JSON has exponents.
+    // Equal numbers of JSONB begin alike: they differ in zeros behind the point. JSON has
+    // exponents.
     if (isCanonical) into.add(before + withoutZeros(node.number));
   } else {
     into.add(before + JSON.stringify(node));

@@ -39,8 +39,8 @@ function jsonContains(outer: JsonNode, inner: JsonNode): boolean {
 const SOUGHT_PARTS_MAX = 16;
 
 /**
- * `outer @> inner`: also lets an array contain a scalar, at the top only. Of `outer` no tree is made
- * where little is asked for.
+ * `outer @> inner`: also lets an array contain a scalar, at the top only. Of `outer` no tree is
+ * made where little is asked for.
  */
 export function jsonContainsAtTop(outer: string, inner: JsonNode): boolean {
   if (partsOf(inner, SOUGHT_PARTS_MAX) < 0) return jsonContains(jsonTree(outer), inner);
@@ -153,7 +153,9 @@ export interface PathEdit {
   readonly path: readonly string[];
   /** Whether a last step that leads nowhere makes a new member or element. */
   readonly creates: boolean;
-  /** The new node for the one that is there, undefined where there is none; undefined removes it. */
+  /**
+   * The new node for the one that is there, undefined where there is none; undefined removes it.
+   */
   readonly replace: (node: JsonNode | undefined) => JsonNode | undefined;
   /** In an array: put the new node before or after the one that is there. */
   readonly insert?: "before" | "after";

@@ -85,7 +85,9 @@ function partType(json: DataType): DataType {
   return json.kind === "json" ? json : JSON_TEXT;
 }
 
-/** A document is searched in the text that it has, JSON as JSONB: a literal only is read as JSONB. */
+/**
+ * A document is searched in the text that it has, JSON as JSONB: a literal only is read as JSONB.
+ */
 function searchedType(type: DataType): DataType {
   return isJson(type) ? partType(type) : JSONB;
 }

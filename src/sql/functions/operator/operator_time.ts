@@ -40,7 +40,9 @@ import {
 } from "../time/time_math.ts";
 import { resolveTimeZone } from "../time/time_zones.ts";
 
-/** Each operand's kind, with every integer as "int" and every number as "number" beside interval. */
+/**
+ * Each operand's kind, with every integer as "int" and every number as "number" beside interval.
+ */
 type Side = TypeKind | "number";
 
 export function resolveTime(op: string, left: DataType, right: DataType): OperatorForm | undefined {

@@ -41,8 +41,8 @@ export function plainPieces(pattern: string, escape: string): readonly string[] 
 }
 
 /**
- * Between which texts all lie, in the order of their code points, that a pattern matches; both bounds
- * are inclusive, and undefined where there is none.
+ * Between which texts all lie, in the order of their code points, that a pattern matches; both
+ * bounds are inclusive, and undefined where there is none.
  */
 export function spanOfLike(pattern: string): {
   min?: string | undefined;

@@ -5,7 +5,9 @@
  */
 import { DatabaseError } from "../../../base/errors.ts";
 
-/** Instructions of a program, about a quarter of a second: two million characters of most patterns. */
+/**
+ * Instructions of a program, about a quarter of a second: two million characters of most patterns.
+ */
 const STEPS_MAX = 2 ** 24;
 
 export class Effort {

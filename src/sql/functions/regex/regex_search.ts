@@ -29,7 +29,9 @@ const SAVE = 3;
 const ASSERT = 4;
 const MATCH = 5;
 
-/** Steps after which they are accounted for: a count of each character's own costs as much as it. */
+/**
+ * Steps after which they are accounted for: a count of each character's own costs as much as it.
+ */
 const STEPS_PER_SPENDING = 4096;
 
 /** A step has a number that fits the marks of places. */
@@ -78,7 +80,9 @@ export class RegexSearch {
   #next: Threads;
   /** Positions of the thread that is followed. */
   readonly #slots: Int32Array;
-  /** Places to follow, and below zero ~slot whose position is to be put back, behind that position. */
+  /**
+   * Places to follow, and below zero ~slot whose position is to be put back, behind that position.
+   */
   readonly #stack: Int32Array;
   /** Positions of the preferred match so far, if there is one. */
   readonly #best: Int32Array;
@@ -191,7 +195,10 @@ export class RegexSearch {
     return index;
   }
 
-  /** Every thread over one character, and a new one as long as none has matched. @returns The steps. */
+  /**
+   * Every thread over one character, and a new one as long as none has matched.
+   * @returns The steps.
+   */
   #advance(text: string, at: number, code: number): number {
     this.#step += 1;
     if (this.#step > STEP_MAX) {

@@ -94,7 +94,9 @@ export interface SelectFromStatement extends AstNode {
   readonly distinct?: "all" | "distinct" | readonly Expr[] | undefined;
   /** Absent for `SELECT FROM t`. */
   readonly columns?: readonly SelectedColumn[] | undefined;
-  /** Flat: an item without `join` begins a comma item, one with it joins all of that item so far. */
+  /**
+   * Flat: an item without `join` begins a comma item, one with it joins all of that item so far.
+   */
   readonly from?: readonly From[] | undefined;
   readonly where?: Expr | undefined;
   readonly groupBy?: readonly GroupItem[] | undefined;

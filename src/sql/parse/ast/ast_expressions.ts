@@ -142,7 +142,10 @@ export type ValueKeyword =
 export interface ExprList extends AstNode {
   readonly type: "list" | "array";
   readonly expressions: readonly Expr[];
-  /** What the expressions are, when they are many and plain literals: to the right of IN, and in an array. */
+  /**
+   * What the expressions are, when they are many and plain literals: to the right of IN, and in an
+   * array.
+   */
   readonly literals?: LiteralList | undefined;
 }
 

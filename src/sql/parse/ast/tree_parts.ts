@@ -33,8 +33,8 @@ export function directPartsOf(part: object): readonly unknown[] {
 }
 
 /**
- * Whether two trees are written alike, wherever they stand. Long lists of literals are not compared:
- * trees with one of them differ.
+ * Whether two trees are written alike, wherever they stand. Long lists of literals are not
+ * compared: trees with one of them differ.
  */
 export function sameTree(left: unknown, right: unknown): boolean {
   if (left === right) return true;

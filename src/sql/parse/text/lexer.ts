@@ -3,7 +3,8 @@
  *
  * Nothing is decoded here; `literals.ts` does that for the tokens that the parser uses. Positions
  * are UTF-16 offsets into the whole text, also when only a part of it is read. The last token is
- * always `end`. A list of thousands of literals can be one token, whose rows `literal_list.ts` reads.
+ * always `end`. A list of thousands of literals can be one token, whose rows `literal_list.ts`
+ * reads.
  */
 import { assert } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -70,7 +71,10 @@ const LITERAL_LIST_CHARS_MIN: number = 2 * LIFTED_LITERALS_MAX;
 
 /** Most texts have fewer tokens than a third of their characters. */
 const CHARS_PER_TOKEN = 3;
-/** Of a long text most is one list, which is one token: room for more would be memory touched in vain. */
+/**
+ * Of a long text most is one list, which is one token: room for more would be memory touched in
+ * vain.
+ */
 const ROOM_MAX_AT_START = 1024;
 const ROOM_MIN = 8;
 

@@ -3,9 +3,9 @@
  * begins and ends and what it is, without a token or a string for any of them.
  *
  * The scanner knows what bulk loads are made of, and gives up at anything else (a parameter, a
- * call, a cast, a block comment, `0xff`, `1_000`, `$$…$$`, joined strings, a row of another length):
- * the ordinary parser then reads the list, and says what is wrong with it. So what the scanner takes
- * must mean the same to both.
+ * call, a cast, a block comment, `0xff`, `1_000`, `$$…$$`, joined strings, a row of another
+ * length): the ordinary parser then reads the list, and says what is wrong with it. So what the
+ * scanner takes must mean the same to both.
  *
  * 1,000 rows of plain literals take 0.11 ms as columns from the text to the memtable, not 0.46.
  */
@@ -24,7 +24,9 @@ export interface ScannedList {
 const NONE = -1;
 const CELLS_MIN = 128;
 
-/** Columns with more room are given up when their list ends: at nine bytes a cell, half a megabyte. */
+/**
+ * Columns with more room are given up when their list ends: at nine bytes a cell, half a megabyte.
+ */
 const CELLS_KEPT_MAX = 65_536;
 
 /** From this room on a list grows to twice its room. */
@@ -117,7 +119,9 @@ function unitCount(bytes: Buffer, start: number, end: number): number {
   return bytes.toString("utf8", start, end).length;
 }
 
-/** Reads the rows behind VALUES, which ends at offset `from`; undefined for what it does not know. */
+/**
+ * Reads the rows behind VALUES, which ends at offset `from`; undefined for what it does not know.
+ */
 export function scanLiteralList(source: Utf8Text, from: number): ScannedList | undefined {
   const { bytes } = source;
   if (bytes === undefined) return undefined;

@@ -1,7 +1,7 @@
 /**
  * Goal: the rows that a join holds are the rows that came, on whichever page they are.
- * Method: more rows than a page has, in batches that cross its end, of every form; taken in an order
- * that jumps between pages. A number beyond 2^53, or a NULL, comes late.
+ * Method: more rows than a page has, in batches that cross its end, of every form; taken in an
+ * order that jumps between pages. A number beyond 2^53, or a NULL, comes late.
  */
 import { expect, test } from "bun:test";
 import { HeldColumns } from "../../../../src/sql/execute/held/held_columns.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: rows that are taken ahead come out once and in order, and many of them are not held. Method:
- * batches of an operator that says when it was asked.
+ * Goal: rows that are taken ahead come out once and in order, and many of them are not held.
+ * Method: batches of an operator that says when it was asked.
  */
 import { expect, test } from "bun:test";
 import { MemoryBudget } from "../../../../src/sql/execute/held/memory_budget.ts";

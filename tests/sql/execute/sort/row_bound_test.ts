@@ -1,6 +1,6 @@
 /**
- * Goal: what a top-n leaves out of a batch is never one of the first n, and of a batch in the opposite
- * order hardly more than n rows stay. Method: random batches beside a sort.
+ * Goal: what a top-n leaves out of a batch is never one of the first n, and of a batch in the
+ * opposite order hardly more than n rows stay. Method: random batches beside a sort.
  */
 import { expect, test } from "bun:test";
 import { allRows } from "../../../../src/sql/execute/evaluate/row_choice.ts";

@@ -1,7 +1,8 @@
 /**
  * Goal: the numbers beside the rows never change what comes first.
- * Method: texts that share beginnings, end early, and mix characters of one to four bytes and halves
- * of none, and numbers beyond what a double holds: sorted both ways, by what SQL says they are.
+ * Method: texts that share beginnings, end early, and mix characters of one to four bytes and
+ * halves of none, and numbers beyond what a double holds: sorted both ways, by what SQL says they
+ * are.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../../../src/base/clock.ts";

@@ -1,7 +1,7 @@
 /**
  * Goal: a column of documents answers as each document does, and only those are looked at that have
- * the bytes of what is sought. Method: random documents, as JSON in several hands and as JSONB, asked
- * at once and one by one; the looks are counted.
+ * the bytes of what is sought. Method: random documents, as JSON in several hands and as JSONB,
+ * asked at once and one by one; the looks are counted.
  */
 import { expect, test } from "bun:test";
 import { soughtBytes, testRowsWith } from "../../../../src/sql/functions/json/json_columns.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: containment that is searched for in the text is what the trees of both documents say. Method:
- * random documents beside a plain definition, and texts of which a tree would be refused.
+ * Goal: containment that is searched for in the text is what the trees of both documents say.
+ * Method: random documents beside a plain definition, and texts of which a tree would be refused.
  */
 import { expect, test } from "bun:test";
 import { jsonContainsAtTop, remembered } from "../../../../src/sql/functions/json/json_math.ts";

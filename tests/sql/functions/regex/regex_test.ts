@@ -1,7 +1,8 @@
 /**
  * Goal: regular expressions match what the contract says, in linear time.
  * Method: random patterns without the features that differ, against RegExp; patterns made to blow
- * up a backtracking matcher, on growing texts. To repeat a failure: SEED=<n> bun test tests/sql/functions
+ * up a backtracking matcher, on growing texts. To repeat a failure: SEED=<n> bun test
+ * tests/sql/functions
  */
 import { expect, test } from "bun:test";
 import { matchesOf } from "../../../../src/sql/functions/regex/pattern.ts";
@@ -28,7 +29,9 @@ function randomPattern(random: () => number, depth: number): string {
   return `(?:${randomPattern(random, depth + 1)}|${randomPattern(random, depth + 1)})`;
 }
 
-/** Groups inside repetitions keep other rounds than in RegExp, so only the whole match counts there. */
+/**
+ * Groups inside repetitions keep other rounds than in RegExp, so only the whole match counts there.
+ */
 function hasRepeatedGroup(pattern: string): boolean {
   return /\)[*+?{]/.test(pattern);
 }

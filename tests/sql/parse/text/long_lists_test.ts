@@ -1,8 +1,8 @@
 /**
  * Goal: a list so long that it is read without a tree means what a short one means.
  * Method: the same items once as a list that is long enough, and once with one among them that the
- * short way does not know, which is therefore read item by item; answers, types and refusals of both
- * are the same. And a list of 100,000 is bound in little time, whatever is done with it.
+ * short way does not know, which is therefore read item by item; answers, types and refusals of
+ * both are the same. And a list of 100,000 is bound in little time, whatever is done with it.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../../src/base/clock.ts";
