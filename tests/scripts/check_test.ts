@@ -152,6 +152,10 @@ describe("untidyIn", () => {
     ["a silenced compiler", planted("// @ts-ign|ore")],
     ["a banner", planted("// --|-- helpers")],
     ["a long file", `/** Why. */\n${"const a = 1;\n".repeat(2000)}`],
+    ["a wide line of a header", `/**\n * ${"word ".repeat(20)}\n */\n`],
+    ["a line of 101 columns", `/**\n * ${"word ".repeat(19)}abc\n */\n`],
+    ["a wide line before a statement", planted(`  // ${"word ".repeat(20)}`)],
+    ["a wide comment of one line", planted(`/** ${"word ".repeat(19)}*/`)],
   ])("finds %s", (_name, source) => {
     expect(untidyIn("src/x.ts", source)).toHaveLength(1);
   });
@@ -159,6 +163,16 @@ describe("untidyIn", () => {
   test("lets a tidy file pass, also one with an issue number or a first line for the shell", () => {
     expect(untidyIn("src/x.ts", planted("const a = 1; // TODO(#12) widen"))).toEqual([]);
     expect(untidyIn("src/x.ts", "#!/usr/bin/env bun\n/** Why. */\n")).toEqual([]);
+  });
+
+  test.each([
+    ["of a hundred columns", ` * ${"word ".repeat(19)}ab`],
+    ["that cannot be broken", ` * - https://example.com/${"word".repeat(25)}`],
+    ["of a command", ` *     bun scripts/bench.ts ${"--only live ".repeat(8)}`],
+    ["of a table", ` * a  ${"word ".repeat(20)}`],
+    ["of a drawing", ` * a ──► ${"word ".repeat(20)}`],
+  ])("lets a line %s pass", (_name, line) => {
+    expect(untidyIn("src/x.ts", `/**\n${line.trimEnd()}\n */\n`)).toEqual([]);
   });
 });
 
