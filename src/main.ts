@@ -84,7 +84,9 @@ async function open(config: Config, log: LogWriter): Promise<Database> {
         stopAtOnce(log, "the log or the catalog on disk failed; start again to recover", cause);
       },
     });
-  } catch (error) {
+  } catch (thrown) {
+    // Where closing what was open has failed as well, the first failure is the reason.
+    const error = thrown instanceof SuppressedError ? thrown.suppressed : thrown;
     if (!isExpected(error)) throw error;
     log.flush();
     return fail(`Cannot start Tidemark on ${dataPath}: ${textWithHint(error)}`);

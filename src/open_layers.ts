@@ -157,18 +157,15 @@ function beginCommits(
   { catalog, store }: { catalog: CatalogDatabase; store: LocalStore },
 ): void {
   catalog.journal.issueSeq = () => store.issueSeq();
-  if (wasRelaxed(catalog, config)) {
+  const before = catalog.setting(DURABILITY) ?? "sync";
+  if (before === "relaxed") {
     // Whatever was answered before the disk had it may have been seen.
     noteLostSeqs(catalog, { after: store.visibleSeq, upTo: store.issueSeq() });
   }
-  store.lostSeqs = lostSeqsOf(catalog);
-}
-
-/** Whether the last life of the database answered before the disk did; notes it of this one. */
-function wasRelaxed(catalog: CatalogDatabase, { storage: { durability } }: Config): boolean {
-  const before = catalog.setting(DURABILITY) ?? "sync";
+  // Behind that, as a start that is cut off in between would else forget that there is a gap.
+  const { durability } = config.storage;
   if (before !== durability) catalog.changeSetting(DURABILITY, durability);
-  return before === "relaxed";
+  store.lostSeqs = lostSeqsOf(catalog);
 }
 
 /** How the store sees a table of the catalog. */

@@ -202,3 +202,23 @@ test("openDatabase leaves the directory openable when there is no secret for it"
   const database = await openAt(path, { config: SMALL_FILES });
   await database.close();
 });
+
+test("openDatabase notes what a relaxed life may have lost, also after a start that was cut off", async () => {
+  for (let nth = 0, hasFailed = true; hasFailed; nth += 1) {
+    const path = freshDirectory();
+    const relaxed = await openAt(path, {
+      config: `storage.durability = "relaxed"\n${SMALL_FILES}`,
+    });
+    const { visibleSeq } = relaxed.store;
+    await relaxed.close();
+    const failing = failingAt(systemClock, nth, new DiskError("EIO", path, "open"));
+    const cutOff = await openAt(path, { config: SMALL_FILES, clock: failing.part }).catch(
+      (error: unknown) => error,
+    );
+    failing.end();
+    hasFailed = cutOff instanceof Error;
+    const database = cutOff instanceof Error ? await openAt(path, { config: SMALL_FILES }) : cutOff;
+    expect((database as Database).store.wasLost(visibleSeq + 1), `call ${nth}`).toBe(true);
+    await (database as Database).close();
+  }
+});
