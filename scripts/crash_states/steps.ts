@@ -27,6 +27,7 @@ const SMALL = {
   walSegmentBytes: 4096,
   rowBytesMax: 1024,
   walMaxBytes: 4 * 4096,
+  earlyWriteBytes: 100,
   mergeBounds: SMALL_MERGES,
 };
 
@@ -36,7 +37,8 @@ export interface CrashState {
   readonly manifest: MemoryManifest;
   readonly definitions: readonly TableDefinition[];
   readonly ackedSeq: number;
-  readonly appliedSeq: number;
+  /** May have been applied: states of a turn are told when it ends. */
+  appliedSeq: number;
   /** Highest id that was handed out. */
   readonly lastId: number;
   readonly nowMs: number;

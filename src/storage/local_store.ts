@@ -141,6 +141,7 @@ export class LocalStore implements Store {
       fileBytes: options.walSegmentBytes,
       highWater,
       isRelaxed: options.durability === "relaxed",
+      earlyBytesMin: options.earlyWriteBytes,
       rowBytesMax: options.rowBytesMax,
       end,
       onRolled: () => this.#noteRolled(),

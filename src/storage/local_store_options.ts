@@ -35,6 +35,11 @@ export interface LocalStoreOptions {
   readonly ballastBytes: number;
   /** Replaced versions in segments may take so much room; 0 for no bound. */
   readonly historyBytesMax?: number;
+  /**
+   * Rows given by columns that take so many bytes of the log are written in their commit's own
+   * turn; fewer suffice in a test.
+   */
+  readonly earlyWriteBytes?: number;
   /** Which segments are merged; those of a test are smaller. */
   readonly mergeBounds?: MergeBounds;
   /** Unpacked parts of segments that this thread keeps; as it was when absent. */

@@ -20,6 +20,7 @@ import { ManualClock } from "../support/manual_clock.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
 import { SeededRandom, seedOf } from "../support/seeded_random.ts";
 import {
+  byColumns,
   defineTable,
   diskWithStorages,
   inStorage,
@@ -74,7 +75,8 @@ class Simulation {
   }
 
   async open(): Promise<LocalStore> {
-    const { disk, manifest, clock, options, storages } = this;
+    const { disk, manifest, clock, storages } = this;
+    const options = { earlyWriteBytes: 200, ...this.options };
     manifest.onPublish = ({ removeSegmentIds = [] }) => {
       if (removeSegmentIds.length > 0) this.mergeCount += 1;
     };
@@ -106,7 +108,9 @@ class Simulation {
   commit(store: LocalStore): void {
     const batch = { writes: this.#writes(), wantsSeqs: true };
     if (batch.writes.length === 0) return;
-    const done = this.random.chance(0.3) ? this.#staged(store, batch) : store.apply(batch);
+    const done = this.random.chance(0.3)
+      ? this.#staged(store, batch)
+      : store.apply({ ...batch, writes: batch.writes.map((write) => this.#inAnyForm(write)) });
     if (done === undefined) return;
     this.model.note(batch, done);
     const { life } = this;
@@ -114,6 +118,12 @@ class Simulation {
       if (life === this.life) this.ackedSeq = Math.max(this.ackedSeq, done.lastSeq);
       return undefined;
     });
+  }
+
+  #inAnyForm(write: TableWrite): TableWrite {
+    const table = TABLES.find(({ tableId }) => tableId === write.tableId);
+    const isByRows = table === undefined || write.operation !== "insert" || this.random.chance(0.4);
+    return isByRows ? write : byColumns(write, table);
   }
 
   /** The way of large commits, whatever their size; undefined when it writes a key twice. */

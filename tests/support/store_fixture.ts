@@ -18,9 +18,16 @@ import {
   type Store,
   type StoredColumn,
   type TableDefinition,
+  type TableWrite,
   type WriteBatch,
 } from "../../src/storage/mod.ts";
-import { type DataType, type Row, type Value, valuesOf } from "../../src/types/mod.ts";
+import {
+  type DataType,
+  type Row,
+  type Value,
+  valuesOf,
+  vectorFromValues,
+} from "../../src/types/mod.ts";
 import { ManualClock } from "./manual_clock.ts";
 import { MemoryManifest } from "./memory_manifest.ts";
 import { SeededRandom } from "./seeded_random.ts";
@@ -65,6 +72,17 @@ export function defineTable(
   const flush = { rowsMax: 1e9, ageMsMax: 1e12 };
   const name = `app.t${tableId}`;
   return { tableId, name, columns, keyColumnIds, flush, historyMs: 1e12 };
+}
+
+/** The same insert, given by columns. */
+export function byColumns(write: TableWrite, { columns }: TableDefinition): TableWrite {
+  const vectors = columns.map(({ type }, at) =>
+    vectorFromValues(
+      type,
+      write.rows.map((row) => row[at] ?? null),
+    ),
+  );
+  return { ...write, rows: [], batch: { rowCount: write.rows.length, columns: vectors } };
 }
 
 export interface FixtureParts {

@@ -58,6 +58,11 @@ export interface CommitLog {
   abort(): void;
   /** Hands the commit over; returns the number of the group whose durability is the commit's. */
   end(): number;
+  /**
+   * Begins to write what was handed over, in this very turn, where that is large and nothing stands
+   * before it: the disk works while the caller has more to do. Calls no event.
+   */
+  writeEarly(): void;
 
   /**
    * A commit that is encoded over many turns, before its seqs are known. Nothing of it is in the

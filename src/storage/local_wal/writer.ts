@@ -7,6 +7,8 @@
  * - A group is what is in the buffer when the sync before it ends: there is no timer.
  * - Nothing is written behind a group before that group is durable (but in relaxed mode), so a
  *   frame can say how many frames before it are durable: see `format.ts`.
+ * - A large group of one commit is written in that commit's own turn: what the commit has still to
+ *   do in memory is done while the disk works.
  * - A group that met a full disk is wiped, and it and all later ones are taken back; so is one for
  *   which no further log file could be opened, of which nothing is on the disk: the next group
  *   tries again to enter that file. Any other error is fatal, since nobody can know what is there:
@@ -23,12 +25,15 @@ import { WAL_HEADER_BYTES } from "./format.ts";
 import { FrameEncoder, type FrameGroup, type Position } from "./frame_encoder.ts";
 import type { HighWaterFile } from "./high_water.ts";
 import type { WalEnd } from "./reader.ts";
+import { SyncedSeq } from "./synced_seq.ts";
 
 export interface LocalWalOptions extends WalFilesOptions {
   readonly highWater: HighWaterFile;
   /** Answer before the sync. */
   readonly isRelaxed: boolean;
   readonly rowBytesMax: number;
+  /** Groups of so many bytes are written early; as is best where absent. */
+  readonly earlyBytesMin?: number | undefined;
   readonly end: WalEnd;
   /** The log began another file; never called while it is made. */
   readonly onRolled: () => void;
@@ -42,6 +47,9 @@ const REST_MS = 100;
 
 /** How far the high-water file may lag under load, in groups. */
 const GROUPS_PER_NOTE = 16;
+
+/** A group of so many bytes gains more from an early write than from company. */
+const EARLY_BYTES_MIN = 32_768;
 
 const NO_EVENTS: CommitLogEvents = {
   onSettled() {},
@@ -66,9 +74,7 @@ export class LocalWal implements CommitLog {
   #isFatal = false;
   #isClosed = false;
   #idleWaiters: (() => void)[] = [];
-  /** Highest seq that the disk has, and who waits for more. */
-  #syncedSeq: number;
-  #syncWaiters: { readonly seq: number; readonly done: PromiseWithResolvers<void> }[] = [];
+  readonly #synced: SyncedSeq;
   /** Why it takes nothing more. */
   #failure: unknown;
 
@@ -78,7 +84,7 @@ export class LocalWal implements CommitLog {
     this.#options = options;
     this.#files = new WalFiles(options, end.files);
     this.#writtenSeq = end.lastSeq;
-    this.#syncedSeq = end.lastSeq;
+    this.#synced = new SyncedSeq(end.lastSeq);
     const { lastSeq } = end;
     let position = { offset: end.offset, frameNumber: end.frameNumber };
     if (this.#files.currentNumber === 0) {
@@ -144,6 +150,23 @@ export class LocalWal implements CommitLog {
     return groupNumber;
   }
 
+  writeEarly(): void {
+    const group = this.#encoder.nextGroup;
+    const { earlyBytesMin = EARLY_BYTES_MIN } = this.#options;
+    if (group === undefined || group.end - group.start < earlyBytesMin) return;
+    if (this.#isSyncing || this.#options.isRelaxed || this.#isClosed) return;
+    // To enter another file calls events, which belong to a turn of their own.
+    if (group.fileNumber !== this.#files.currentNumber || this.#files.isBetweenFiles) return;
+    this.#encoder.takeGroup();
+    try {
+      this.#write(group);
+    } catch (error) {
+      void this.#failSoon(group, error);
+      return;
+    }
+    this.#sync(group);
+  }
+
   draft(offsetOf: (index: number) => number): FrameDraft {
     return this.#encoder.draft(offsetOf);
   }
@@ -157,11 +180,9 @@ export class LocalWal implements CommitLog {
   }
 
   synced(seq: number): Promise<void> {
-    if (seq <= this.#syncedSeq) return Promise.resolve();
-    if (this.#isFatal) return Promise.reject(this.#failure);
-    const done = Promise.withResolvers<void>();
-    this.#syncWaiters.push({ seq, done });
-    return done.promise;
+    const reached = this.#synced.reached(seq);
+    if (this.#isFatal) this.#synced.fail(this.#failure);
+    return reached;
   }
 
   release(belowFileNumber: number): void {
@@ -235,12 +256,18 @@ export class LocalWal implements CommitLog {
       if (isRolling) this.#roll(group.fileNumber);
       if (this.#files.isBetweenFiles) this.#enter();
       step = "write";
-      this.#files.current.write(this.#encoder.bytesOf(group), group.offset);
+      this.#write(group);
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
       this.#failWrite(group, step, error);
       return false;
     }
+    return true;
+  }
+
+  /** @throws {DiskError} What is on the disk of the group is not known then. */
+  #write(group: FrameGroup): void {
+    this.#files.current.write(this.#encoder.bytesOf(group), group.offset);
     this.#written = {
       fileNumber: group.fileNumber,
       offset: group.offset + group.end - group.start,
@@ -250,7 +277,17 @@ export class LocalWal implements CommitLog {
     this.#lastWritten = group;
     this.#encoder.reuseBuffer();
     this.#prepareFile();
-    return true;
+  }
+
+  /** Fails a group that was written early, once its writer's turn is over. */
+  async #failSoon(group: FrameGroup, error: unknown): Promise<void> {
+    if (!(error instanceof DiskError)) throw error;
+    // Nothing is written behind it before it is taken back.
+    this.#isSyncing = true;
+    await this.#options.clock.yield();
+    this.#isSyncing = false;
+    this.#failWrite(group, "write", error);
+    this.#writeNext();
   }
 
   /** Has the next file made: from a quarter on at the next rest, from the middle on at once. */
@@ -277,7 +314,7 @@ export class LocalWal implements CommitLog {
 
   #syncNow(): void {
     this.#files.current.syncNow();
-    this.#noteSynced(this.#writtenSeq);
+    this.#synced.note(this.#writtenSeq);
   }
 
   #roll(fileNumber: number): void {
@@ -307,7 +344,7 @@ export class LocalWal implements CommitLog {
     this.#isSyncing = false;
     if (this.#isFatal) return;
     if (fileNumber === this.#files.currentNumber) this.#encoder.durableFrames = nextFrame;
-    this.#noteSynced(lastSeq);
+    this.#synced.note(lastSeq);
     this.#noteSettled(lastSeq);
     if (!this.#options.isRelaxed) this.events.onSettled(number);
     this.#schedule();
@@ -315,14 +352,6 @@ export class LocalWal implements CommitLog {
     // In relaxed mode more may have been written meanwhile.
     const last = this.#lastWritten;
     if (last !== undefined && last.number > number && !this.#isSyncing) this.#sync(last);
-  }
-
-  #noteSynced(seq: number): void {
-    this.#syncedSeq = Math.max(this.#syncedSeq, seq);
-    if (this.#syncWaiters.length === 0) return;
-    const waiters = this.#syncWaiters;
-    this.#syncWaiters = waiters.filter((waiter) => waiter.seq > this.#syncedSeq);
-    for (const waiter of waiters) if (waiter.seq <= this.#syncedSeq) waiter.done.resolve();
   }
 
   /** Writes the high-water file once for groups that follow each other without a pause. */
@@ -371,7 +400,7 @@ export class LocalWal implements CommitLog {
     this.#isFatal = true;
     this.#failure = error;
     this.events.onFatal(error);
-    for (const { done } of this.#syncWaiters.splice(0)) done.reject(error);
+    this.#synced.fail(error);
     this.#wakeIdle();
   }
 

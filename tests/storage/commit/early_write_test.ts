@@ -1,0 +1,173 @@
+/**
+ * A large commit that is given by columns: its frame is written in its own turn, before its values
+ * are in the memtable, and it is taken back or acknowledged like any other.
+ */
+import { expect, test } from "bun:test";
+import { DatabaseError } from "../../../src/base/errors.ts";
+import type { Seq } from "../../../src/base/seq.ts";
+import type { LocalStore } from "../../../src/storage/mod.ts";
+import { INT, type Row, TEXT, vectorFromValues } from "../../../src/types/mod.ts";
+import { MemoryManifest } from "../../support/memory_manifest.ts";
+import { RecordingDisk } from "../../support/recording_disk.ts";
+import { SimulatedDisk } from "../../support/simulated_disk.ts";
+import { commit, defineTable, openStore, readRows } from "../../support/store_fixture.ts";
+
+const TABLE = defineTable(1, [INT, TEXT]);
+const TEXT_OF_ROW = "x".repeat(200);
+/** Room for all early writes of a test in one log file. */
+const ONE_FILE = { walSegmentBytes: 1_048_576 };
+/** Two hundred rows of more than 200 bytes are more than an early write asks for. */
+const LARGE = 200;
+
+function rowsFrom(first: number, count: number): Row[] {
+  return Array.from({ length: count }, (_, index) => [first + index, `${TEXT_OF_ROW}${index}`]);
+}
+
+/** Hands rows over by columns; returns the seq of the last. */
+function insert(store: LocalStore, rows: readonly Row[]): Seq {
+  const column = (at: number): (typeof rows)[number][number][] =>
+    rows.map((row) => row[at] ?? null);
+  const columns = [vectorFromValues(INT, column(0)), vectorFromValues(TEXT, column(1))];
+  const batch = { rowCount: rows.length, columns };
+  const write = { tableId: 1, owner: 0, operation: "insert", rows: [], batch } as const;
+  return store.apply({ writes: [write] }).lastSeq;
+}
+
+function contentOf(store: LocalStore): Row[] {
+  return readRows(store, TABLE).map(([, ...row]) => row);
+}
+
+async function refusalOf(durable: Promise<unknown>): Promise<string> {
+  try {
+    await durable;
+  } catch (error) {
+    if (error instanceof DatabaseError) return error.condition;
+    throw error;
+  }
+  return "none";
+}
+
+test("a large batch is written before its writer goes on, a small one with its company", async () => {
+  const disk = new RecordingDisk(new SimulatedDisk());
+  const store = await openStore({ disk, definitions: [TABLE], options: ONE_FILE });
+  const small = insert(store, rowsFrom(0, 1));
+  disk.mark("small applied");
+  await store.durable(small);
+  const large = insert(store, rowsFrom(1000, LARGE));
+  disk.mark("large applied");
+  await store.durable(large);
+  disk.mark("large acknowledged");
+  const smallApplied = disk.indexOf("mark", "small applied");
+  const smallWritten = disk.indexOf("write", ".wal", smallApplied);
+  const largeWritten = disk.indexOf("write", ".wal", smallWritten + 1);
+  const order = [
+    smallApplied,
+    smallWritten,
+    largeWritten,
+    disk.indexOf("mark", "large applied"),
+    disk.indexOf("syncEnd", ".wal", largeWritten),
+    disk.indexOf("mark", "large acknowledged"),
+  ];
+  expect(order, disk.describe().join("\n")).toEqual(order.toSorted((a, b) => a - b));
+  expect(order.includes(-1)).toBe(false);
+  expect(contentOf(store)).toEqual([...rowsFrom(0, 1), ...rowsFrom(1000, LARGE)]);
+  await store.close();
+});
+
+test("a large batch waits for the sync before it, and what follows for its own", async () => {
+  const disk = new SimulatedDisk();
+  const store = await openStore({ disk, definitions: [TABLE], options: ONE_FILE });
+  const seqs = [0, 1, 2, 3, 4].map((index) => insert(store, rowsFrom(index * 1000, LARGE)));
+  await commit(store, 1, "update", [[1000, "changed"]]);
+  await Promise.all(seqs.map((seq) => store.durable(seq)));
+  const expected = [0, 1, 2, 3, 4].flatMap((index) => rowsFrom(index * 1000, LARGE));
+  const unchanged = expected.filter(([id]) => id !== 1000);
+  expect(contentOf(store)).toEqual([...unchanged, [1000, "changed"]]);
+  const again = await openStore({ disk: disk.crash({ keep: "none" }), definitions: [TABLE] });
+  expect(contentOf(again)).toEqual(contentOf(store));
+  await Promise.all([store.close(), again.close()]);
+});
+
+test("a full disk takes a batch back that was written early, and all that came behind it", async () => {
+  const disk = new SimulatedDisk();
+  const manifest = new MemoryManifest();
+  const store = await openStore({ disk, manifest, definitions: [TABLE], options: ONE_FILE });
+  await store.durable(insert(store, rowsFrom(0, LARGE)));
+  let isFailing = true;
+  disk.faultPlan = (operation, path) => {
+    // Once: the wipe of what was written overwrites bytes that are there.
+    if (!isFailing || operation !== "write" || !path.endsWith(".wal")) return undefined;
+    isFailing = false;
+    return { code: "ENOSPC", bytesWritten: 5000 };
+  };
+  const early = insert(store, rowsFrom(1000, LARGE));
+  const behind = [insert(store, rowsFrom(2000, LARGE)), insert(store, rowsFrom(3000, 1))];
+  const update = commit(store, 1, "update", [[1001, "changed"]]);
+  const waiting = [early, ...behind].map((seq) => store.durable(seq));
+  const refusals = await Promise.all([...waiting, update].map(refusalOf));
+  expect(refusals).toEqual(["DISK_FULL", "DISK_FULL", "DISK_FULL", "DISK_FULL"]);
+  expect(store.appliedSeq).toBe(store.visibleSeq);
+  expect(contentOf(store)).toEqual(rowsFrom(0, LARGE));
+  // The same keys are free again, and nothing of the batch is found behind the next frame.
+  await store.durable(insert(store, rowsFrom(1000, 3)));
+  const expected = [...rowsFrom(0, LARGE), ...rowsFrom(1000, 3)];
+  expect(contentOf(store)).toEqual(expected);
+  const again = await openStore({
+    disk: disk.crash({ keep: "all" }),
+    manifest,
+    definitions: [TABLE],
+  });
+  expect(contentOf(again)).toEqual(expected);
+  await Promise.all([store.close(), again.close()]);
+});
+
+test("an early write that fails otherwise is fatal: nobody is told that it was refused", async () => {
+  const disk = new SimulatedDisk();
+  const store = await openStore({ disk, definitions: [TABLE], options: ONE_FILE });
+  await store.durable(insert(store, rowsFrom(0, LARGE)));
+  let fatal: unknown;
+  store.onFatal = (cause) => {
+    fatal = cause;
+  };
+  disk.faultPlan = (operation, path) =>
+    operation === "write" && path.endsWith(".wal") ? { code: "EIO" } : undefined;
+  const seqs = [insert(store, rowsFrom(1000, LARGE)), insert(store, rowsFrom(2000, 1))];
+  expect(fatal, "its events belong to a later turn").toBeUndefined();
+  const conditions = await Promise.all(seqs.map((seq) => refusalOf(store.durable(seq))));
+  expect(conditions).toEqual(["COMMIT_UNKNOWN", "COMMIT_UNKNOWN"]);
+  expect(fatal).toMatchObject({ code: "EIO" });
+  expect(contentOf(store)).toEqual(rowsFrom(0, LARGE));
+  await store.close();
+});
+
+test("closing waits for the refusal of an early write", async () => {
+  const disk = new SimulatedDisk();
+  const store = await openStore({ disk, definitions: [TABLE], options: ONE_FILE });
+  disk.faultPlan = (operation, path) =>
+    operation === "write" && path.endsWith(".wal") ? { code: "ENOSPC" } : undefined;
+  const refusal = refusalOf(store.durable(insert(store, rowsFrom(0, LARGE))));
+  await store.close();
+  expect(["DISK_FULL", "COMMIT_UNKNOWN"]).toContain(await refusal);
+});
+
+test("early writes go on over the ends of log files", async () => {
+  const disk = new SimulatedDisk();
+  const manifest = new MemoryManifest();
+  const store = await openStore({
+    disk,
+    manifest,
+    definitions: [TABLE],
+    options: { walSegmentBytes: 262_144 },
+  });
+  const expected: Row[] = [];
+  for (let index = 0; index < 20; index += 1) {
+    const rows = rowsFrom(index * 1000, LARGE + index * 7);
+    await store.durable(insert(store, rows));
+    expected.push(...rows);
+  }
+  expect(contentOf(store)).toEqual(expected);
+  const crashed = disk.crash({ keep: "none" });
+  const again = await openStore({ disk: crashed, manifest, definitions: [TABLE] });
+  expect(contentOf(again)).toEqual(expected);
+  await Promise.all([store.close(), again.close()]);
+});
