@@ -25,7 +25,7 @@ import { compileScalar } from "../execute/evaluate/scalar.ts";
 import { ownerOf } from "../execute/operators/scan.ts";
 import type { Run } from "../execute/run/run.ts";
 import type { AstNode, SelectFromStatement } from "../parse/ast/ast.ts";
-import { SELECT_TYPES } from "../parse/ast/query_nodes.ts";
+import { holdsQuery } from "../parse/ast/query_nodes.ts";
 import { partsOf } from "../parse/ast/tree_parts.ts";
 import { parseFollowed } from "../parse/errors.ts";
 import { parseRequest } from "../parse/parser.ts";
@@ -231,8 +231,7 @@ function refuseInExpressions({ columns, where, _location }: SelectFromStatement)
   for (const part of partsOf([where, columns])) {
     const { over, type, _location: at = _location }: Sought = part;
     const node = { _location: at };
-    const isQuery = typeof type === "string" && SELECT_TYPES.has(type);
-    if (isQuery || type === "array select") throw refused("a subquery", node);
+    if (holdsQuery(part)) throw refused("a subquery", node);
     if (type === "call" && over !== undefined) throw refused("a window function", node);
   }
 }

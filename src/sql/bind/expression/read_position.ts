@@ -5,6 +5,7 @@
  */
 import { isAggregate } from "../../functions/aggregate/aggregates.ts";
 import type { Expr, ExprRef, GroupItem, SelectFromStatement } from "../../parse/ast/ast.ts";
+import { directPartsOf, partsOf } from "../../parse/ast/tree_parts.ts";
 import { expressionToSql } from "../../parse/print/print_queries.ts";
 import type { BoundColumn } from "../bound_expressions.ts";
 import type { Scope } from "../scope.ts";
@@ -39,23 +40,21 @@ interface Search {
   readonly isSkipped: (node: Expr) => boolean;
 }
 
-function startIn(part: unknown, search: Search): number | undefined {
-  if (typeof part !== "object" || part === null) return undefined;
-  const node = part as Expr;
-  if (node.type === "ref" && search.isOf(node)) return node._location.start;
-  if (search.isSkipped(node)) return undefined;
-  for (const child of partsOf(node)) {
-    const start = startIn(child, search);
-    if (start !== undefined) return start;
+function startIn(clauses: readonly unknown[], { isOf, isSkipped }: Search): number | undefined {
+  const insideOf = (part: object): readonly unknown[] =>
+    isSkipped(part as Expr) ? [] : readPartsOf(part as Expr);
+  for (const part of partsOf(clauses, insideOf)) {
+    const node = part as Expr;
+    if (node.type === "ref" && isOf(node)) return node._location.start;
   }
   return undefined;
 }
 
 /** The star of `count(*)` reads no column. */
-function partsOf(node: Expr): readonly unknown[] {
+function readPartsOf(node: Expr): readonly unknown[] {
   const isOverRows =
     node.type === "call" && node.args.some((arg) => arg.type === "ref" && arg.star === true);
-  return isOverRows ? [node.filter, node.over] : Object.values(node);
+  return isOverRows ? [node.filter, node.over] : directPartsOf(node);
 }
 
 function isAggregateCall(node: Expr): boolean {

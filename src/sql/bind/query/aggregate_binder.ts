@@ -11,7 +11,8 @@ import {
   resolveAggregate,
 } from "../../functions/aggregate/aggregates.ts";
 import type { Expr, ExprCall, ExprRef } from "../../parse/ast/ast.ts";
-import { isSelectNode } from "../../parse/ast/query_nodes.ts";
+import { holdsQuery } from "../../parse/ast/query_nodes.ts";
+import { partsOf } from "../../parse/ast/tree_parts.ts";
 import { expressionToSql } from "../../parse/print/print_queries.ts";
 import { Alike, formOfList } from "../alike.ts";
 import {
@@ -244,23 +245,22 @@ function bindArgument(call: ExprCall, argument: Expr, inner: Place, bind: Bind):
 function bindOuterAggregate(call: ExprCall, place: Place, bind: Bind): BoundExpression | undefined {
   const { outer } = place;
   if (outer === undefined) return undefined;
-  const refs: ExprRef[] = [];
-  if (!call.args.every((argument) => collectRefs(argument, refs)) || refs.length === 0) {
-    return undefined;
-  }
+  const refs = refsIn(call.args);
+  if (refs === undefined || refs.length === 0) return undefined;
   const isOfOuter = refs.every(
     (ref) => !isStarRef(ref) && !isInScope(ref, place.scope) && isKnown(ref, outer),
   );
   return isOfOuter ? outer.capture(bindAggregate(call, outer.place, bind)) : undefined;
 }
 
-/** The columns that an expression names; false if it holds a query, whose names are its own. */
-function collectRefs(node: unknown, into: ExprRef[]): boolean {
-  if (typeof node !== "object" || node === null) return true;
-  const { type } = node as { readonly type?: unknown };
-  if (type === "array select" || isSelectNode(node as Expr)) return false;
-  if (type === "ref") into.push(node as ExprRef);
-  return Object.values(node).every((part) => collectRefs(part, into));
+/** The columns that are named; undefined where there is a query, whose names are its own. */
+function refsIn(expressions: readonly Expr[]): readonly ExprRef[] | undefined {
+  const refs: ExprRef[] = [];
+  for (const part of partsOf(expressions)) {
+    if (holdsQuery(part)) return undefined;
+    if ("type" in part && part.type === "ref") refs.push(part as ExprRef);
+  }
+  return refs;
 }
 
 function isKnown(ref: ExprRef, outer: Correlation | undefined): boolean {

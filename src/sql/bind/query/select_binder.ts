@@ -14,7 +14,8 @@ import type {
   ValuesStatement,
   WithStatement,
 } from "../../parse/ast/ast.ts";
-import { isChangeNode, isSelectNode } from "../../parse/ast/query_nodes.ts";
+import { holdsQuery, isChangeNode } from "../../parse/ast/query_nodes.ts";
+import { directPartsOf, partsOf } from "../../parse/ast/tree_parts.ts";
 import { valuesOfLiterals } from "../../parse/text/literal_nodes.ts";
 import { ExpressionPlaces } from "../alike.ts";
 import { type ExpansionSink, notAvailable, type Place } from "../binding.ts";
@@ -170,21 +171,23 @@ function bindOutputs(block: Block, expansions: ExpansionSink): BoundOutput[] {
 /** A plain SELECT: one stored table, no DISTINCT, no grouping, no window. */
 function showsSystemColumns({ world, scope, select }: Block): boolean {
   if (!world.isOutermost || scope.relations.length !== 1) return false;
-  if ([...(select.columns ?? []), ...(select.orderBy ?? [])].some(hasWindowCall)) return false;
+  if (hasWindowCall([select.columns, select.orderBy])) return false;
   return (
     select.distinct === undefined && select.groupBy === undefined && select.having === undefined
   );
 }
 
-/**
- * Whether a call over a window stands in a part of the syntax tree; inner queries have their own.
- */
-function hasWindowCall(node: unknown): boolean {
-  if (typeof node !== "object" || node === null) return false;
-  const part: { readonly type?: unknown; readonly over?: unknown } = node;
-  if (part.type === "call" && part.over !== undefined) return true;
-  if (part.type === "array select" || isSelectNode(node as Expr)) return false;
-  return Object.values(node).some(hasWindowCall);
+/** Whether a call over a window stands in clauses of a block; inner queries have their own. */
+function hasWindowCall(clauses: readonly unknown[]): boolean {
+  for (const part of partsOf(clauses, ownPartsOf)) {
+    const { over, type }: { readonly type?: unknown; readonly over?: unknown } = part;
+    if (type === "call" && over !== undefined) return true;
+  }
+  return false;
+}
+
+function ownPartsOf(part: object): readonly unknown[] {
+  return holdsQuery(part) ? [] : directPartsOf(part);
 }
 
 /**

@@ -6,7 +6,8 @@
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { VIEW_DEPTH_MAX, VIEWS_MAX } from "../../../base/limits.ts";
-import type { FromTable, Location, SelectStatement } from "../../parse/ast/ast.ts";
+import type { FromTable } from "../../parse/ast/ast.ts";
+import { relocated } from "../../parse/ast/tree_parts.ts";
 import type { BoundSelect } from "../bound.ts";
 import type { BoundColumn } from "../bound_expressions.ts";
 import type { SelectWorld, ViewRelation } from "./select_world.ts";
@@ -31,6 +32,7 @@ export function bindView(view: ViewRelation, item: FromTable, world: SelectWorld
       { position: item._location.start },
     );
   }
+  // Its own text is not the request's: every position in it is where the view is named.
   const bind = (): BoundSelect =>
     world.bindQuery(relocated(view.query, item._location), {
       statement,
@@ -55,21 +57,4 @@ export function bindView(view: ViewRelation, item: FromTable, world: SelectWorld
         ? columns
         : shown.flatMap((each) => columns.find(({ name }) => name === each) ?? []),
   };
-}
-
-/**
- * The tree with every position moved to where the view is named: its own text is not the request's.
- */
-function relocated(query: SelectStatement, location: Location): SelectStatement {
-  const moved = (node: unknown): unknown => {
-    if (Array.isArray(node)) return node.map(moved);
-    // A long list of literals has the bytes of its text, and columns of numbers.
-    if (typeof node !== "object" || node === null || ArrayBuffer.isView(node)) return node;
-    const entries = Object.entries(node).map(([key, part]) => [
-      key,
-      key === "_location" ? location : moved(part),
-    ]);
-    return Object.fromEntries(entries);
-  };
-  return moved(query) as SelectStatement;
 }

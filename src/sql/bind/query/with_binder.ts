@@ -12,6 +12,7 @@ import type {
   WithBinding,
   WithStatement,
 } from "../../parse/ast/ast.ts";
+import { partsOf } from "../../parse/ast/tree_parts.ts";
 import { type Correlation, notAvailable, type StatementBinding } from "../binding.ts";
 import type { BoundCte, BoundRecursion, BoundRelation, BoundSelect } from "../bound.ts";
 import type { BoundColumn } from "../bound_expressions.ts";
@@ -90,18 +91,18 @@ function hintingAtRecursive(
 }
 
 function readsTableAt(
-  value: unknown,
+  statement: WithBinding["statement"],
   wanted: { readonly name: string; readonly position: number },
 ): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  const item: Partial<FromTable> = value;
-  if (item.type === "table" && item.name !== undefined) {
+  for (const part of partsOf(statement)) {
+    const item: Partial<FromTable> = part;
+    if (item.type !== "table" || item.name === undefined) continue;
     const { name, schema, _location } = item.name;
     if (schema === undefined && name === wanted.name && _location.start === wanted.position) {
       return true;
     }
   }
-  return Object.values(value).some((child) => readsTableAt(child, wanted));
+  return false;
 }
 
 function namesOf({ alias, columnNames }: WithBinding, { outputs }: BoundSelect): string[] {

@@ -11,7 +11,7 @@ import type {
 } from "./ast.ts";
 
 /** Types of the nodes that are queries, as a statement or inside an expression. */
-export const SELECT_TYPES: ReadonlySet<string> = new Set<SelectStatement["type"]>([
+const SELECT_TYPES: ReadonlySet<string> = new Set<SelectStatement["type"]>([
   "select",
   "values",
   "with",
@@ -26,6 +26,12 @@ export const SELECT_TYPES: ReadonlySet<string> = new Set<SelectStatement["type"]
 
 export function isSelectNode(node: Expr | Statement): node is SelectStatement {
   return SELECT_TYPES.has(node.type);
+}
+
+/** Whether a part of a tree is a query, or an array of the rows of one. */
+export function holdsQuery(part: object): boolean {
+  if (!("type" in part) || typeof part.type !== "string") return false;
+  return part.type === "array select" || SELECT_TYPES.has(part.type);
 }
 
 export function isChangeNode(

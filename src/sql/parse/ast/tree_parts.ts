@@ -1,19 +1,26 @@
 /**
- * All parts of a syntax tree, for who looks for something wherever it stands or compares two trees.
+ * All parts of a syntax tree, for who looks for something wherever it stands, compares two trees or
+ * copies one.
  */
+import type { Location } from "./ast.ts";
 
 /**
  * A part and every object and list below it, each before what is in it and in the tree's order. The
  * values of a long list of literals are left out: it makes their nodes only for who asks, and they
  * hold no name, no call and no query.
+ *
+ * @param insideOf What is looked at in a part; asked once that part was taken.
  */
-export function* partsOf(root: unknown): Generator<object> {
+export function* partsOf(
+  root: unknown,
+  insideOf: (part: object) => readonly unknown[] = directPartsOf,
+): Generator<object> {
   const rest: unknown[] = [root];
   while (rest.length > 0) {
     const part = rest.pop();
     if (!isPart(part)) continue;
     yield part;
-    const inside = directPartsOf(part);
+    const inside = insideOf(part);
     for (let index = inside.length - 1; index >= 0; index -= 1) rest.push(inside[index]);
   }
 }
@@ -26,10 +33,39 @@ export function isPart(value: unknown): value is object {
 /** What is directly in a part, other parts and plain values, in the tree's order. */
 export function directPartsOf(part: object): readonly unknown[] {
   const keys = Object.keys(part);
-  const read = holdsLiterals(part)
-    ? keys.filter((key) => key !== "expressions" && key !== "values")
-    : keys;
+  const read = holdsLiterals(part) ? keys.filter((key) => !VALUES_OF_LITERALS.has(key)) : keys;
   return read.map((key) => (part as Readonly<Record<string, unknown>>)[key]);
+}
+
+/**
+ * A copy of a tree in which all stands at one place. The values of a long list of literals are
+ * copied once somebody asks for them.
+ */
+export function relocated<Tree extends object>(tree: Tree, location: Location): Tree {
+  return copyOf(tree, location) as Tree;
+}
+
+function copyOf(part: unknown, location: Location): unknown {
+  if (Array.isArray(part)) return part.map((each) => copyOf(each, location));
+  if (!isPart(part)) return part;
+  const node = part as Readonly<Record<string, unknown>>;
+  const keys = Object.keys(node);
+  const hasLiterals = holdsLiterals(node);
+  const now = hasLiterals ? keys.filter((key) => !VALUES_OF_LITERALS.has(key)) : keys;
+  const copy = Object.fromEntries(
+    now.map((key) => [key, key === "_location" ? location : copyOf(node[key], location)]),
+  );
+  if (!hasLiterals) return copy;
+  for (const key of keys) {
+    if (!VALUES_OF_LITERALS.has(key)) continue;
+    let values: unknown;
+    const get = (): unknown => {
+      values ??= copyOf(node[key], location);
+      return values;
+    };
+    Object.defineProperty(copy, key, { enumerable: true, get });
+  }
+  return copy;
 }
 
 /**
@@ -46,6 +82,9 @@ export function sameTree(left: unknown, right: unknown): boolean {
   const [one, other] = [left, right] as readonly Readonly<Record<string, unknown>>[];
   return keys.every((key) => key === "_location" || sameTree(one?.[key], other?.[key]));
 }
+
+/** Where a list of literals has the nodes that it makes of them. */
+const VALUES_OF_LITERALS: ReadonlySet<string> = new Set(["expressions", "values"]);
 
 function holdsLiterals(part: object): boolean {
   return "literals" in part && part.literals !== undefined;

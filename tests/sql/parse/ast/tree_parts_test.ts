@@ -1,0 +1,87 @@
+/**
+ * Goal: who walks or copies a tree with a megabyte of literals in it looks at a few parts, and at
+ * all that another list is made of.
+ * Method: the parts of a tree are counted; of a copy every position is looked at.
+ */
+import { describe, expect, test } from "bun:test";
+import { directPartsOf, partsOf, relocated } from "../../../../src/sql/parse/ast/tree_parts.ts";
+import { parseStatements } from "../../../../src/sql/parse/parser.ts";
+import { statementToSql } from "../../../../src/sql/parse/print/print.ts";
+import { listWithLiterals, literalsOf } from "../../../support/long_list.ts";
+
+const ELSEWHERE = { start: 7, end: 9 };
+
+function parsed(sql: string): object {
+  const [statement] = parseStatements(sql);
+  if (statement === undefined) throw new Error("a text has a statement");
+  return statement;
+}
+
+/** Each position of a tree, those of the values of long lists too. */
+function positionsOf(tree: object): unknown[] {
+  const positions: unknown[] = [];
+  for (const part of partsOf(tree, Object.values)) {
+    if ("_location" in part) positions.push(part._location);
+  }
+  return positions;
+}
+
+/** The text of the long list in a tree. */
+function bytesIn(tree: object): unknown {
+  for (const part of partsOf(tree)) if ("bytes" in part) return part.bytes;
+  throw new Error("the tree has a long list");
+}
+
+describe("partsOf", () => {
+  test.each([
+    ["IN", "SELECT a FROM t WHERE a IN (", ", ", ")"],
+    ["ARRAY", "SELECT a = ANY(ARRAY[", ", ", "]) FROM t"],
+    ["VALUES", "SELECT a FROM (VALUES (", "),(", ")) t(a)"],
+    ["INSERT", "INSERT INTO t VALUES (", "),(", ")"],
+  ])("passes by a megabyte of literals behind %s", (_name, before, between, behind) => {
+    const short = [...partsOf(parsed(`${before}1${between}2${behind}`))].length;
+    const text = literalsOf(810_000).replaceAll(",", between);
+    expect(text.length).toBeGreaterThan(900_000);
+    const tree = parsed(before + text + behind);
+    let count = 0;
+    for (const part of partsOf(tree)) count += ArrayBuffer.isView(part) ? Infinity : 1;
+    expect(count).toBeLessThan(short + 5);
+  });
+
+  test("looks inside of a part as it is told to, and at the part in any case", () => {
+    const tree = parsed("SELECT a + (SELECT b) FROM t");
+    const namesIn = (isEntered: (part: object) => boolean): string[] => {
+      const names: string[] = [];
+      for (const part of partsOf(tree, (each) => (isEntered(each) ? directPartsOf(each) : []))) {
+        if ("type" in part && part.type === "ref" && "name" in part) names.push(String(part.name));
+      }
+      return names;
+    };
+    expect(namesIn(() => true)).toEqual(["a", "b"]);
+    expect(namesIn((part) => part === tree || !("type" in part && part.type === "select"))).toEqual(
+      ["a"],
+    );
+  });
+});
+
+describe("relocated", () => {
+  test("everything stands at the place, also the values of a long list", () => {
+    for (const list of ["1, 'two', NULL", literalsOf(2000)]) {
+      const tree = parsed(`SELECT a FROM t WHERE a IN (${list}) ORDER BY b LIMIT 1`);
+      const copy = relocated(tree, ELSEWHERE);
+      const positions = positionsOf(copy);
+      expect(positions).toHaveLength(positionsOf(tree).length);
+      expect(new Set(positions)).toEqual(new Set([ELSEWHERE]));
+      expect(new Set(positionsOf(tree))).not.toEqual(new Set([ELSEWHERE]));
+    }
+  });
+
+  test("a long list is copied without a node of it, and is the same list", () => {
+    const sql = `SELECT a FROM t WHERE a IN (${literalsOf(2000)})`;
+    const { asked, statement } = listWithLiterals(sql);
+    const copy = relocated(statement, ELSEWHERE);
+    expect(asked.count).toBe(0);
+    expect(statementToSql(copy)).toBe(statementToSql(statement));
+    expect(bytesIn(copy)).toBe(bytesIn(statement));
+  });
+});
