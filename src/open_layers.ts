@@ -144,11 +144,12 @@ function requireCatalog(disk: Disk, paths: DataPaths): void {
 
 function openCatalog(
   { storage }: Config,
-  { clock, log }: DatabaseParts,
+  { clock, log, onFatal }: DatabaseParts,
   { paths }: DataDirectory,
 ): CatalogDatabase {
+  const path = catalogPathOf(paths.root);
   const keepsJournal = storage.archive_path !== undefined;
-  return CatalogDatabase.open({ path: catalogPathOf(paths.root), clock, log, keepsJournal });
+  return CatalogDatabase.open({ path, clock, log, keepsJournal, onFatal });
 }
 
 /** What the catalog and the store have to know of each other before anything is written. */
@@ -208,7 +209,7 @@ async function openStore(
   },
 ): Promise<LocalStore> {
   const { limits, storage } = config;
-  const store = await LocalStore.open({
+  return await LocalStore.open({
     disk,
     dataPath: storage.data_path,
     directory,
@@ -225,9 +226,7 @@ async function openStore(
     storages,
     keepsLogFrom: archiver === undefined ? undefined : () => archiver.neededFrom,
     onLogRolled: () => archiver?.noteRolled(),
+    onFatal,
     options: storeOptions(config),
   });
-  store.onFatal = onFatal;
-  catalog.onFatal = onFatal;
-  return store;
 }

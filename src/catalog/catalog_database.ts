@@ -38,6 +38,11 @@ export interface CatalogDatabaseOptions {
   log: Log;
   /** Whether what changes is written down for an archive. */
   keepsJournal?: boolean;
+  /**
+   * Called when it is unknown whether a change is durable, already while the catalog opens: the
+   * process must stop, and start again to see.
+   */
+  onFatal?: ((cause: unknown) => void) | undefined;
 }
 
 /** What a state of the catalog has used, for one that takes its place. */
@@ -115,8 +120,14 @@ export class CatalogDatabase implements Catalog {
    * @throws {CorruptionError} If the file is damaged or is no catalog.
    * @throws {DatabaseError} STORAGE_UNAVAILABLE if it is of a newer format, or cannot be opened.
    */
-  static open({ path, clock, log, keepsJournal = false }: CatalogDatabaseOptions): CatalogDatabase {
-    const file = SqliteFile.open(path, log);
+  static open({
+    path,
+    clock,
+    log,
+    keepsJournal = false,
+    onFatal,
+  }: CatalogDatabaseOptions): CatalogDatabase {
+    const file = SqliteFile.open(path, { log, onFatal });
     try {
       return new CatalogDatabase(file, clock, keepsJournal);
     } catch (error) {
@@ -132,14 +143,6 @@ export class CatalogDatabase implements Catalog {
     options: { log: Log; seq: number },
   ): void {
     replayJournal(path, entries, options);
-  }
-
-  /**
-   * Is called when it is unknown whether a change is durable: the process must stop, and start
-   * again to see.
-   */
-  set onFatal(onFatal: (cause: unknown) => void) {
-    this.#file.onFatal = onFatal;
   }
 
   get version(): number {

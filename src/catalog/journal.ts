@@ -133,7 +133,7 @@ export function replayJournal(
   entries: readonly JournalEntry[],
   { log, seq }: { log: Log; seq: number },
 ): void {
-  const file = SqliteFile.open(path, log);
+  const file = SqliteFile.open(path, { log });
   try {
     const counters = new Counters(file);
     file.transaction(() => {

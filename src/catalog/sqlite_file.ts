@@ -42,21 +42,27 @@ export interface TransactionListener {
   committed(): void;
 }
 
+export interface SqliteFileOptions {
+  readonly log: Log;
+  /** Called when it is unknown whether a transaction was committed: only a start can tell. */
+  readonly onFatal?: ((cause: unknown) => void) | undefined;
+}
+
 export class SqliteFile implements SealedSource {
   readonly path: string;
   listener: TransactionListener | undefined;
-  /** Called when it is unknown whether a transaction was committed: only a start can tell. */
-  onFatal: (cause: unknown) => void = () => {};
   readonly #database: Database;
+  readonly #onFatal: (cause: unknown) => void;
   #isInTransaction = false;
   /** Copies of the file that are under way. */
   #holdCount = 0;
   #changes: SealedChange[] = [];
   #failure: DatabaseError | undefined;
 
-  private constructor(path: string, database: Database) {
+  private constructor(path: string, database: Database, { onFatal = () => {} }: SqliteFileOptions) {
     this.path = path;
     this.#database = database;
+    this.#onFatal = onFatal;
   }
 
   /**
@@ -65,7 +71,8 @@ export class SqliteFile implements SealedSource {
    * @throws {CorruptionError} If it is damaged or not a catalog.
    * @throws {DatabaseError} STORAGE_UNAVAILABLE if it has a newer format, or cannot be opened.
    */
-  static open(path: string, log: Log): SqliteFile {
+  static open(path: string, options: SqliteFileOptions): SqliteFile {
+    const { log } = options;
     // The file holds password hashes, so it is made for its owner's eyes; its log follows it.
     const mask = process.umask(0o077);
     try {
@@ -82,7 +89,7 @@ export class SqliteFile implements SealedSource {
         database.close();
         throw error;
       }
-      return new SqliteFile(path, database);
+      return new SqliteFile(path, database, options);
     } catch (error) {
       throw asStorageError(error, path);
     } finally {
@@ -202,7 +209,7 @@ export class SqliteFile implements SealedSource {
   }
 
   #unknown(cause: unknown): DatabaseError {
-    this.onFatal(cause);
+    this.#onFatal(cause);
     return new DatabaseError(
       "COMMIT_UNKNOWN",
       `Cannot say whether the change is durable: the catalog ${this.path} failed while it was written`,

@@ -74,8 +74,6 @@ import {
 } from "./table/table_stats.ts";
 
 export class LocalStore implements Store {
-  /** Called once when the log failed: the process should stop, and recover by starting again. */
-  onFatal: (cause: unknown) => void = () => {};
   /** What restores and crashes took away. */
   lostSeqs: readonly SeqGap[] = [];
   readonly storages: Storages;
@@ -158,7 +156,8 @@ export class LocalStore implements Store {
     this.#ids = new SnowflakeIds({ ...node, file: ids.file, last: lastId });
     const commits = { commitLog, tables, seqs: this.#seqs, space: this.#space, visibleSeq };
     const catalogVersion = manifest.highestSeq();
-    this.#committer = new Committer({ ...commits, catalogVersion }, this.#events());
+    const onFatal = parts.onFatal ?? (() => {});
+    this.#committer = new Committer({ ...commits, catalogVersion }, this.#events(onFatal));
     this.#segmentWork = parts.segmentWork ?? new InThreadWork({ disk, clock });
     const background = {
       disk,
@@ -188,11 +187,8 @@ export class LocalStore implements Store {
   }
 
   /** What the store does beside a commit. */
-  #events(): CommitterEvents {
-    return {
-      onAppended: (table) => this.#flusher.noteAppended(table),
-      onFatal: (cause) => this.onFatal(cause),
-    };
+  #events(onFatal: (cause: unknown) => void): CommitterEvents {
+    return { onAppended: (table) => this.#flusher.noteAppended(table), onFatal };
   }
 
   get visibleSeq(): Seq {

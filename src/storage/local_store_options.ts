@@ -68,6 +68,8 @@ export interface LocalStoreParts {
   readonly keepsLogFrom?: (() => number) | undefined;
   /** Called when the log began another file: those before it are whole, and durable. */
   readonly onLogRolled?: (() => void) | undefined;
+  /** Called once when the log failed: the process should stop, and recover by starting again. */
+  readonly onFatal?: ((cause: unknown) => void) | undefined;
 }
 
 /** The parts of a store, with storages if there are none. */

@@ -289,7 +289,7 @@ test("CatalogDatabase.nextTableId never gives an id that a table had, dropped on
 });
 
 function definitionIdsIn(path: string): readonly unknown[] {
-  const file = SqliteFile.open(killedCopy(path), silentLog);
+  const file = SqliteFile.open(killedCopy(path), { log: silentLog });
   const rows = file.rows<{ id: number }>("SELECT definition_id AS id FROM table_definitions");
   file.close();
   return rows.map(({ id }) => id);
@@ -379,7 +379,7 @@ test("CatalogDatabase removes definitions that it finds of tables that are gone"
   const first = openCatalog(path);
   first.createTable(tableEntry(), seqOf(1));
   first.close();
-  const file = SqliteFile.open(path, silentLog);
+  const file = SqliteFile.open(path, { log: silentLog });
   const [record] = allSealed<{ table: TableEntry }>(file, "table_definitions");
   file.transaction(() => {
     for (let id = 2; id < 22; id += 1) {
@@ -632,7 +632,7 @@ test("CatalogDatabase.revoke removes from the file what was over when it was ope
   const catalog = openCatalog(path, clock);
   // Whatever was over counts again when it is revoked again.
   for (const id of ["old 39", "a", "b", "c"]) catalog.revoke(id, clock.nowMs() + 1000);
-  const file = SqliteFile.open(killedCopy(path), silentLog);
+  const file = SqliteFile.open(killedCopy(path), { log: silentLog });
   expect(allSealed<{ id: string }>(file, "revocations").map(({ id }) => id)).toEqual([
     "a",
     "b",

@@ -60,7 +60,7 @@ test("SqliteFile refuses a catalog of a newer format without changing a byte", (
 test("SqliteFile logs that it upgraded a catalog, and not that it made one", () => {
   const path = freshPath();
   const log = new RecentLog(silentLog, new ManualClock());
-  SqliteFile.open(path, log).close();
+  SqliteFile.open(path, { log }).close();
   expect(log.lines).toEqual([]);
   const olderPath = freshPath();
   const older = new Database(olderPath, { create: true });
@@ -68,7 +68,7 @@ test("SqliteFile logs that it upgraded a catalog, and not that it made one", () 
   older.run(`PRAGMA application_id = ${APPLICATION_ID}`);
   older.run("PRAGMA user_version = 1");
   older.close();
-  SqliteFile.open(olderPath, log).close();
+  SqliteFile.open(olderPath, { log }).close();
   const fields = { path: olderPath, from: 1, version: FORMAT_VERSION };
   expect(log.lines).toMatchObject([{ level: "info", message: "upgraded the catalog", fields }]);
 });
@@ -118,7 +118,7 @@ test("SqliteFile lets nobody else in while it is open", () => {
 
 test("SqliteFile.transaction on a full disk changes nothing, and works again when there is room", () => {
   const path = freshPath();
-  const file = SqliteFile.open(path, silentLog);
+  const file = SqliteFile.open(path, { log: silentLog });
   const ids = (): string[] => allSealed<{ id: string }>(file, "revocations").map(({ id }) => id);
   const put = (id: string, text: string): void =>
     file.transaction(() => putSealed(file, "revocations", { key: id, value: { id, text } }));
@@ -146,7 +146,7 @@ test("SqliteFile makes files that only their owner reads", () => {
 
 test("SqliteFile.transaction undoes everything when its work throws", () => {
   const path = freshPath();
-  const file = SqliteFile.open(path, silentLog);
+  const file = SqliteFile.open(path, { log: silentLog });
   const put = (id: string): void => putSealed(file, "revocations", { key: id, value: { id } });
   expect(() =>
     file.transaction(() => {

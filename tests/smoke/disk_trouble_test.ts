@@ -235,6 +235,25 @@ test.skipIf(noStrace !== undefined)(
 
 const noLimits = Bun.which("prlimit") === null;
 
+test.skipIf(noStrace !== undefined)(
+  "an error of the catalog's first sync ends the start as it would end the server",
+  async () => {
+    const directory = mkdtempSync(join(tmpdir(), "tidemark-trouble-"));
+    const catalogLog = join(directory, "data", "catalog.sqlite-wal");
+    const injected = "inject=fsync,fdatasync:error=EIO";
+    const wrapper = ["strace", "-f", "-P", catalogLog, "-e", injected, "-o", "/dev/null"];
+    const server = new ServerProcess(directory, { config: CONFIG, wrapper });
+    try {
+      const failure = await server.start().catch(String);
+      expect(failure).toContain(`it ended with ${EXIT_FATAL}`);
+      await server.outputHas(/the log or the catalog on disk failed; start again to recover/);
+    } finally {
+      await server.stop();
+    }
+  },
+  60_000,
+);
+
 test.skipIf(noLimits)(
   "limits of the kernel lose nothing that was acknowledged",
   async () => {

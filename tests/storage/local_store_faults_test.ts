@@ -108,12 +108,12 @@ test("a flush syncs segment and directory before it publishes, and removes only 
 for (const operation of ["write", "sync"] as const) {
   test(`an error of the log's ${operation} fails all who wait as unknown, and the store stops`, async () => {
     const disk = new SimulatedDisk();
-    const store = await openStore({ disk, definitions: [TABLE] });
-    await commit(store, 1, "insert", [[1, "a"]]);
     let fatal: unknown;
-    store.onFatal = (cause) => {
+    const onFatal = (cause: unknown): void => {
       fatal = cause;
     };
+    const store = await openStore({ disk, definitions: [TABLE], onFatal });
+    await commit(store, 1, "insert", [[1, "a"]]);
     let syncCount = 0;
     disk.faultPlan = (each, path) => {
       if (each === "sync") syncCount += 1;
@@ -208,11 +208,11 @@ test("a full disk that cannot hold another log file makes the store read-only un
 test("a log that may open no more files takes commits back, and goes on once it may", async () => {
   const disk = new SimulatedDisk();
   const options = { walSegmentBytes: 16384, rowBytesMax: 4096 };
-  const store = await openStore({ disk, definitions: [TABLE], options });
   let fatal: unknown;
-  store.onFatal = (cause) => {
+  const onFatal = (cause: unknown): void => {
     fatal = cause;
   };
+  const store = await openStore({ disk, definitions: [TABLE], options, onFatal });
   const insert = (id: number): Promise<unknown> =>
     commit(store, 1, "insert", [[id, "x".repeat(3000)]]);
   disk.faultPlan = (operation, path) =>
@@ -431,11 +431,11 @@ class SilentDisk extends ForwardingDisk {
 test("a disk that does not say what is free keeps nobody from writing", async () => {
   const disk = new SilentDisk(new SimulatedDisk());
   const options = { walSegmentBytes: 16384, rowBytesMax: 4096 };
-  const store = await openStore({ disk, definitions: [TABLE], options });
   let fatal: unknown;
-  store.onFatal = (cause) => {
+  const onFatal = (cause: unknown): void => {
     fatal = cause;
   };
+  const store = await openStore({ disk, definitions: [TABLE], options, onFatal });
   disk.isSilent = true;
   // Enough for another log file, and for a look at the free space.
   for (let id = 0; id < 300; id += 1) await commit(store, 1, "insert", [[id, "x".repeat(100)]]);
@@ -474,11 +474,11 @@ test.each([
   ["the name of the new file", "sync", fullAtName],
 ] as const)("a full disk that fails %s is fatal to the log", async (_what, durability, diskOf) => {
   const options = { walSegmentBytes: 16384, rowBytesMax: 4096, durability };
-  const store = await openStore({ disk: diskOf(), definitions: [TABLE], options });
   let fatal: unknown;
-  store.onFatal = (cause) => {
+  const onFatal = (cause: unknown): void => {
     fatal = cause;
   };
+  const store = await openStore({ disk: diskOf(), definitions: [TABLE], options, onFatal });
   for (let id = 0; id < 12; id += 1) {
     await conditionOf(commit(store, 1, "insert", [[id, "x".repeat(3000)]]));
     if (fatal !== undefined) break;

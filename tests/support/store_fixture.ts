@@ -94,6 +94,7 @@ export interface FixtureParts {
   options?: Partial<LocalStoreOptions>;
   segmentWork?: SegmentWork;
   jobs?: JobList;
+  onFatal?: (cause: unknown) => void;
   dataPath?: string;
   /** Storages that were made by {@linkcode makeStorage}. */
   storages?: readonly ListedStorage[];
@@ -150,6 +151,7 @@ export function openStore(parts: FixtureParts): Promise<LocalStore> {
     options: { ...STORE_OPTIONS, ...parts.options },
     segmentWork: parts.segmentWork,
     jobs: parts.jobs,
+    onFatal: parts.onFatal,
     storages: openedStorages(parts),
   });
 }

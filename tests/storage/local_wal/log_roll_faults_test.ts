@@ -62,11 +62,11 @@ async function tell({ code, durability, lasts, nth, rowsPerCommit }: Story): Pro
   const disk = new SimulatedDisk();
   const told: Told = { acknowledged: new Set(), refused: new Set(), unknown: new Set() };
   const options = { ...OPTIONS, durability };
-  const store = await openStore({ disk, definitions: [TABLE], options });
   let isFatal = false;
-  store.onFatal = () => {
+  const onFatal = (): void => {
     isFatal = true;
   };
+  const store = await openStore({ disk, definitions: [TABLE], options, onFatal });
   const operations: string[] = [];
   disk.faultPlan = (operation, path) => {
     if (!path.startsWith(PATHS.wal) && !path.includes("/tmp/wal.")) return undefined;
