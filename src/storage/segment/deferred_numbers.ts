@@ -61,86 +61,99 @@ export function decodeNowOrLater(
 ): Vector {
   if (!isDeferred || buffer === undefined) return decodeRows(chunk, range, buffer);
   if (!DEFERRED.has(chunk.entry.encoding)) return decodeRows(chunk, range, buffer);
-  if (chunk.layout === "i32") return new DeferredInt32s(chunk, range, buffer);
-  if (chunk.layout === "f64") return new DeferredFloat64s(chunk, range, buffer);
-  return decodeRows(chunk, range, buffer);
+  const { layout } = chunk;
+  if (layout !== "i32" && layout !== "f64") return decodeRows(chunk, range, buffer);
+  const rows = new UnreadRows(chunk, range, buffer);
+  return layout === "i32" ? new DeferredInt32s(rows) : new DeferredFloat64s(rows);
 }
+
+/** Rows of a chunk of numbers, and where the numbers are decoded to. */
+class UnreadRows {
+  readonly chunk: Chunk;
+  readonly range: RowRange;
+  readonly buffer: ColumnBuffer;
+  readonly length: number;
+  #nulls: Uint8Array | undefined;
+
+  constructor(chunk: Chunk, range: RowRange, buffer: ColumnBuffer) {
+    this.chunk = chunk;
+    this.range = range;
+    this.buffer = buffer;
+    this.length = range.end - range.start;
+  }
+
+  get nulls(): Uint8Array | undefined {
+    if (this.chunk.entry.hasNulls) this.#nulls ??= this.chunk.nulls(this.range);
+    return this.#nulls;
+  }
+
+  chosenNulls({ count, rows }: Selection): Uint8Array | undefined {
+    const { nulls } = this;
+    return nulls === undefined ? undefined : gatherBytes(nulls, rows, count);
+  }
+}
+
+// A vector for each kind of array: loops over the values meet only one.
 
 class DeferredInt32s implements Int32Vector {
   readonly kind = "i32";
   readonly length: number;
-  readonly #chunk: Chunk;
-  readonly #range: RowRange;
-  readonly #buffer: ColumnBuffer;
+  readonly #rows: UnreadRows;
   #values: Int32Array | undefined;
-  #nulls: Uint8Array | undefined;
 
-  constructor(chunk: Chunk, range: RowRange, buffer: ColumnBuffer) {
-    this.length = range.end - range.start;
-    this.#chunk = chunk;
-    this.#range = range;
-    this.#buffer = buffer;
+  constructor(rows: UnreadRows) {
+    this.length = rows.length;
+    this.#rows = rows;
   }
 
   get values(): Int32Array {
-    this.#values ??= int32sOf(this.#chunk, this.#range, this.#buffer);
+    const { buffer, chunk, range } = this.#rows;
+    this.#values ??= int32sOf(chunk, range, buffer);
     return this.#values;
   }
 
   get nulls(): Uint8Array | undefined {
-    if (this.#chunk.entry.hasNulls) this.#nulls ??= this.#chunk.nulls(this.#range);
-    return this.#nulls;
+    return this.#rows.nulls;
   }
 
-  choose({ count, rows }: Selection): Int32Vector | undefined {
+  choose(chosen: Selection): Int32Vector | undefined {
     if (this.#values !== undefined) return undefined;
-    const values = chosenInt32s(this.#chunk, this.#range, { count, rows });
-    const nulls = chosenNulls(this.nulls, { count, rows });
-    return { kind: "i32", length: count, values, nulls };
+    const values = chosenInt32s(this.#rows, chosen);
+    return { kind: "i32", length: chosen.count, values, nulls: this.#rows.chosenNulls(chosen) };
   }
 }
 
 class DeferredFloat64s implements Float64Vector {
   readonly kind = "f64";
   readonly length: number;
-  readonly #chunk: Chunk;
-  readonly #range: RowRange;
-  readonly #buffer: ColumnBuffer;
+  readonly #rows: UnreadRows;
   #values: Float64Array | undefined;
-  #nulls: Uint8Array | undefined;
 
-  constructor(chunk: Chunk, range: RowRange, buffer: ColumnBuffer) {
-    this.length = range.end - range.start;
-    this.#chunk = chunk;
-    this.#range = range;
-    this.#buffer = buffer;
+  constructor(rows: UnreadRows) {
+    this.length = rows.length;
+    this.#rows = rows;
   }
 
   get values(): Float64Array {
-    this.#values ??= float64sOf(this.#chunk, this.#range, this.#buffer);
+    const { buffer, chunk, range } = this.#rows;
+    this.#values ??= float64sOf(chunk, range, buffer);
     return this.#values;
   }
 
   get nulls(): Uint8Array | undefined {
-    if (this.#chunk.entry.hasNulls) this.#nulls ??= this.#chunk.nulls(this.#range);
-    return this.#nulls;
+    return this.#rows.nulls;
   }
 
-  choose({ count, rows }: Selection): Float64Vector | undefined {
+  choose(chosen: Selection): Float64Vector | undefined {
     if (this.#values !== undefined) return undefined;
-    const values = chosenFloat64s(this.#chunk, this.#range, { count, rows });
-    const nulls = chosenNulls(this.nulls, { count, rows });
-    return { kind: "f64", length: count, values, nulls };
+    const values = chosenFloat64s(this.#rows, chosen);
+    return { kind: "f64", length: chosen.count, values, nulls: this.#rows.chosenNulls(chosen) };
   }
 }
 
-function chosenNulls(nulls: Uint8Array | undefined, chosen: Selection): Uint8Array | undefined {
-  return nulls === undefined ? undefined : gatherBytes(nulls, chosen.rows, chosen.count);
-}
-
-function chosenInt32s(chunk: Chunk, { start, end }: RowRange, chosen: Selection): Int32Array {
+function chosenInt32s({ chunk, range }: UnreadRows, chosen: Selection): Int32Array {
   const { count, rows } = chosen;
-  const stored = chunk.array.subarray(start, end);
+  const stored = chunk.array.subarray(range.start, range.end);
   if (stored instanceof Int32Array) return gatherInt32(stored, rows, count);
   const { base } = chunk.entry;
   const into = new Int32Array(count);
@@ -149,9 +162,9 @@ function chosenInt32s(chunk: Chunk, { start, end }: RowRange, chosen: Selection)
   return addShorts(stored, rows, { base, into });
 }
 
-function chosenFloat64s(chunk: Chunk, { start, end }: RowRange, chosen: Selection): Float64Array {
+function chosenFloat64s({ chunk, range }: UnreadRows, chosen: Selection): Float64Array {
   const { count, rows } = chosen;
-  const stored = chunk.array.subarray(start, end);
+  const stored = chunk.array.subarray(range.start, range.end);
   if (stored instanceof Float64Array) return gatherFloat64(stored, rows, count);
   const into = new Float64Array(count);
   if (stored instanceof Float32Array) return widen(stored, rows, into);
