@@ -123,12 +123,12 @@ test("a full disk takes a batch back that was written early, and all that came b
 
 test("an early write that fails otherwise is fatal: nobody is told that it was refused", async () => {
   const disk = new SimulatedDisk();
-  const store = await openStore({ disk, definitions: [TABLE], options: ONE_FILE });
-  await store.durable(insert(store, rowsFrom(0, LARGE)));
   let fatal: unknown;
-  store.onFatal = (cause) => {
+  const onFatal = (cause: unknown): void => {
     fatal = cause;
   };
+  const store = await openStore({ disk, definitions: [TABLE], options: ONE_FILE, onFatal });
+  await store.durable(insert(store, rowsFrom(0, LARGE)));
   disk.faultPlan = (operation, path) =>
     operation === "write" && path.endsWith(".wal") ? { code: "EIO" } : undefined;
   const seqs = [insert(store, rowsFrom(1000, LARGE)), insert(store, rowsFrom(2000, 1))];
