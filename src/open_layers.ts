@@ -28,15 +28,12 @@ import {
 } from "./copies/mod.ts";
 import { copyLimits, storeOptions } from "./layer_limits.ts";
 import { homeOf, ownTables, tableDefinition } from "./sql/mod.ts";
+import { type DataPaths, dataPathsOf, holdsRows, refuseForeignDirectory } from "./storage/files.ts";
 import {
   type DataDirectory,
-  type DataPaths,
-  dataPathsOf,
-  holdsRows,
   JobList,
   LocalStore,
   openDataDirectory,
-  refuseForeignDirectory,
   type SegmentWork,
   Storages,
   type TableDefinition,

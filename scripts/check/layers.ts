@@ -39,6 +39,14 @@ const HOMES: Readonly<Record<string, string>> = {
   "smol-toml": "src/config/",
 };
 
+/**
+ * Second doors, and the folders that may enter by each: what they show is of no use to the others,
+ * or would lead them past the first. A file directly in `src` enters by any.
+ */
+const SECOND_DOORS: Readonly<Record<string, readonly string[]>> = {
+  "src/storage/files.ts": ["copies", "maintenance"],
+};
+
 /** These run in browsers and other runtimes too, so they use nothing of Bun or Node. */
 const PORTABLE: ReadonlySet<string> = new Set(["protocol", "client"]);
 
@@ -171,6 +179,9 @@ function faultOfFile(path: string, target: string): string | undefined {
   if (to === undefined) return from === undefined ? undefined : "is above every folder";
   if (from === to) return isDoor(target) ? "is the folder's own door" : undefined;
   if (from !== undefined && BELOW[from]?.includes(to) !== true) return `is not below ${from}`;
+  if (from !== undefined && SECOND_DOORS[target]?.includes(from) === false) {
+    return `is no door for ${from}`;
+  }
   return to === "base" || isDoor(target) ? undefined : `passes by src/${to}/mod.ts`;
 }
 
@@ -180,9 +191,9 @@ function folderOf(path: string): string | undefined {
   return inside === undefined ? undefined : folder;
 }
 
-/** A `mod.ts` further down is an ordinary file: a folder has one door. */
+/** A `mod.ts` further down is an ordinary file. */
 function isDoor(path: string): boolean {
-  return /^src\/[^/]+\/mod\.ts$/.test(path);
+  return /^src\/[^/]+\/mod\.ts$/.test(path) || Object.hasOwn(SECOND_DOORS, path);
 }
 
 if (import.meta.main) {

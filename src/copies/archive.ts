@@ -22,11 +22,10 @@ import type { CatalogDatabase } from "../catalog/mod.ts";
 import {
   type DataPaths,
   decodeWalHeader,
-  type ListedLogFile,
-  type LocalStore,
   WAL_HEADER_BYTES,
   walFilePath,
-} from "../storage/mod.ts";
+} from "../storage/files.ts";
+import type { ListedLogFile, LocalStore } from "../storage/mod.ts";
 import { archivedFiles, readUnit, unitListPath, unitLogPath, writeUnit } from "./archive_units.ts";
 
 /** After a failure the next attempt waits so long. */

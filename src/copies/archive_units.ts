@@ -12,7 +12,7 @@
 import type { Disk } from "../base/disk.ts";
 import { CorruptionError, DatabaseError } from "../base/errors.ts";
 import type { JournalEntry } from "../catalog/mod.ts";
-import { readSealedText, writeSealedText } from "../storage/mod.ts";
+import { readSealedText, writeSealedText } from "../storage/files.ts";
 
 /** Raised whenever an older program could not read what this one writes. */
 const ARCHIVE_FORMAT = 1;

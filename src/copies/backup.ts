@@ -25,7 +25,6 @@ import { tableNamesOf } from "../sql/mod.ts";
 import {
   type BackupFile,
   type BackupList,
-  type BlobStore,
   backupAround,
   backupListPath,
   blobPath,
@@ -34,16 +33,13 @@ import {
   dataPathsOf,
   deletionVectorPath,
   isLost,
-  type Job,
-  type LocalStore,
   requireSoundSegment,
   rewriteNumberFile,
-  type SegmentEntry,
-  type StoreSnapshot,
   segmentPath,
   walFilePath,
   writeBackupList,
-} from "../storage/mod.ts";
+} from "../storage/files.ts";
+import type { BlobStore, Job, LocalStore, SegmentEntry, StoreSnapshot } from "../storage/mod.ts";
 import { requireRoom } from "./room.ts";
 
 export interface BackupSource {

@@ -9,9 +9,8 @@ import type { Random } from "../base/random.ts";
 import type { Seq } from "../base/seq.ts";
 import { catalogPathOf } from "../catalog/mod.ts";
 import type { BackupAccess, BegunJob } from "../sql/mod.ts";
+import { type BackupList, type DataPaths, walFilePath } from "../storage/files.ts";
 import {
-  type BackupList,
-  type DataPaths,
   errorFrom,
   type Job,
   type JobEnd,
@@ -20,7 +19,6 @@ import {
   type NewJob,
   requireAllowedPath,
   runJob,
-  walFilePath,
 } from "../storage/mod.ts";
 import { INCARNATION } from "./archive_units.ts";
 import { type BackupSource, backUp } from "./backup.ts";

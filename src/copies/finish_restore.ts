@@ -30,8 +30,8 @@ import {
   readBackupList,
   reservationAt,
   rewriteNumberFile,
-  type SegmentEntry,
-} from "../storage/mod.ts";
+} from "../storage/files.ts";
+import type { SegmentEntry } from "../storage/mod.ts";
 import { INCARNATION } from "./archive_units.ts";
 import { noteLostSeqs } from "./lost_seqs.ts";
 import {

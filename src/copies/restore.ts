@@ -39,7 +39,7 @@ import {
   refuseNewerFiles,
   requireFormat,
   writeSealedText,
-} from "../storage/mod.ts";
+} from "../storage/files.ts";
 import { refuseBefore } from "./restore_sources.ts";
 import { requireRoom } from "./room.ts";
 

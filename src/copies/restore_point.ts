@@ -34,14 +34,14 @@ import {
   blobPath,
   type DataPaths,
   findLogPoint,
-  LocalStore,
   type LogPoint,
   rewriteNumberFile,
   shortenLog,
   walFileNumberFromName,
   walFilePath,
   writeBackupList,
-} from "../storage/mod.ts";
+} from "../storage/files.ts";
+import { LocalStore } from "../storage/mod.ts";
 import { INCARNATION } from "./archive_units.ts";
 import type { StageListener } from "./restore.ts";
 import {

@@ -9,7 +9,7 @@ import { DatabaseError } from "../base/errors.ts";
 import { type Seq, seqFromNumber, seqFromUnixMs, unixMsFromSeq } from "../base/seq.ts";
 import { timeText } from "../base/time_text.ts";
 import type { CatalogDatabase, JournalEntry } from "../catalog/mod.ts";
-import { type DataPaths, walFileNumberFromName, walFilePath } from "../storage/mod.ts";
+import { type DataPaths, walFileNumberFromName, walFilePath } from "../storage/files.ts";
 import { datetimeFromText } from "../types/mod.ts";
 import {
   type ArchiveUnit,

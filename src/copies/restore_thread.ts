@@ -5,7 +5,7 @@
 import { hasRoomForThread } from "../base/bun_disk.ts";
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
-import type { BackupList } from "../storage/mod.ts";
+import type { BackupList } from "../storage/files.ts";
 import { errorFromFailure, watchedFlag } from "../threads/mod.ts";
 import type { PointWork } from "./restore_point.ts";
 import type { PointAnswer, PointMessage } from "./restore_worker.ts";

@@ -5,7 +5,7 @@
 import { bunDisk } from "../base/bun_disk.ts";
 import { systemClock } from "../base/clock.ts";
 import { systemRandom } from "../base/random.ts";
-import type { BackupList, DataPaths } from "../storage/mod.ts";
+import type { BackupList, DataPaths } from "../storage/files.ts";
 import { type CancelFlag, failureFrom, isRaised, type ThreadFailure } from "../threads/mod.ts";
 import { bringTo } from "./restore_point.ts";
 import type { PointRequest } from "./restore_sources.ts";

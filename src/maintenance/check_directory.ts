@@ -29,12 +29,12 @@ import {
   type Finding,
   holdsRows,
   type LogCheck,
-  type ManifestState,
   noteFinding,
   refuseNewerFiles,
   requireFormat,
   storageFault,
-} from "../storage/mod.ts";
+} from "../storage/files.ts";
+import type { ManifestState } from "../storage/mod.ts";
 
 export interface CheckParts {
   readonly disk: Disk;

@@ -34,7 +34,7 @@ import {
   refuseBackup,
   refuseNewerFiles,
   requireFormat,
-} from "../storage/mod.ts";
+} from "../storage/files.ts";
 import {
   type CheckParts,
   checkDirectory,

@@ -30,9 +30,9 @@ import {
   quarantineSegments,
   reservationAt,
   rewriteNumberFile,
-  type SegmentEntry,
   walFilePath,
-} from "../storage/mod.ts";
+} from "../storage/files.ts";
+import type { SegmentEntry } from "../storage/mod.ts";
 import type { CheckParts, DirectoryCheck } from "./check_directory.ts";
 
 /** What a repair will do, before it does anything. */

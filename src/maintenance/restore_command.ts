@@ -36,7 +36,8 @@ import {
   stageRestore,
   tailOf,
 } from "../copies/mod.ts";
-import { type DataPaths, openDataDirectory, readBackupList } from "../storage/mod.ts";
+import { type DataPaths, readBackupList } from "../storage/files.ts";
+import { openDataDirectory } from "../storage/mod.ts";
 
 export interface RestoreCommandParts extends RestoreParts, CommandOutput {
   readonly random: Random;

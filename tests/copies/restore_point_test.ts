@@ -30,7 +30,7 @@ import type { Database } from "../../src/database.ts";
 import { SubscriptionError } from "../../src/live/mod.ts";
 import { runRestore } from "../../src/maintenance/restore_command.ts";
 import type { SqlResponse } from "../../src/sql/mod.ts";
-import { backupListPath, readBackupList, writeBackupList } from "../../src/storage/mod.ts";
+import { backupListPath, readBackupList, writeBackupList } from "../../src/storage/files.ts";
 import { openAt } from "../support/database.ts";
 import { RecordingSink } from "../support/live_fixture.ts";
 import {

@@ -6,12 +6,8 @@ import { describe, expect, test } from "bun:test";
 import type { Disk, DiskFile, OpenOptions } from "../../src/base/disk.ts";
 import { CorruptionError, DatabaseError, DiskError, isExpected } from "../../src/base/errors.ts";
 import { type LogFields, silentLog } from "../../src/base/log.ts";
-import {
-  type ListedStorage,
-  type LocalStore,
-  Storages,
-  storageFault,
-} from "../../src/storage/mod.ts";
+import { storageFault } from "../../src/storage/files.ts";
+import { type ListedStorage, type LocalStore, Storages } from "../../src/storage/mod.ts";
 import { laterConditionOf } from "../support/conditions.ts";
 import { ForwardingDisk } from "../support/forwarding_disk.ts";
 import { ManualClock } from "../support/manual_clock.ts";
