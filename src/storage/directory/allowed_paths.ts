@@ -28,8 +28,10 @@ export function requireAllowedPath(
   if (!PLAIN_PATH.test(path)) {
     throw refuse("it is no absolute path without . and ..", "for instance /var/backups/monday");
   }
-  const known = allowedRoots.length === 0 ? "and it is empty" : allowedRoots.join(", ");
-  const where = `storage.allowed_roots lists them: ${known}`;
+  const where =
+    allowedRoots.length === 0
+      ? "storage.allowed_roots of the configuration is empty: name one there"
+      : `storage.allowed_roots lists them: ${allowedRoots.join(", ")}`;
   if (!allowedRoots.some((root) => isBelow(path, root))) {
     throw refuse("it is below no directory that the configuration allows", where);
   }

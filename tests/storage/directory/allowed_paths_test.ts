@@ -1,0 +1,22 @@
+/**
+ * What who names a directory is told that the configuration does not allow.
+ */
+import { expect, test } from "bun:test";
+import { DatabaseError } from "../../../src/base/errors.ts";
+import { requireAllowedPath } from "../../../src/storage/directory/allowed_paths.ts";
+import { SimulatedDisk } from "../../support/simulated_disk.ts";
+
+function hintWith(allowedRoots: readonly string[]): string | undefined {
+  const paths = { disk: new SimulatedDisk(), allowedRoots, dataPath: "/data" };
+  try {
+    requireAllowedPath(paths, { action: "back up to", path: "/elsewhere/monday" });
+  } catch (error) {
+    return error instanceof DatabaseError ? error.hint : undefined;
+  }
+  return undefined;
+}
+
+test("requireAllowedPath says where directories are allowed, and how when none is", () => {
+  expect(hintWith(["/mnt/a", "/mnt/b"])).toBe("storage.allowed_roots lists them: /mnt/a, /mnt/b");
+  expect(hintWith([])).toBe("storage.allowed_roots of the configuration is empty: name one there");
+});
