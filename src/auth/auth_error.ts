@@ -2,7 +2,8 @@
  * What goes wrong at the doors of the server: a closed set of codes, those of the wire contract
  * for the auth endpoints (lower case) and for bearer checks (upper case).
  *
- * They are no conditions of SQL; the route decides in which envelope they travel.
+ * They are no conditions of SQL; the server decides with which status and in which envelope they
+ * travel.
  */
 
 /** Codes of the auth endpoints, and of bearer checks. */
@@ -25,7 +26,6 @@ export type AuthCode =
 
 /** A refusal; the message names no secret and does not tell whether a user exists. */
 export class AuthError extends Error {
-  readonly status: number;
   readonly code: AuthCode;
   /** For `weak_password`: which field of the request. */
   readonly field: string | undefined;
@@ -40,7 +40,6 @@ export class AuthError extends Error {
     super(message);
     this.name = "AuthError";
     this.code = code;
-    this.status = STATUS_BY_CODE[code];
     this.field = details.field;
     this.retryAfterSeconds = details.retryAfterSeconds;
   }
@@ -50,21 +49,3 @@ export class AuthError extends Error {
 export function invalidCredentials(): AuthError {
   return new AuthError("INVALID_CREDENTIALS", "The token is not valid");
 }
-
-const STATUS_BY_CODE: Readonly<Record<AuthCode, number>> = {
-  already_configured: 409,
-  rate_limited: 429,
-  forbidden: 403,
-  host_not_allowed: 403,
-  invalid_request: 400,
-  invalid_user: 400,
-  weak_password: 400,
-  user_exists: 409,
-  setup_required: 428,
-  account_locked: 401,
-  unauthorized: 401,
-  MISSING_AUTHORIZATION: 401,
-  TOKEN_EXPIRED: 401,
-  INVALID_CREDENTIALS: 401,
-  RATE_LIMIT_EXCEEDED: 429,
-};

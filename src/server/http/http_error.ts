@@ -2,7 +2,7 @@
  * Failures as HTTP answers. Two shapes: A for auth, health, UI and unknown paths, B for sql and
  * files. A status number of a condition appears only in `protocol/error_codes.ts`.
  */
-import { AuthError } from "../../auth/mod.ts";
+import { type AuthCode, AuthError } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
 import {
   type Condition,
@@ -122,6 +122,25 @@ function isInternal(cause: unknown): cause is Error {
   return cause instanceof Error && !(cause instanceof DatabaseError);
 }
 
+/** Total: a code that is added does not compile before it has its status. */
+const AUTH_STATUS: Readonly<Record<AuthCode, number>> = {
+  already_configured: 409,
+  rate_limited: 429,
+  forbidden: 403,
+  host_not_allowed: 403,
+  invalid_request: 400,
+  invalid_user: 400,
+  weak_password: 400,
+  user_exists: 409,
+  setup_required: 428,
+  account_locked: 401,
+  unauthorized: 401,
+  MISSING_AUTHORIZATION: 401,
+  TOKEN_EXPIRED: 401,
+  INVALID_CREDENTIALS: 401,
+  RATE_LIMIT_EXCEEDED: 429,
+};
+
 interface Failure {
   readonly status: number;
   readonly body: ErrorBody;
@@ -142,7 +161,7 @@ function failureOf(error: unknown, shape: ErrorShape): Failure | undefined {
         : { retryAfterSeconds: error.retryAfterSeconds }),
     };
     const body = { code: error.code, message: error.message, ...sizes(extra) };
-    return { status: error.status, body, extra };
+    return { status: AUTH_STATUS[error.code], body, extra };
   }
   if (error instanceof DatabaseError) {
     const body = errorBodyOf(error, { isAdmin: false });
