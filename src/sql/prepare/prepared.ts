@@ -6,6 +6,7 @@
  */
 import { type Principal, requireRead, requireRun, requireWrite } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
+import { inOneTurn } from "../../base/steps.ts";
 import type { Catalog, TableEntry } from "../../catalog/mod.ts";
 import type { SchemaField } from "../../protocol/mod.ts";
 import type { DataType } from "../../types/mod.ts";
@@ -113,13 +114,6 @@ export function prepare(
   parts: { world: DmlWorld; statement: StatementBinding },
 ): Prepared {
   return inOneTurn(prepareInSteps(node, parts));
-}
-
-/** Runs steps to their end. */
-export function inOneTurn<T>(steps: Generator<void, T>): T {
-  let step = steps.next();
-  while (step.done !== true) step = steps.next();
-  return step.value;
 }
 
 function prepareQuery(

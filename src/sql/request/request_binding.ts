@@ -6,6 +6,7 @@
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
+import { inOneTurn } from "../../base/steps.ts";
 import { DEFAULT_NAMESPACE } from "../../catalog/mod.ts";
 import type { DataType, Value } from "../../types/mod.ts";
 import type { Administration } from "../administer/administration.ts";
@@ -19,13 +20,7 @@ import { DefinedNames } from "../define/defined_names.ts";
 import type { Definitions } from "../define/definitions.ts";
 import type { Statement } from "../parse/ast/ast.ts";
 import { type BindingWorld, dmlWorldOf, statisticsOf } from "../prepare/binding_world.ts";
-import {
-  authorize,
-  boundInSteps,
-  inOneTurn,
-  type Prepared,
-  prepareInSteps,
-} from "../prepare/prepared.ts";
+import { authorize, boundInSteps, type Prepared, prepareInSteps } from "../prepare/prepared.ts";
 import { isSystemViews } from "../system/system_views.ts";
 import { RequestSettings, requireSettable } from "./request_settings.ts";
 import { refuseInside } from "./request_text.ts";

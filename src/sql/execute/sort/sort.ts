@@ -2,6 +2,7 @@
  * Sorting, and the first n of a sort without holding more than a few times n rows.
  */
 import { collectSoon } from "../../../base/garbage.ts";
+import { sortSteps } from "../../../base/stepwise_sort.ts";
 import {
   type Batch,
   type DataType,
@@ -24,7 +25,6 @@ import { type SpillOptions, SpillSite } from "../run/spilling.ts";
 import { leadingRows, RowBound } from "./row_bound.ts";
 import { type SortKey } from "./sort_key.ts";
 import { prefixSteps, type SortPrefix } from "./sort_prefix.ts";
-import { sortSteps } from "./stepwise_sort.ts";
 
 export interface SortOptions extends SpillOptions {
   readonly input: Operator;

@@ -5,7 +5,7 @@
  * Rows go to and fro between two arrays of numbers of 32 bits: lists of JavaScript's own, one for
  * each merge, left several times as much behind for the collector.
  */
-import { assert } from "../../../base/assert.ts";
+import { assert } from "./assert.ts";
 
 /** Rows that are sorted at once. */
 const PIECE_ROWS = 2048;

@@ -3,8 +3,8 @@
  * with many equal ones, sizes around those of a piece.
  */
 import { expect, test } from "bun:test";
-import { sortSteps } from "../../../../src/sql/execute/sort/stepwise_sort.ts";
-import { SeededRandom } from "../../../support/seeded_random.ts";
+import { sortSteps } from "../../src/base/stepwise_sort.ts";
+import { SeededRandom } from "../support/seeded_random.ts";
 
 test.each([0, 1, 2, 8191, 8192, 8193, 30_000, 65_537])("%p rows", (count) => {
   const random = new SeededRandom(count);
