@@ -91,6 +91,8 @@ export class Aggregate implements Operator {
   readonly #passing: readonly Accumulator[];
   /** What states hold that grow with each row. */
   readonly #growing: MemoryBudget;
+  /** Rows that states keep. */
+  #keptCount = 0;
   /** The input stands still while a batch is added for its sets, which may be thousands. */
   #inSets: RowsOfSets | undefined;
   #finishing: Iterator<undefined, void> | undefined;
@@ -128,7 +130,7 @@ export class Aggregate implements Operator {
     const groupCount = this.#groupCount();
     if (this.#position >= groupCount) return this.#workLater();
     const start = this.#position;
-    const end = Math.min(groupCount, start + BATCH_ROWS_MAX);
+    const end = Math.min(groupCount, start + this.#groupsTogether(groupCount));
     this.#position = end;
     return { rowCount: end - start, columns: this.#columnsOf(start, end) };
   }
@@ -277,6 +279,7 @@ export class Aggregate implements Operator {
   }
 
   #addRows({ state }: Accumulator, { args, groups, rowCount }: GroupedRows): void {
+    if (state.keepsRows === true) this.#keptCount += rowCount;
     if (args.length <= 1 && state.addVector?.(groups, args[0], rowCount) === true) return;
     for (let row = 0; row < rowCount; row += 1) {
       const group = groups?.numbers[row] ?? 0;
@@ -288,6 +291,12 @@ export class Aggregate implements Operator {
       }
       state.add(group, ...values);
     }
+  }
+
+  /** Groups whose results are made at once: of those that keep rows as many as have a few. */
+  #groupsTogether(groupCount: number): number {
+    const rowsEach = Math.ceil(this.#keptCount / groupCount);
+    return Math.max(1, Math.floor(BATCH_ROWS_MAX / Math.max(1, rowsEach)));
   }
 
   /** A set without keys has one group, also over no rows. */
@@ -306,6 +315,8 @@ export class Aggregate implements Operator {
         yield undefined;
       }
     }
+    for (const { state } of this.#accumulators)
+      if (state.settle !== undefined) yield* state.settle();
   }
 
   #columnsOf(start: number, end: number): Vector[] {

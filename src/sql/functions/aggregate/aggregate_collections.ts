@@ -2,7 +2,8 @@
  * Aggregates that keep all values of a group: string_agg, array_agg and the JSON ones.
  */
 import { type DataType, isInteger, type Value } from "../../../types/mod.ts";
-import { finishedJson, jsonKeyOf, jsonTextOf } from "../json/json_build.ts";
+import { canonicalPart, jsonKeyOf, jsonTextOf } from "../json/json_build.ts";
+import { JsonbObjectState } from "./aggregate_objects.ts";
 import type { AggregateState } from "./aggregate_state.ts";
 
 /** Keeps what `read` makes of each row; undefined is left out. Over no rows the result is NULL. */
@@ -149,17 +150,22 @@ const BRACKETS: Enclosure = { open: "[", separator: ", ", close: "]" };
 
 /** A value as it stands in an array of JSONB: the elements of one are canonical each by itself. */
 function jsonbElementOf(type: DataType, value: Value): string {
+  const isWritten = value === null || type.kind === "boolean" || isInteger(type);
   const text = jsonTextOf(type, value);
-  const isCanonical = value === null || type.kind === "boolean" || isInteger(type);
-  return isCanonical ? text : finishedJson(`[${text}]`, true).slice(1, -1);
+  return isWritten ? text : canonicalPart(text);
 }
 
 export function jsonObjectState(
   types: { key: DataType; value: DataType },
   binary: boolean,
 ): AggregateState {
+  if (binary) {
+    return new JsonbObjectState({
+      readKey: (key) => canonicalPart(jsonKeyOf(types.key, key)),
+      readValue: (value) => jsonbElementOf(types.value, value),
+    });
+  }
   const read = ([key = null, value = null]: readonly Value[]): string =>
     `${jsonKeyOf(types.key, key)} : ${jsonTextOf(types.value, value)}`;
-  if (!binary) return new EnclosedState(read, { open: "{ ", separator: ", ", close: " }" });
-  return new CollectState<string>(read, (items) => finishedJson(`{ ${items.join(", ")} }`, true));
+  return new EnclosedState(read, { open: "{ ", separator: ", ", close: " }" });
 }

@@ -38,6 +38,11 @@ export interface AggregateState {
   /** Takes back a row that was added: present where that is exact. */
   remove?(group: number, ...values: readonly Value[]): void;
   /**
+   * Makes the results that take longer than a turn, in steps; then `finish` has them. Present where
+   * a result is more than what the rows left behind, and never required.
+   */
+  settle?(): Generator<undefined, void>;
+  /**
    * The result so far; more rows may follow. It is not changed by them.
    *
    * @throws {DatabaseError} VALUE_OUT_OF_RANGE if the result does not fit its type.

@@ -55,3 +55,17 @@ export function jsonKeyOf(type: DataType, value: Value): string {
 export function finishedJson(text: string, binary: boolean): string {
   return binary ? canonicalJson(text) : text;
 }
+
+/**
+ * Valid JSON as it stands in a larger document that is canonical.
+ *
+ * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
+ */
+export function canonicalPart(text: string): string {
+  return isPlainString(text) ? text : canonicalJson(`[${text}]`).slice(1, -1);
+}
+
+/** Whether a JSON text is a string without an escape, which is canonical as it is. */
+function isPlainString(text: string): boolean {
+  return text.startsWith('"') && text.endsWith('"') && !text.includes("\\") && text.isWellFormed();
+}

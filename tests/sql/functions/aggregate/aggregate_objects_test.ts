@@ -1,0 +1,80 @@
+/**
+ * Goal: an object is what its members say, in canonical order, whether it is made in one turn or in
+ * steps, and no step of a large one is long. Method: random keys, many of them repeated.
+ */
+import { expect, test } from "bun:test";
+import { JsonbObjectState } from "../../../../src/sql/functions/aggregate/aggregate_objects.ts";
+import { resolveAggregate } from "../../../../src/sql/functions/aggregate/aggregates.ts";
+import {
+  canonicalJson,
+  type DataType,
+  INT,
+  JSON_TEXT,
+  JSONB,
+  TEXT,
+} from "../../../../src/types/mod.ts";
+import { SeededRandom } from "../../../support/seeded_random.ts";
+
+const CHARACTERS = ["a", "b", "é", "\u{1F600}", "\uFFFD", '"', "\\", "\n"];
+
+/** Below, at and above what is made in one step, and several pieces. */
+const COUNTS = [1, 2, 512, 513, 5000, 20_000];
+
+function objectState(): JsonbObjectState {
+  return new JsonbObjectState({
+    readKey: (key) => JSON.stringify(key),
+    readValue: (value) => JSON.stringify(value),
+  });
+}
+
+function keysOf(count: number): string[] {
+  const random = new SeededRandom(count);
+  const character = (): string => CHARACTERS[random.below(CHARACTERS.length)] ?? "";
+  return Array.from({ length: count }, () =>
+    Array.from({ length: random.below(6) }, character).join(""),
+  );
+}
+
+/** What the members are together, by their text alone. */
+function expectedOf(keys: readonly string[]): string {
+  return canonicalJson(`{${keys.map((key, i) => `${JSON.stringify(key)}: ${i}`).join(",")}}`);
+}
+
+test.each(COUNTS)("JsonbObjectState of %p members is the canonical object", (count) => {
+  const keys = keysOf(count);
+  const state = objectState();
+  for (const [i, key] of keys.entries()) state.add(1, key, i);
+  const expected = expectedOf(keys);
+  expect(state.finish(1)).toBe(expected);
+  expect(state.finish(0)).toBeNull();
+});
+
+test.each(COUNTS)(
+  "JsonbObjectState.settle of %p members takes as many steps as are due",
+  (count) => {
+    const keys = keysOf(count);
+    const state = objectState();
+    for (const [i, key] of keys.entries()) state.add(0, key, i);
+    const stepCount = [...state.settle()].length;
+    // A step sorts or merges some thousand members, and each is merged several times.
+    expect(stepCount).toBeGreaterThanOrEqual(count > 512 ? Math.floor(count / 2048) + 1 : 0);
+    expect(stepCount === 0).toBe(count <= 512);
+    expect(state.finish(0)).toBe(expectedOf(keys));
+
+    state.add(0, "later", 7);
+    expect(state.finish(0)).toBe(canonicalJson(`{"later": 7, ${expectedOf(keys).slice(1)}`));
+  },
+);
+
+test("jsonb_object_agg writes each value in the form that it has in JSONB", () => {
+  const valueOf = (type: DataType, value: string): unknown => {
+    const state = resolveAggregate("jsonb_object_agg", [INT, type])?.create();
+    state?.add(0, 1, value);
+    return state?.finish(0);
+  };
+  expect(valueOf(TEXT, 'a "b" \u2028')).toBe('{"1": "a \\"b\\" \u2028"}');
+  expect(valueOf(JSON_TEXT, '"a"  ')).toBe('{"1": "a"}');
+  expect(valueOf(JSON_TEXT, '{"b" :1.50,"a":"\\u0041"}')).toBe('{"1": {"a": "A", "b": 1.50}}');
+  expect(valueOf(JSONB, '["x", null]')).toBe('{"1": ["x", null]}');
+  expect(() => valueOf(TEXT, "a\u0000")).toThrow("Cannot hold a JSON string in JSONB");
+});
