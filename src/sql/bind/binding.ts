@@ -15,7 +15,7 @@ import { isTableFunction, tableFunctionNames } from "../functions/table/table_fu
 import { isWindowName, windowFunctionNames } from "../functions/window_functions.ts";
 import type { AstNode, Expr, ExprSlot, SelectStatement } from "../parse/ast/ast.ts";
 import type { Alike } from "./alike.ts";
-import type { BoundSelect, BoundTableFunction, Requirement } from "./bound.ts";
+import type { BoundRows, BoundSelect, BoundTableFunction, Requirement } from "./bound.ts";
 import type {
   BoundAggregate,
   BoundColumn,
@@ -45,6 +45,11 @@ export class StatementBinding {
   readonly files: string[] = [];
   /** Untyped literals to be read before the statement runs. */
   readonly literals: LiteralRead[] = [];
+  /** What long VALUES are, by the rows of their nodes, where they were bound before the rest. */
+  readonly longRows: Map<readonly (readonly Expr[])[], BoundRows> = new Map<
+    readonly (readonly Expr[])[],
+    BoundRows
+  >();
   /** Views that were expanded so far. */
   viewCount = 0;
   /** How many entries of WITH and views are read through each other, in the query at hand. */

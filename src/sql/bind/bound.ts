@@ -6,7 +6,7 @@
  * decided by the plan. What computes a value is in `bound_expressions.ts`.
  */
 import type { Role, TableEntry } from "../../catalog/mod.ts";
-import type { Row, Value } from "../../types/mod.ts";
+import type { DataType, Row, Value } from "../../types/mod.ts";
 import type {
   BoundAggregate,
   BoundCapture,
@@ -22,6 +22,15 @@ export type Requirement =
   | { readonly action: "read" | "write"; readonly table: TableEntry }
   | { readonly action: "read-system"; readonly name: string; readonly isOpen: boolean }
   | { readonly action: "sleep"; readonly position: number };
+
+/** The rows of VALUES. */
+export interface BoundRows {
+  readonly rows: readonly (readonly BoundExpression[])[];
+  /** In place of the rows. */
+  readonly constants: ConstantRows | undefined;
+  /** Of each column. */
+  readonly types: readonly DataType[];
+}
 
 /** A relation in FROM. */
 export type BoundRelation =
@@ -52,7 +61,6 @@ export type BoundRelation =
   | {
       readonly kind: "values";
       readonly rows: readonly (readonly BoundExpression[])[];
-      /** In place of the rows. */
       readonly constants?: ConstantRows | undefined;
       readonly alias: string;
       readonly columns: readonly BoundColumn[];

@@ -21,6 +21,7 @@ import {
   bindDelete,
   bindUpdate,
 } from "../bind/change/update_binder.ts";
+import { bindLongValues } from "../bind/query/long_values.ts";
 import { bindQuery } from "../bind/query/select_binder.ts";
 import { worldWith } from "../bind/query/with_binder.ts";
 import { CellRows, fieldsOf } from "../common/result.ts";
@@ -77,6 +78,7 @@ export function* prepareInSteps(
   node: QueryStatement,
   { world, statement }: { world: DmlWorld; statement: StatementBinding },
 ): Generator<void, Prepared> {
+  yield* bindLongValues(node, statement);
   switch (node.type) {
     case "insert": {
       const bound = yield* bindInsert(node, world);

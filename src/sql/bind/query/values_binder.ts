@@ -3,27 +3,30 @@
  * themselves.
  */
 import { DatabaseError } from "../../../base/errors.ts";
+import { inOneTurn } from "../../../base/steps.ts";
 import { commonType, type DataType, type Value } from "../../../types/mod.ts";
 import type { Expr, LiteralList, ValuesStatement } from "../../parse/ast/ast.ts";
-import type { BoundExpression, ConstantRows } from "../bound_expressions.ts";
+import type { Place } from "../binding.ts";
+import type { BoundRows } from "../bound.ts";
+import type { BoundExpression } from "../bound_expressions.ts";
 import { castAlike } from "../expression/casts.ts";
 import { constantsOf, literalColumnOf } from "../expression/constant_columns.ts";
 import { bindExpression } from "../expression/expression_binder.ts";
 import { Scope } from "../scope.ts";
 import { queriesAround, type SelectWorld } from "./select_world.ts";
 
-interface BoundRows {
-  readonly rows: readonly (readonly BoundExpression[])[];
-  /** In place of the rows. */
-  readonly constants: ConstantRows | undefined;
-  /** Of each column. */
-  readonly types: readonly DataType[];
-}
+/** Cells that are bound at a step: one takes some microseconds. */
+const CELLS_PER_STEP = 32;
 
 /** @throws {DatabaseError} INVALID_QUERY when rows differ in length, and what a cell raises. */
 export function bindValues(values: ValuesStatement, world: SelectWorld): BoundRows {
   const known = values.literals === undefined ? undefined : constantRows(values.literals);
-  return known ?? bindRows(values, world);
+  const { statement } = world;
+  const bound = known ?? statement.longRows.get(values.values);
+  if (bound !== undefined) return bound;
+  const scope = new Scope([]);
+  const place = { statement, scope, clause: "VALUES", sink: undefined, ...queriesAround(world) };
+  return inOneTurn(bindRows(values, place));
 }
 
 /** VALUES of many literals, each column of one form; undefined for any other. */
@@ -42,11 +45,11 @@ function constantRows(list: LiteralList): BoundRows | undefined {
   return { rows: [], types, constants: { rowCount: list.rowCount, columns } };
 }
 
-/** VALUES: each column has the common type of its cells. */
-function bindRows({ values, _location }: ValuesStatement, world: SelectWorld): BoundRows {
-  const { statement } = world;
-  const scope = new Scope([]);
-  const place = { statement, scope, clause: "VALUES", sink: undefined, ...queriesAround(world) };
+/** VALUES: each column has the common type of its cells. Yields behind every few of them. */
+export function* bindRows(
+  { values, _location }: ValuesStatement,
+  place: Place,
+): Generator<void, BoundRows> {
   const width = values[0]?.length ?? 0;
   if (values.some((row) => row.length !== width)) {
     throw new DatabaseError("INVALID_QUERY", "Cannot read VALUES: its rows differ in length", {
@@ -57,7 +60,11 @@ function bindRows({ values, _location }: ValuesStatement, world: SelectWorld): B
   const types: DataType[] = [];
   for (let column = 0; column < width; column += 1) {
     const nodes = values.flatMap((row): Expr[] => row.slice(column, column + 1));
-    const cells = nodes.map((node) => bindExpression(node, place));
+    const cells: BoundExpression[] = [];
+    for (const node of nodes) {
+      cells.push(bindExpression(node, place));
+      if (cells.length % CELLS_PER_STEP === 0) yield;
+    }
     const { expressions, type } = castAlike(cells, nodes, "VALUES");
     types.push(type);
     for (const [i, expression] of expressions.entries()) rows[i]?.push(expression);

@@ -2,23 +2,52 @@
  * The rows of VALUES: computed for each run, or as they were known when the statement was bound.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
-import { type Batch, type DataType, vectorFromValues } from "../../../types/mod.ts";
-import type { ConstantRows } from "../../bind/bound_expressions.ts";
+import {
+  type Batch,
+  type DataType,
+  type Row,
+  type Value,
+  vectorFromValues,
+} from "../../../types/mod.ts";
+import type { BoundExpression, ConstantRows } from "../../bind/bound_expressions.ts";
 import type { PlanNode } from "../../plan/plan.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
 import type { Operator, OperatorFactory } from "../run/operator.ts";
-import { RowSource } from "./filter.ts";
+import type { Run } from "../run/run.ts";
+import { PortionSource } from "./filter.ts";
 
 export function buildValues(node: Extract<PlanNode, { kind: "values" }>): OperatorFactory {
   const types = node.columns.map(({ type }) => type);
   const { constants } = node;
   if (constants !== undefined) return () => new ConstantSource(constants, types);
-  const rows = node.rows.map((row) => row.map((cell) => compileScalar(cell)));
-  return (run) =>
-    new RowSource(
-      rows.map((row) => row.map((cell) => cell(run))),
-      types,
-    );
+  const rows = new CompiledRows(node.rows);
+  const positions = types.map((_, position) => position);
+  return (run) => new PortionSource(rows.portions(run), { positions, types });
+}
+
+/** Rows that are compiled at a step, and computed. */
+const ROWS_PER_STEP = 256;
+
+/** The rows of a plan, compiled by the first run that comes to them. */
+class CompiledRows {
+  readonly #rows: readonly (readonly BoundExpression[])[];
+  readonly #compiled: ((run: Run) => Value)[][] = [];
+
+  constructor(rows: readonly (readonly BoundExpression[])[]) {
+    this.#rows = rows;
+  }
+
+  *portions(run: Run): Generator<readonly Row[], void> {
+    const rows = this.#rows;
+    const compiled = this.#compiled;
+    for (let start = 0; start < rows.length; start += ROWS_PER_STEP) {
+      const end = Math.min(rows.length, start + ROWS_PER_STEP);
+      for (const row of rows.slice(compiled.length, end)) {
+        compiled.push(row.map((cell) => compileScalar(cell)));
+      }
+      yield compiled.slice(start, end).map((row) => row.map((cell) => cell(run)));
+    }
+  }
 }
 
 /** Yields rows that were known before the statement ran. */

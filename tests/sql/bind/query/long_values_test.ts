@@ -1,0 +1,85 @@
+/**
+ * Goal: long VALUES of expressions in FROM let others run while they are bound and computed, and
+ * answer and fail as short ones do. Method: a clock by which a turn is over at each look.
+ */
+import { expect, test } from "bun:test";
+import { HastyClock } from "../../../support/hasty_clock.ts";
+import { TestEngine } from "../../../support/sql_engine.ts";
+
+const ROWS = 2048;
+
+/** Cells that are bound between two looks at the clock, and rows that are computed. */
+const CELLS_PER_LOOK = 512;
+const ROWS_PER_LOOK = 256;
+
+const clock = new HastyClock();
+
+function open(): Promise<TestEngine> {
+  return TestEngine.open({ clock, config: "performance.request_timeout = 0" });
+}
+
+/** VALUES of a number, the one above it and a text. */
+function valuesOf(last: string, count = ROWS): string {
+  const rows = Array.from({ length: count - 1 }, (_, i) => `(${i}, ${i} + 1, lower('A${i}'))`);
+  return `VALUES ${[...rows, last].join(", ")}`;
+}
+
+const LONG = valuesOf("(-1, 0, upper('last'))");
+
+test("bindLongValues lets others run, wherever a query reads them", async () => {
+  await using engine = await open();
+  await engine.run("CREATE TABLE t (id INT PRIMARY KEY, v INT, x TEXT)");
+  for (const sql of [
+    LONG,
+    `SELECT * FROM (${LONG}) AS r`,
+    `WITH r AS (${LONG}) SELECT * FROM r`,
+    `SELECT * FROM (${LONG}) AS r UNION ALL SELECT 1, 2, 'x'`,
+    `SELECT * FROM (t JOIN (${LONG}) AS r(a, b, c) ON t.id = a)`,
+    `INSERT INTO t ${LONG} LIMIT 3`,
+    `UPDATE t SET v = b FROM (${LONG}) AS r(a, b, c) WHERE id = a`,
+    `DELETE FROM t USING (${LONG}) AS r(a, b, c) WHERE id = a`,
+  ]) {
+    clock.yieldCount = 0;
+    await engine.run(`EXPLAIN ${sql}`);
+    expect(clock.yieldCount, sql.slice(0, 30)).toBeGreaterThanOrEqual((3 * ROWS) / CELLS_PER_LOOK);
+  }
+});
+
+test("long VALUES are computed some rows at a time, and all of them", async () => {
+  await using engine = await open();
+  clock.yieldCount = 0;
+  await engine.run(`EXPLAIN ${LONG}`);
+  const bound = clock.yieldCount;
+  clock.yieldCount = 0;
+  const sql = `SELECT count(*), sum(b - a), max(c COLLATE "C"), min(c COLLATE "C") FROM (${LONG}) AS r(a, b, c)`;
+  expect(await engine.rows(sql)).toEqual([[ROWS, ROWS, "a999", "LAST"]]);
+  expect(clock.yieldCount - bound).toBeGreaterThanOrEqual(ROWS / ROWS_PER_LOOK);
+});
+
+test("long VALUES say what is wrong with their last row, and where", async () => {
+  await using engine = await open();
+  for (const [last, condition] of [
+    ["(1, 2, nothing)", "COLUMN_NOT_FOUND"],
+    ["(1, 2, missing(3))", "FUNCTION_NOT_FOUND"],
+  ] as const) {
+    const sql = `SELECT * FROM (${valuesOf(last)}) AS r`;
+    const at = sql.search(/nothing|missing/);
+    expect(await engine.failure(sql)).toBe(`${condition}@1:${at}`);
+  }
+  expect(await engine.failure(valuesOf("(1, 2)"))).toStartWith("INVALID_QUERY@1");
+  expect(await engine.failure(valuesOf("(1, 2, true)"))).toStartWith("TYPE_MISMATCH@1");
+  expect(await engine.failure(valuesOf("(1, 1 / 0, 'x')"))).toStartWith("DIVISION_BY_ZERO@1");
+});
+
+test("long VALUES may read what is around them, and hold queries and parameters", async () => {
+  await using engine = await open();
+  const outer = `SELECT o.n, count(*), max(r.b) FROM (VALUES (1), (2)) AS o(n), LATERAL (${valuesOf("(1, o.n + 9000, 'x')")}) AS r(a, b, c) GROUP BY 1 ORDER BY 1`;
+  expect(await engine.rows(outer)).toEqual([
+    [1, ROWS, 9001],
+    [2, ROWS, 9002],
+  ]);
+  const inner = valuesOf("(1, (SELECT 7000 + $1), $2)");
+  expect(
+    await engine.rows(`SELECT max(b), max(c) FROM (${inner}) AS r(a, b, c)`, { params: [5, "z"] }),
+  ).toEqual([[7005, "z"]]);
+});
