@@ -232,6 +232,8 @@ class Client {
   #isReady = false;
   /** It began with less than everything, and resuming does not change that. */
   #isPartial = false;
+  /** How many of the newest rows it asked for; undefined for all, or for what is no snapshot. */
+  #lastRows: number | undefined;
 
   constructor(owner: number, random: SeededRandom, ledger: Ledger) {
     this.owner = owner;
@@ -246,9 +248,14 @@ class Client {
 
   begin(
     kind: "snapshot" | "partial" | "all" | "latest" | "live",
-    { position, boundary }: { position: number; boundary: number },
+    {
+      position,
+      boundary,
+      lastRows,
+    }: { position: number; boundary: number; lastRows: number | undefined },
   ): void {
     this.#kind = kind;
+    this.#lastRows = lastRows;
     this.#isReady = false;
     this.#highSeq = position;
     this.#checkedSeq = position;
@@ -329,6 +336,17 @@ class Client {
     this.#checkedSeq = lastSeq;
     this.#highSeq = Math.max(this.#highSeq, lastSeq);
     this.checkHeld(lastSeq);
+    if (this.#lastRows !== undefined) this.#checkNewest(this.#lastRows, lastSeq);
+  }
+
+  /** The newest rows of a result are those, and as many, that were asked for. */
+  #checkNewest(count: number, seq: number): void {
+    const all = [...this.#ledger.rowsAt(this.owner, seq).values()]
+      .filter((version) => this.#matches(version) && !this.#ledger.hasExpired(version))
+      .toSorted((left, right) => left.seq - right.seq);
+    const newest = all.slice(Math.max(0, all.length - count)).map((version) => version.seq);
+    const held = [...this.rows.values()].map((row) => Number(row["_seq"]));
+    if (!isSame(held, newest)) violation(`${held.join()} are not the newest ${count} rows`);
   }
 
   #takeChange(change: Change): void {
@@ -618,7 +636,9 @@ class World {
   #subscribe(client: Client, kind: "snapshot" | "partial" | "all" | "latest" | "live"): void {
     const position = client.position ?? 0;
     const batch_size = 1 + this.#random.below(6);
+    const last_rows = kind === "partial" ? this.#random.below(8) : undefined;
     client.begin(kind, {
+      lastRows: last_rows,
       position: kind === "all" || kind === "latest" ? position : 0,
       boundary: this.#world.store.visibleSeq,
     });
@@ -635,7 +655,7 @@ class World {
     if (shared === undefined) client.sink.room = this.#random.pick([1, 3, 1000, 1000]);
     const options: Record<typeof kind, SubscribeOptions | null> = {
       snapshot: { batch_size },
-      partial: { batch_size, last_rows: this.#random.below(8) },
+      partial: { batch_size, last_rows: last_rows ?? 0 },
       all: { batch_size, from_seq_id: position },
       latest: { batch_size, from_seq_id: position, replay: "latest" },
       live: null,
