@@ -6,7 +6,7 @@
  */
 import type { DataType, Vector } from "../../../types/mod.ts";
 import { LiteralCell, type LiteralValuesStatement } from "../../parse/ast/ast.ts";
-import { literalText } from "../../parse/text/literal_list.ts";
+import { assertHeld, literalText } from "../../parse/text/literal_list.ts";
 
 /** Digits of an integer that fits INT whatever they are. */
 const INT_DIGITS_MAX = 9;
@@ -30,6 +30,7 @@ export function readLiteralColumn(
   column: number,
   type: DataType,
 ): Vector | undefined {
+  assertHeld(literals);
   const length = literals.rowCount;
   switch (type.kind) {
     case "int": {

@@ -77,6 +77,7 @@ export class Utf8Text {
   constructor(text: string, utf8?: Uint8Array) {
     this.text = text;
     if (utf8 === undefined) return;
+    assert(utf8.length >= text.length, "UTF-8 has a byte at least for each unit of its text");
     this.#bytes = Buffer.from(utf8.buffer, utf8.byteOffset, utf8.byteLength);
   }
 
@@ -154,8 +155,18 @@ function scanColumn(
   return list === undefined ? undefined : { list, end: source.unitAt(end) };
 }
 
+/**
+ * Before cells are read: bytes that were given back with the answer to their request are none, and
+ * every cell would be empty.
+ */
+export function assertHeld({ bytes }: LiteralList): void {
+  assert(bytes.length > 0, "a list is read before the text that it lies in is given back");
+}
+
 /** Digits of a number with its sign, the value of a string; "" for a cell of neither. */
-export function literalText({ bytes, ends, kinds, starts }: LiteralList, cell: number): string {
+export function literalText(list: LiteralList, cell: number): string {
+  assertHeld(list);
+  const { bytes, ends, kinds, starts } = list;
   const start = starts[cell] ?? 0;
   const end = ends[cell] ?? 0;
   switch (kinds[cell]) {
@@ -179,7 +190,9 @@ function unreadable(): never {
 }
 
 /** Where a cell begins in the text of the request. */
-export function literalPosition({ bytes, starts }: LiteralList, cell: number): number {
+export function literalPosition(list: LiteralList, cell: number): number {
+  assertHeld(list);
+  const { bytes, starts } = list;
   return unitCount(bytes, 0, starts[cell] ?? 0);
 }
 

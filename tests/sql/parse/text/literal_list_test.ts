@@ -1,9 +1,18 @@
 /**
- * What the scanner of literal lists makes room for.
+ * What the scanner of literal lists makes room for, and that a list is not read without its text.
  */
 import { expect, test } from "bun:test";
-import type { LiteralList } from "../../../../src/sql/parse/ast/ast.ts";
-import { scanLiteralList, Utf8Text } from "../../../../src/sql/parse/text/literal_list.ts";
+import { defined } from "../../../../src/base/assert.ts";
+import { readLiteralColumn } from "../../../../src/sql/execute/change/literal_columns.ts";
+import type { LiteralList, LiteralValuesStatement } from "../../../../src/sql/parse/ast/ast.ts";
+import {
+  literalPosition,
+  literalText,
+  scanLiteralList,
+  Utf8Text,
+} from "../../../../src/sql/parse/text/literal_list.ts";
+import { literalValuesToRows } from "../../../../src/sql/parse/text/literal_nodes.ts";
+import { BIGINT, TEXT } from "../../../../src/types/mod.ts";
 
 test("scanLiteralList makes room for the cells of its list, however long the text behind it is", () => {
   const statement = "INSERT INTO t VALUES (1, 2)";
@@ -49,6 +58,26 @@ test("scanLiteralList gives a list that is larger than what it keeps back whole"
   const list = scanned(` ${rows.join(",")}`);
   expect(scanned(" (1)")?.rowCount).toBe(1);
   expect(list && [cellText(list, 0), cellText(list, 79_999)]).toEqual(["0", "39999"]);
+});
+
+test("a list whose bytes were given back is not read as empty cells", () => {
+  const text = " (1, 'a long text of many words'), (2, 'b')";
+  const bytes = new TextEncoder().encode(text);
+  const list = defined(scanLiteralList(new Utf8Text(text, bytes), 0)?.list, "it is plain");
+  const _location = { start: 0, end: text.length };
+  const statement: LiteralValuesStatement = { type: "literal values", ...list, _location };
+  const reads: (() => unknown)[] = [
+    () => readLiteralColumn(statement, 0, BIGINT),
+    () => readLiteralColumn(statement, 1, TEXT),
+    () => literalText(list, 1),
+    () => literalPosition(list, 2),
+    () => literalValuesToRows(statement),
+    () => new Utf8Text(text, bytes),
+  ];
+  for (const read of reads) expect(read).not.toThrow();
+  bytes.buffer.transfer(0);
+  for (const read of reads.slice(0, 5)) expect(read).toThrow("before the text that it lies in");
+  for (const read of reads.slice(5)) expect(read).toThrow("a byte at least for each unit");
 });
 
 function scanned(text: string): LiteralList | undefined {
