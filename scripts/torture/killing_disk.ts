@@ -59,7 +59,10 @@ class KillingFile extends ForwardingFile {
 }
 
 const plain = { ...bunDisk };
-const killing: Pick<Disk, "open" | "rename" | "remove" | "removeSoon" | "syncDirectory"> = {
+const killing: Pick<
+  Disk,
+  "open" | "rename" | "remove" | "removeSoon" | "syncDirectory" | "syncDirectorySoon"
+> = {
   open: (path, options) => new KillingFile(plain.open(path, options)),
   rename: (from, to) => passing("rename", fileKind(from), () => plain.rename(from, to)),
   remove: (path) => passing("remove", fileKind(path), () => plain.remove(path)),
@@ -70,6 +73,12 @@ const killing: Pick<Disk, "open" | "rename" | "remove" | "removeSoon" | "syncDir
   },
   syncDirectory: (path) =>
     passing("sync", `directory of ${fileKind(`${path}/`)}`, () => plain.syncDirectory(path)),
+  syncDirectorySoon: async (path) => {
+    const kind = `directory of ${fileKind(`${path}/`)}`;
+    dieAt(`before sync ${kind}`);
+    await plain.syncDirectorySoon(path);
+    dieAt(`after sync ${kind}`);
+  },
 };
 Object.assign(bunDisk, killing);
 

@@ -18,6 +18,7 @@ import {
   fdatasync,
   fdatasyncSync,
   fstatSync,
+  fsync,
   fsyncSync,
   ftruncateSync,
   mkdirSync,
@@ -173,6 +174,19 @@ export const bunDisk: Disk = {
         closeSync(descriptor);
       }
     });
+  },
+  async syncDirectorySoon(path) {
+    const descriptor = attempt("sync", path, () => openSync(path, "r"));
+    try {
+      await new Promise<void>((resolve, reject) => {
+        fsync(descriptor, (error) => {
+          if (error === null) resolve();
+          else reject(diskError(error, path, "sync"));
+        });
+      });
+    } finally {
+      closeSync(descriptor);
+    }
   },
   realPath: (path) => attempt("resolve", path, () => realpathSync(path)),
   freeBytes: (path) =>

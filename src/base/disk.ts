@@ -1,9 +1,10 @@
 /**
  * The disk, as the engine sees it: what a simulation must be able to play.
  *
- * Every call is synchronous but {@linkcode DiskFile.sync} and {@linkcode Disk.removeSoon}, which
- * are those that take long. Nothing is durable before `sync` of the file has resolved, and a name
- * not before `syncDirectory` of its directory has returned. What is made is for its owner alone.
+ * Every call is synchronous but {@linkcode DiskFile.sync}, {@linkcode Disk.removeSoon} and
+ * {@linkcode Disk.syncDirectorySoon}, which are those that take long. Nothing is durable before
+ * `sync` of the file has resolved, and a name not before `syncDirectory` of its directory has
+ * returned. What is made is for its owner alone.
  * Implementations: `bun_disk.ts`, and the simulated and recording disks of the tests.
  */
 
@@ -69,6 +70,8 @@ export interface Disk {
   removeDirectory(path: string): void;
   /** Makes the names in a directory durable. */
   syncDirectory(path: string): void;
+  /** The same off the event loop, of the names that are there by now. Rejects with DiskError. */
+  syncDirectorySoon(path: string): Promise<void>;
   /** The absolute path of what is there, through no symbolic link. @throws {DiskError} ENOENT */
   realPath(path: string): string;
   /** Free bytes for this process on the file system of `path`. */

@@ -214,7 +214,7 @@ export class Archiver {
     if (disk.exists(draft)) disk.remove(draft);
     const copied = await copyFile(from, draft, { disk, pause: pauser(clock), onCopied() {} });
     disk.rename(draft, target);
-    disk.syncDirectory(this.root);
+    await disk.syncDirectorySoon(this.root);
     const journal = catalog.journal.after(0);
     const journalEnd = catalog.journal.end;
     const baseSeq = this.#baseSeqOf(number);

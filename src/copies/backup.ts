@@ -183,7 +183,7 @@ class Backup {
     this.#writeNumbers();
     // The deepest first, so that no name is durable before what it leads to.
     for (const directory of this.#directories.toReversed()) {
-      disk.syncDirectory(directory);
+      await disk.syncDirectorySoon(directory);
       await this.#pause();
     }
     const list = {

@@ -172,7 +172,7 @@ async function copyListed(
     if (lateFault !== undefined) throw lateFault;
   }
   await copyFile(backupListPath(source), backupListPath(draft), { disk, pause, onCopied() {} });
-  for (const directory of directories.toReversed()) disk.syncDirectory(directory);
+  for (const directory of directories.toReversed()) await disk.syncDirectorySoon(directory);
 }
 
 /** Where files are copied to before they count. */

@@ -36,18 +36,19 @@ import {
   unlistedFiles,
 } from "./directory/lost_and_found.ts";
 import {
-  claim,
+  claimSteps,
   isFree,
   isMarked,
   type ListedStorage,
-  mark,
+  markSteps,
   parentOf,
   pruneBelow,
   storageFault,
   unavailable,
   unmark,
 } from "./directory/storage_directory.ts";
-import { PROBE, probe, probeSlowly, type StorageProbe } from "./directory/storage_probe.ts";
+import { PROBE, probe, type StorageProbe } from "./directory/storage_probe.ts";
+import { runNow, runSlowly } from "./directory/sync_steps.ts";
 import { refuseNewerSegments } from "./newer_files.ts";
 
 export interface StoragesOptions extends AllowedPaths {
@@ -71,6 +72,8 @@ export class Storages {
   filesGone: () => Promise<void> = () => Promise.resolve();
   readonly #options: StoragesOptions;
   readonly #open = new Map<string, OpenStorage>();
+  /** Those that are being created. */
+  readonly #begun = new Map<string, Pick<ListedStorage, "root">>();
   /** Of storages that were dropped, in which readers may have kept files of dropped tables. */
   readonly #droppedRoots = new Set<string>();
 
@@ -178,8 +181,8 @@ export class Storages {
   requireApart({ action, path }: { action: string; path: string }): void {
     const { disk } = this.#options;
     const paths = [path, realPathOf(disk, path)];
-    for (const { listed } of this.#open.values()) {
-      const { root, storageId } = listed;
+    const known = [...this.#open].map(([storageId, { listed }]) => [storageId, listed] as const);
+    for (const [storageId, { root }] of [...known, ...this.#begun]) {
       const roots = [root, realPathOf(disk, root)];
       if (!roots.some((own) => paths.some((other) => overlap(own, other)))) continue;
       throw new DatabaseError(
@@ -193,20 +196,34 @@ export class Storages {
   /**
    * Makes a directory a storage, durably, and begins to use it. The catalog comes to list it then.
    *
-   * @throws {DatabaseError} INVALID_OPTION, STORAGE_UNAVAILABLE
+   * @throws {DatabaseError} ALREADY_EXISTS, INVALID_OPTION, STORAGE_UNAVAILABLE
    */
-  create(wanted: Omit<ListedStorage, "key">): ListedStorage {
+  async create(wanted: Omit<ListedStorage, "key">): Promise<ListedStorage> {
+    const { root, storageId } = wanted;
+    if (this.#open.has(storageId) || this.#begun.has(storageId)) {
+      const message = `Cannot create storage ${storageId}: it already exists, or is being created`;
+      throw new DatabaseError("ALREADY_EXISTS", message);
+    }
     this.requireFree(wanted);
+    this.#begun.set(storageId, { root });
+    try {
+      return await this.#create(wanted);
+    } finally {
+      this.#begun.delete(storageId);
+    }
+  }
+
+  async #create(wanted: Omit<ListedStorage, "key">): Promise<ListedStorage> {
     const { disk } = this.#options;
     let release: (() => void) | undefined;
     try {
       const key = this.#hex();
       const listed = { ...wanted, key };
-      release = claim(disk, listed);
+      release = await runSlowly(disk, claimSteps(disk, listed));
       if (release === undefined) throw new DiskError("EBUSY", wanted.root, "lock");
-      const { fault } = probe(disk, this.#probeFile(storagePathsOf(wanted.root).tmp));
+      const { fault } = await probe(disk, this.#probeFile(storagePathsOf(wanted.root).tmp));
       if (fault !== undefined) throw new DatabaseError("STORAGE_UNAVAILABLE", fault);
-      mark(disk, listed);
+      await runSlowly(disk, markSteps(disk, listed));
       this.#open.set(wanted.storageId, { listed, release, fault: undefined });
       this.#droppedRoots.delete(wanted.root);
       return listed;
@@ -228,8 +245,8 @@ export class Storages {
       requireAllowedPath(this.#options, { action: `adopt storage ${storageId} in`, path: root });
       if (!disk.exists(root) || !isFree(disk, root)) return undefined;
       const adopted = { ...listed, key: this.#hex() };
-      claim(disk, adopted)?.();
-      mark(disk, adopted);
+      runNow(disk, claimSteps(disk, adopted))?.();
+      runNow(disk, markSteps(disk, adopted));
       return adopted;
     } catch (error) {
       // Safe: it has a fault then, which says the same.
@@ -314,12 +331,11 @@ export class Storages {
   /** Tries a storage, or the data directory; one that is not used is not tried. */
   async examine(storageId: string | undefined): Promise<StorageProbe> {
     const { dataPath, disk } = this.#options;
-    if (storageId === undefined)
-      return probeSlowly(disk, this.#probeFile(dataPathsOf(dataPath).tmp));
+    if (storageId === undefined) return probe(disk, this.#probeFile(dataPathsOf(dataPath).tmp));
     const known = this.#open.get(storageId);
     const fault = this.faultOf(storageId) ?? (known && storageFault(disk, known.listed));
     if (known !== undefined && fault === undefined) {
-      return probeSlowly(disk, this.#probeFile(storagePathsOf(known.listed.root).tmp));
+      return probe(disk, this.#probeFile(storagePathsOf(known.listed.root).tmp));
     }
     return {
       isReadable: false,
@@ -359,7 +375,7 @@ export class Storages {
     let release: (() => void) | undefined;
     try {
       refuseNewerSegments(disk, segments);
-      release = claim(disk, listed);
+      release = runNow(disk, claimSteps(disk, listed));
       if (release === undefined) return { fault: "another process is using it", release };
       return { fault: undefined, release };
     } catch (error) {

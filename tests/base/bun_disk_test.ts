@@ -96,6 +96,18 @@ test("removeSoon removes behind the caller's turn, and rejects where there is no
   expect(error).toMatchObject({ code: "ENOENT", path });
 });
 
+test("syncDirectorySoon ends behind the caller's turn, and rejects where there is none", async () => {
+  const order: string[] = [];
+  const synced = bunDisk.syncDirectorySoon(directory).then(() => order.push("synced"));
+  order.push("asked");
+  await synced;
+  expect(order).toEqual(["asked", "synced"]);
+  const path = join(directory, "nowhere");
+  const error: unknown = await bunDisk.syncDirectorySoon(path).catch((failure: unknown) => failure);
+  expect(error).toBeInstanceOf(DiskError);
+  expect(error).toMatchObject({ code: "ENOENT", path });
+});
+
 test("directories are made with their parents, listed, moved within and removed", () => {
   const deep = join(directory, "a", "b");
   bunDisk.makeDirectory(deep);

@@ -66,7 +66,12 @@ function filesIn(disk: SimulatedDisk, directory: string): string[] {
   });
 }
 
-test("Storages.create is whole or not at all after a loss of power at any operation", () => {
+/** Why a storage is not created. */
+async function refusalOf(creation: Promise<ListedStorage>): Promise<string> {
+  return await creation.then(() => "it is created", String);
+}
+
+test("Storages.create is whole or not at all after a loss of power at any operation", async () => {
   const disk = diskWithStorages();
   const crashed: SimulatedDisk[] = [];
   const random = new SeededRandom(3);
@@ -75,7 +80,7 @@ test("Storages.create is whole or not at all after a loss of power at any operat
     crashed.push(disk.crash({ keep: "some", random }));
     return undefined;
   };
-  const listed = storagesOn(disk).create(WANTED);
+  const listed = await storagesOn(disk).create(WANTED);
   disk.faultPlan = undefined;
   expect(faultOf(disk.crash({ keep: "none" }), listed)).toBeUndefined();
   let wholeCount = 0;
@@ -83,73 +88,127 @@ test("Storages.create is whole or not at all after a loss of power at any operat
     const isWhole = storageFault(after, listed) === undefined;
     if (isWhole) wholeCount += 1;
     if (isWhole) expect(faultOf(after, listed)).toBeUndefined();
-    else if (!after.exists(`${ROOT}/STORAGE`)) expect(makeStorage(after, "fast").root).toBe(ROOT);
+    else if (!after.exists(`${ROOT}/STORAGE`)) {
+      expect((await storagesOn(after).create(WANTED)).root).toBe(ROOT);
+    }
   }
   expect(wholeCount).toBeGreaterThan(0);
   expect(crashed.length).toBeGreaterThan(30);
 });
 
-test("Storages.create takes a directory of one that was dropped once its last file is gone", () => {
+test("Storages.create lets others work while a disk takes long to sync", async () => {
+  const disk = diskWithStorages();
+  disk.holdsSyncs = true;
+  const storages = storagesOn(disk);
+  let isCreated = false;
+  const created = storages.create(WANTED).then((listed) => {
+    isCreated = true;
+    return listed;
+  });
+  // The root and the probe; its parent, the mark and its name.
+  for (let count = 0; count < 5; count += 1) {
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(isCreated).toBe(false);
+    expect(storages.faultOf("fast")).toBe("the catalog does not list it");
+    disk.releaseSyncs();
+  }
+  expect(storageFault(disk, await created)).toBeUndefined();
+  expect(storages.faultOf("fast")).toBeUndefined();
+  storages.close();
+});
+
+test.each([
+  [
+    "its name",
+    { storageId: "fast", root: `${STORAGES_PATH}/other` },
+    /already exists, or is being/,
+  ],
+  ["its directory", { storageId: "other", root: ROOT }, /storage fast lies in/],
+  ["a directory in it", { storageId: "other", root: `${ROOT}/tmp` }, /storage fast lies in/],
+])("Storages.create leaves %s to the statement that was there first", async (_what, other, why) => {
+  const disk = diskWithStorages();
+  disk.holdsSyncs = true;
+  const storages = storagesOn(disk);
+  const first = storages.create(WANTED);
+  expect(await refusalOf(storages.create(other))).toMatch(why);
+  disk.holdsSyncs = false;
+  disk.releaseSyncs();
+  expect(storageFault(disk, await first)).toBeUndefined();
+  expect(await refusalOf(storages.create(other))).toMatch(why);
+  storages.drop("fast");
+  expect(storageFault(disk, await storages.create({ ...WANTED, storageId: "next" }))).toBe(
+    undefined,
+  );
+  storages.close();
+});
+
+test("Storages.create takes a directory of one that was dropped once its last file is gone", async () => {
   const disk = diskWithStorages();
   const storages = storagesOn(disk);
-  storages.create(WANTED);
+  await storages.create(WANTED);
   const held = `${ROOT}/segments/default/t/1`;
   disk.makeDirectory(held);
   disk.open(`${held}/1.seg`, { create: true }).close();
   storages.drop("fast");
-  expect(() => storages.create(WANTED)).toThrow(/it is not empty/);
+  expect(await refusalOf(storages.create(WANTED))).toMatch(/it is not empty/);
   disk.remove(`${held}/1.seg`);
-  expect(storageFault(disk, storages.create(WANTED))).toBeUndefined();
+  expect(storageFault(disk, await storages.create(WANTED))).toBeUndefined();
   storages.close();
 });
 
-test.each(OPERATIONS)("Storages.create that fails at a %s can be tried again", (operation) => {
-  for (let nth = 1; ; nth += 1) {
-    const disk = diskWithStorages();
-    const storages = storagesOn(disk);
-    let isMet = false;
-    const plan = failNth(operation, nth, { code: "EIO" });
-    disk.faultPlan = (...args) => {
-      const fault = plan(...args);
-      isMet ||= fault !== undefined;
-      return fault;
-    };
-    try {
-      storages.create(WANTED);
-      expect(isMet && operation !== "list").toBe(false);
-    } catch (error) {
-      expect(error).toBeInstanceOf(DatabaseError);
-      expect((error as DatabaseError).condition).toBe("STORAGE_UNAVAILABLE");
-      disk.faultPlan = undefined;
-      const listed = storages.create(WANTED);
-      expect(storageFault(disk, listed)).toBeUndefined();
+test.each(OPERATIONS)(
+  "Storages.create that fails at a %s can be tried again",
+  async (operation) => {
+    for (let nth = 1; ; nth += 1) {
+      const disk = diskWithStorages();
+      const storages = storagesOn(disk);
+      let isMet = false;
+      const plan = failNth(operation, nth, { code: "EIO" });
+      disk.faultPlan = (...args) => {
+        const fault = plan(...args);
+        isMet ||= fault !== undefined;
+        return fault;
+      };
+      try {
+        await storages.create(WANTED);
+        expect(isMet && operation !== "list").toBe(false);
+      } catch (error) {
+        expect(error).toBeInstanceOf(DatabaseError);
+        expect((error as DatabaseError).condition).toBe("STORAGE_UNAVAILABLE");
+        disk.faultPlan = undefined;
+        const listed = await storages.create(WANTED);
+        expect(storageFault(disk, listed)).toBeUndefined();
+      }
+      storages.close();
+      if (!isMet) break;
     }
-    storages.close();
-    if (!isMet) break;
-  }
-});
+  },
+);
 
-test.each(OPERATIONS)("Storages.drop that fails at a %s lets go of the directory", (operation) => {
-  for (let nth = 1; ; nth += 1) {
-    const disk = diskWithStorages();
-    const storages = storagesOn(disk);
-    storages.create(WANTED);
-    let isMet = false;
-    const plan = failNth(operation, nth, { code: "EIO" });
-    disk.faultPlan = (...args) => {
-      const fault = plan(...args);
-      isMet ||= fault !== undefined;
-      return fault;
-    };
-    storages.drop("fast");
-    disk.faultPlan = undefined;
-    // Only where the mark could not be removed it may be a storage of somebody.
-    if (disk.exists(`${ROOT}/STORAGE`)) disk.remove(`${ROOT}/STORAGE`);
-    expect(storageFault(disk, storages.create(WANTED))).toBeUndefined();
-    storages.close();
-    if (!isMet) break;
-  }
-});
+test.each(OPERATIONS)(
+  "Storages.drop that fails at a %s lets go of the directory",
+  async (operation) => {
+    for (let nth = 1; ; nth += 1) {
+      const disk = diskWithStorages();
+      const storages = storagesOn(disk);
+      await storages.create(WANTED);
+      let isMet = false;
+      const plan = failNth(operation, nth, { code: "EIO" });
+      disk.faultPlan = (...args) => {
+        const fault = plan(...args);
+        isMet ||= fault !== undefined;
+        return fault;
+      };
+      storages.drop("fast");
+      disk.faultPlan = undefined;
+      // Only where the mark could not be removed it may be a storage of somebody.
+      if (disk.exists(`${ROOT}/STORAGE`)) disk.remove(`${ROOT}/STORAGE`);
+      expect(storageFault(disk, await storages.create(WANTED))).toBeUndefined();
+      storages.close();
+      if (!isMet) break;
+    }
+  },
+);
 
 test("Storages.open refuses a mark with any byte changed, and one of another storage", () => {
   const disk = diskWithStorages();
@@ -257,12 +316,12 @@ describe("a table in a storage", () => {
       storages.drop("fast");
       const segments = `${ROOT}/segments`;
       expect(filesIn(disk, segments)).toHaveLength(3);
-      expect(() => storages.create(WANTED)).toThrow(/it is not empty/);
+      expect(await refusalOf(storages.create(WANTED))).toMatch(/it is not empty/);
       if (isTaken) disk.open(`${ROOT}/STORAGE`, { create: true }).close();
       scan.close();
       await storages.filesGone();
       expect(filesIn(disk, segments)).toHaveLength(isTaken ? 3 : 0);
-      if (!isTaken) expect(storageFault(disk, storages.create(WANTED))).toBeUndefined();
+      if (!isTaken) expect(storageFault(disk, await storages.create(WANTED))).toBeUndefined();
       await store.close();
     },
   );

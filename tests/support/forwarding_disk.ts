@@ -64,6 +64,11 @@ export class ForwardingDisk implements Disk {
     this.disk.syncDirectory(path);
   }
 
+  /** In this turn, so that a simulation is the same each time. */
+  async syncDirectorySoon(path: string): Promise<void> {
+    this.syncDirectory(path);
+  }
+
   realPath(path: string): string {
     return this.disk.realPath(path);
   }

@@ -67,7 +67,7 @@ export class SimulatedDisk implements Disk {
   capacityBytes: number = UNLIMITED_BYTES;
   /** Directories with file systems of their own: nothing is moved into or out of them. */
   readonly mounts: readonly string[];
-  /** While true, syncs of files wait for {@linkcode releaseSyncs}. */
+  /** While true, syncs off the event loop wait for {@linkcode releaseSyncs}. */
   holdsSyncs = false;
   /** Syncs of files that have been asked for. */
   syncCount = 0;
@@ -182,6 +182,15 @@ export class SimulatedDisk implements Disk {
     this.#directoryAt(path, "sync").sync();
   }
 
+  /** Covers the names that are there when it is asked for, and takes effect later. */
+  async syncDirectorySoon(path: string): Promise<void> {
+    this.#begin("syncDirectory", path);
+    const directory = this.#directoryAt(path, "sync");
+    const covered = directory.changes;
+    await this.#heldTurn();
+    directory.sync(covered);
+  }
+
   /** There are no links here. */
   realPath(path: string): string {
     if (this.#nodeAt(path) === undefined) throw new DiskError("ENOENT", path, "resolve");
@@ -253,6 +262,10 @@ export class SimulatedDisk implements Disk {
   /** For files only: resolves once a sync may take effect. */
   syncTurn(): Promise<void> {
     this.syncCount += 1;
+    return this.#heldTurn();
+  }
+
+  #heldTurn(): Promise<void> {
     if (!this.holdsSyncs) return Promise.resolve();
     return new Promise((resolve) => this.#heldSyncs.push(resolve));
   }

@@ -3,6 +3,7 @@
  */
 import { expect, test } from "bun:test";
 import type { Disk } from "../../src/base/disk.ts";
+import { DiskError } from "../../src/base/errors.ts";
 import { RecordingDisk } from "./recording_disk.ts";
 import { SeededRandom } from "./seeded_random.ts";
 import { failNth, SimulatedDisk } from "./simulated_disk.ts";
@@ -101,6 +102,30 @@ test("sync takes effect in a later microtask", async () => {
   expect(sectors(disk.crash({ keep: "none" }), "/f")).toBe("000");
   await synced;
   expect(sectors(disk.crash({ keep: "none" }), "/f")).toBe("100");
+});
+
+test("syncDirectorySoon takes effect later, for the names that were there when it began", async () => {
+  const disk = new SimulatedDisk();
+  disk.holdsSyncs = true;
+  disk.open("/early", { create: true }).close();
+  const synced = disk.syncDirectorySoon("/");
+  disk.open("/late", { create: true }).close();
+  expect(disk.crash({ keep: "none" }).exists("/early")).toBe(false);
+  disk.releaseSyncs();
+  await synced;
+  const after = disk.crash({ keep: "none" });
+  expect([after.exists("/early"), after.exists("/late")]).toEqual([true, false]);
+  disk.syncDirectory("/");
+  expect(disk.crash({ keep: "none" }).exists("/late")).toBe(true);
+});
+
+test("syncDirectorySoon that fails makes no name durable", async () => {
+  const disk = new SimulatedDisk();
+  disk.open("/f", { create: true }).close();
+  disk.faultPlan = failNth("syncDirectory", 1, { code: "EIO" });
+  const failure: unknown = await disk.syncDirectorySoon("/").catch((error: unknown) => error);
+  expect(failure).toBeInstanceOf(DiskError);
+  expect(disk.crash({ keep: "none" }).exists("/f")).toBe(false);
 });
 
 test("a name in a directory that was not synced is there or not", async () => {

@@ -280,15 +280,21 @@ export class SimulatedDirectory {
     if (from !== this) from.#changes.push(move);
   }
 
-  sync(): void {
-    for (const change of this.#changes) {
+  /** What is not durable yet. */
+  get changes(): ReadonlySet<object> {
+    return new Set(this.#changes);
+  }
+
+  /** @param covered Of the changes, those that become durable. */
+  sync(covered: ReadonlySet<object> = this.changes): void {
+    for (const change of this.#changes.filter((each) => covered.has(each))) {
       applyName(this.#durable, change, this);
       if (change.kind === "move" && change.from !== change.to) {
         if (change.to === this) change.from.#leaveSource(change);
         else change.to.#settleArrival(change);
       }
     }
-    this.#changes = [];
+    this.#changes = this.#changes.filter((change) => !covered.has(change));
   }
 
   afterCrash(options: CrashOptions, copies: CrashCopies): SimulatedDirectory {

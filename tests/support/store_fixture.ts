@@ -110,11 +110,12 @@ export function diskWithStorages(): SimulatedDisk {
   return disk;
 }
 
-/** Makes a storage on a disk, as CREATE STORAGE does. */
+/** Makes a storage on a disk, as a start does for one that a restore brought. */
 export function makeStorage(disk: Disk, storageId: string): ListedStorage {
-  const storages = storagesOn(disk);
-  const listed = storages.create({ storageId, root: `${STORAGES_PATH}/${storageId}` });
-  storages.close();
+  const root = `${STORAGES_PATH}/${storageId}`;
+  disk.makeDirectory(root);
+  const listed = storagesOn(disk).adopt({ storageId, root });
+  if (listed === undefined) throw new Error(`${root} can be a storage`);
   return listed;
 }
 

@@ -93,11 +93,11 @@ export function createStorage(
   }
   const root = pathOf(node);
   storages.requireFree({ storageId, root });
-  return () => {
+  return async () => {
     store.requireRoom();
     const nowMs = clock.nowMs();
     const description = given.get("description")?.value;
-    const listed = storages.create({ storageId, root });
+    const listed = await storages.create({ storageId, root });
     try {
       catalog.createStorage({
         ...listed,

@@ -8,21 +8,27 @@ import { crc32 } from "../../base/checksum.ts";
 import type { Disk } from "../../base/disk.ts";
 import { CorruptionError } from "../../base/errors.ts";
 import { readable } from "./readable.ts";
+import { runNow, type SyncSteps } from "./sync_steps.ts";
 
 /** Puts a file in its place, durably; whatever had its name is replaced. @throws {DiskError} */
 export function writeSealedText(disk: Disk, path: string, body: string): void {
+  runNow(disk, sealedTextSteps(disk, path, body));
+}
+
+/** The same, in steps. */
+export function* sealedTextSteps(disk: Disk, path: string, body: string): SyncSteps<void> {
   const bytes = Buffer.from(body);
   const draft = `${path}.new`;
   const file = disk.open(draft, { create: true });
   try {
     file.truncate(0);
     file.write(Buffer.concat([bytes, Buffer.from(`\n${hexOf(crc32(bytes))}\n`)]), 0);
-    file.syncNow();
+    yield file;
   } finally {
     file.close();
   }
   disk.rename(draft, path);
-  disk.syncDirectory(path.slice(0, path.lastIndexOf("/")));
+  yield path.slice(0, path.lastIndexOf("/"));
 }
 
 /** The line of JSON. @throws {CorruptionError} @throws {DiskError} */

@@ -8,8 +8,9 @@ import type { Disk } from "../../base/disk.ts";
 import { CorruptionError, DatabaseError, DiskError } from "../../base/errors.ts";
 import type { SegmentHome } from "../contract/manifest.ts";
 import { storagePathsOf } from "./file_names.ts";
-import { readSealedText, writeSealedText } from "./sealed_text.ts";
+import { readSealedText, sealedTextSteps } from "./sealed_text.ts";
 import { PROBE } from "./storage_probe.ts";
+import type { SyncSteps } from "./sync_steps.ts";
 
 /** A storage as the catalog lists it. */
 export interface ListedStorage {
@@ -97,7 +98,10 @@ function hasFileBelow(disk: Disk, directory: string): boolean {
  * Takes the lock, makes the directories and empties the staging; undefined when another process has
  * the lock.
  */
-export function claim(disk: Disk, { root }: ListedStorage): (() => void) | undefined {
+export function* claimSteps(
+  disk: Disk,
+  { root }: ListedStorage,
+): SyncSteps<(() => void) | undefined> {
   const { lock, segments, tmp } = storagePathsOf(root);
   disk.makeDirectory(segments);
   const release = disk.lock(lock);
@@ -105,7 +109,7 @@ export function claim(disk: Disk, { root }: ListedStorage): (() => void) | undef
   try {
     removeTree(disk, tmp);
     disk.makeDirectory(tmp);
-    disk.syncDirectory(root);
+    yield root;
     return release;
   } catch (error) {
     release();
@@ -118,12 +122,12 @@ export function parentOf(root: string): string {
 }
 
 /** The last step: from now on it is a storage. */
-export function mark(disk: Disk, { key, root, storageId }: ListedStorage): void {
+export function* markSteps(disk: Disk, { key, root, storageId }: ListedStorage): SyncSteps<void> {
   assert(key !== "", "a mark has a key");
   // Also when it was there: an attempt before this one may not have made its name durable.
-  disk.syncDirectory(parentOf(root));
+  yield parentOf(root);
   const body = JSON.stringify({ storage: storageId, key });
-  writeSealedText(disk, storagePathsOf(root).mark, body);
+  yield* sealedTextSteps(disk, storagePathsOf(root).mark, body);
 }
 
 /** A creation that failed in its last step leaves no storage. */

@@ -1,8 +1,7 @@
 /**
  * Tries what a directory is good for, with a file of its own.
  */
-import { assert } from "../../base/assert.ts";
-import type { Disk, DiskFile } from "../../base/disk.ts";
+import type { Disk } from "../../base/disk.ts";
 import { DiskError } from "../../base/errors.ts";
 
 /** How names of the files begin, which a crash may leave. */
@@ -23,37 +22,11 @@ interface ProbeFile {
   readonly name: string;
 }
 
-/** Writes, reads, lists and removes a file, as far as that goes. */
-export function probe(disk: Disk, at: ProbeFile): StorageProbe {
-  const steps = probeSteps(disk, at);
-  const written = steps.next();
-  if (written.done === true) return written.value;
-  try {
-    written.value.syncNow();
-  } catch (error) {
-    return ended(steps.throw(error));
-  }
-  return ended(steps.next());
-}
-
-/** The same, and a disk that takes long to sync holds nobody else up. */
-export async function probeSlowly(disk: Disk, at: ProbeFile): Promise<StorageProbe> {
-  const steps = probeSteps(disk, at);
-  const written = steps.next();
-  if (written.done === true) return written.value;
-  try {
-    await written.value.sync();
-  } catch (error) {
-    return ended(steps.throw(error));
-  }
-  return ended(steps.next());
-}
-
-/** Yields the file once, for it to be synced. */
-function* probeSteps(
-  disk: Disk,
-  { directory, name }: ProbeFile,
-): Generator<DiskFile, StorageProbe, void> {
+/**
+ * Writes, reads, lists and removes a file, as far as that goes. A disk that takes long to sync
+ * holds nobody else up.
+ */
+export async function probe(disk: Disk, { directory, name }: ProbeFile): Promise<StorageProbe> {
   const path = `${directory}/${name}`;
   const bytes = Buffer.from(name);
   const faults: string[] = [];
@@ -75,7 +48,7 @@ function* probeSteps(
     const file = disk.open(path, { create: true, exclusive: true });
     try {
       file.write(bytes, 0);
-      yield file;
+      await file.sync();
     } finally {
       file.close();
     }
@@ -91,9 +64,4 @@ function* probeSteps(
   });
   if (!isReadable || !isListable) faults.push(`Cannot find ${path} as it was written`);
   return { isReadable, isWritable, isListable, isDeletable, fault: faults[0] };
-}
-
-function ended(step: IteratorResult<DiskFile, StorageProbe>): StorageProbe {
-  assert(step.done === true, "a probe syncs one file");
-  return step.value;
 }
