@@ -43,6 +43,7 @@ import {
   markSteps,
   parentOf,
   pruneBelow,
+  removeIfEmpty,
   storageFault,
   unavailable,
   unmark,
@@ -263,7 +264,7 @@ export class Storages {
     const known = this.#open.get(storageId);
     this.#open.delete(storageId);
     if (known?.release === undefined) return;
-    const { disk, log } = this.#options;
+    const { disk } = this.#options;
     const { lock, root } = storagePathsOf(known.listed.root);
     try {
       try {
@@ -276,20 +277,71 @@ export class Storages {
       if (known.fault === undefined) disk.remove(lock);
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      log.warn("cannot tidy a storage that was dropped", { root, error: error.message });
+      this.#noteUntidy(root, error);
     }
   }
 
-  /** Removes the mark, and then directories as far as no files are in them. @throws {DiskError} */
+  /** Removes the mark, and then what else is there. @throws {DiskError} */
   #clear(storageRoot: string): void {
     const { disk } = this.#options;
-    const { mark: path, root, segments, tmp } = storagePathsOf(storageRoot);
+    const { mark: path, root, tmp } = storagePathsOf(storageRoot);
     this.#droppedRoots.add(root);
     disk.remove(path);
     disk.syncDirectory(root);
     removeTree(disk, tmp);
+    this.#tidy(root);
+  }
+
+  /**
+   * Removes the directories of a dropped storage as far as no files are in them. Its root stays: it
+   * may have been there before, and belong to somebody.
+   *
+   * @throws {DiskError}
+   */
+  #tidy(storageRoot: string): void {
+    const { disk } = this.#options;
+    const { lostAndFound, root, segments } = storagePathsOf(storageRoot);
+    if (disk.exists(lostAndFound)) removeIfEmpty(disk, lostAndFound);
     pruneBelow(disk, segments);
-    if (disk.list(segments).length === 0) disk.removeDirectory(segments);
+    if (removeIfEmpty(disk, segments)) this.#droppedRoots.delete(root);
+  }
+
+  /**
+   * Removes empty directories of dropped storages, for who has just removed files. What may be
+   * another's storage by now, or is about to become one, is left alone.
+   */
+  tidyDropped(): void {
+    for (const root of this.#droppedRoots) {
+      try {
+        this.#tidyLocked(root);
+      } catch (error) {
+        if (!(error instanceof DiskError)) throw error;
+        this.#noteUntidy(root, error);
+      }
+    }
+  }
+
+  /** @throws {DiskError} */
+  #tidyLocked(root: string): void {
+    const { disk } = this.#options;
+    const { lock, segments } = storagePathsOf(root);
+    if (!disk.exists(segments)) {
+      this.#droppedRoots.delete(root);
+      return;
+    }
+    const release = disk.lock(lock);
+    if (release === undefined) return;
+    const isOthers = isMarked(disk, root);
+    try {
+      if (!isOthers) this.#tidy(root);
+    } finally {
+      release();
+    }
+    if (!isOthers) disk.remove(lock);
+  }
+
+  #noteUntidy(root: string, { message }: DiskError): void {
+    this.#options.log.warn("cannot tidy a storage that was dropped", { root, error: message });
   }
 
   /**

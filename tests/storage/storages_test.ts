@@ -210,6 +210,22 @@ test.each(OPERATIONS)(
   },
 );
 
+test("Storages.drop removes every directory but the root, and what holds a file", () => {
+  for (const [path, left] of [
+    ["lost+found", []],
+    ["lost+found/1-99.seg", ["lost+found"]],
+  ] as const) {
+    const disk = diskWithStorages();
+    const storages = storagesOn(disk);
+    storages.open([makeStorage(disk, "fast")]);
+    disk.makeDirectory(`${ROOT}/lost+found`);
+    disk.makeDirectory(`${ROOT}/segments/default/t/1`);
+    if (path !== "lost+found") disk.open(`${ROOT}/${path}`, { create: true }).close();
+    storages.drop("fast");
+    expect(disk.list(ROOT).map(({ name }) => name)).toEqual([...left]);
+  }
+});
+
 test("Storages.open refuses a mark with any byte changed, and one of another storage", () => {
   const disk = diskWithStorages();
   const listed = makeStorage(disk, "fast");
@@ -320,9 +336,82 @@ describe("a table in a storage", () => {
       if (isTaken) disk.open(`${ROOT}/STORAGE`, { create: true }).close();
       scan.close();
       await storages.filesGone();
-      expect(filesIn(disk, segments)).toHaveLength(isTaken ? 3 : 0);
+      if (isTaken) expect(filesIn(disk, segments)).toHaveLength(3);
+      else expect(disk.list(ROOT)).toEqual([]);
       if (!isTaken) expect(storageFault(disk, await storages.create(WANTED))).toBeUndefined();
       await store.close();
+    },
+  );
+
+  /** Drops a storage with the table in it, whose files a reader has for as long as it is open. */
+  async function droppedWhileRead(disk: SimulatedDisk): Promise<{
+    store: LocalStore;
+    scan: { close(): void };
+  }> {
+    const storage = makeStorage(disk, "fast");
+    const definitions = [inStorage(TABLE, storage)];
+    const store = await openStore({ disk, storages: [storage], definitions });
+    await commit(store, 1, "insert", [[1, "a"]]);
+    await store.flush(1);
+    const scan = store.scan(1, { owner: 0, upTo: store.visibleSeq, columnIds: [1] });
+    store.dropTable(1);
+    await store.storages.filesGone();
+    store.storages.drop("fast");
+    return { store, scan };
+  }
+
+  test("that is dropped with it leaves what others have put there meanwhile", async () => {
+    const disk = diskWithStorages();
+    const { scan, store } = await droppedWhileRead(disk);
+    const others = [`${ROOT}/tmp/theirs`, `${ROOT}/segments/theirs/1.seg`];
+    for (const path of others) {
+      disk.makeDirectory(path.slice(0, path.lastIndexOf("/")));
+      disk.open(path, { create: true }).close();
+    }
+    scan.close();
+    await store.storages.filesGone();
+    expect(filesIn(disk, ROOT).toSorted()).toEqual(others.toSorted());
+    expect(disk.list(`${ROOT}/segments`).map(({ name }) => name)).toEqual(["theirs"]);
+    await store.close();
+  });
+
+  test("that is dropped with it leaves a directory that another process locks", async () => {
+    const disk = diskWithStorages();
+    const { scan, store } = await droppedWhileRead(disk);
+    const release = disk.lock(`${ROOT}/LOCK`);
+    scan.close();
+    await store.storages.filesGone();
+    expect(disk.exists(`${ROOT}/segments/app/t/1`)).toBe(true);
+    expect(filesIn(disk, ROOT)).toEqual([`${ROOT}/LOCK`]);
+    release?.();
+    store.storages.tidyDropped();
+    expect(disk.list(ROOT)).toEqual([]);
+    await store.close();
+  });
+
+  test.each(OPERATIONS)(
+    "that is dropped with it can be made again after a %s failed",
+    async (at) => {
+      for (let nth = 1; ; nth += 1) {
+        const disk = diskWithStorages();
+        const { scan, store } = await droppedWhileRead(disk);
+        let isMet = false;
+        const plan = failNth(at, nth, { code: "EIO" });
+        disk.faultPlan = (...args) => {
+          const fault = plan(...args);
+          isMet ||= fault !== undefined;
+          return fault;
+        };
+        scan.close();
+        await store.storages.filesGone();
+        disk.faultPlan = undefined;
+        if (disk.exists(`${ROOT}/segments`)) {
+          for (const path of filesIn(disk, `${ROOT}/segments`)) disk.remove(path);
+        }
+        expect(storageFault(disk, await store.storages.create(WANTED))).toBeUndefined();
+        await store.close();
+        if (!isMet) break;
+      }
     },
   );
 

@@ -147,6 +147,13 @@ export function pruneBelow(disk: Disk, directory: string): void {
     if (!isDirectory) continue;
     const path = `${directory}/${name}`;
     pruneBelow(disk, path);
-    if (disk.list(path).length === 0) disk.removeDirectory(path);
+    removeIfEmpty(disk, path);
   }
+}
+
+/** Returns whether a directory was empty, and so is gone. */
+export function removeIfEmpty(disk: Disk, directory: string): boolean {
+  if (disk.list(directory).length > 0) return false;
+  disk.removeDirectory(directory);
+  return true;
 }

@@ -22,6 +22,7 @@ export interface StorageFaults {
   requireThere(home: SegmentHome | undefined): void;
   noteIfGone(home: SegmentHome): string | undefined;
   hasOwnFiles(home: SegmentHome): boolean;
+  tidyDropped(): void;
 }
 
 export interface SegmentFilesOptions {
@@ -180,6 +181,7 @@ export class LocalSegmentFiles implements SegmentFiles {
       if (removal !== undefined) return removal.then(() => this.#removeNext());
     }
     this.#removal = undefined;
+    this.#options.storages.tidyDropped();
     return undefined;
   }
 
