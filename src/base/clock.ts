@@ -20,6 +20,11 @@ export interface Clock {
   yield(): Promise<void>;
 }
 
+/** What the wall clock, as it is set now, would have said at a time of the monotonic clock. */
+export function wallMsAt(clock: Pick<Clock, "monotonicMs" | "nowMs">, monotonicMs: number): number {
+  return Math.round(clock.nowMs() - clock.monotonicMs() + monotonicMs);
+}
+
 /** The system's clock. */
 export const systemClock: Clock = {
   nowMs: () => Date.now(),

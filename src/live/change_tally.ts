@@ -1,5 +1,6 @@
 /**
- * What changes one subscription was sent, for operators.
+ * What changes one subscription was sent, for operators. Its times are those of the monotonic
+ * clock.
  *
  * Invariant: the seq of the last change only rises.
  */
@@ -29,7 +30,7 @@ export class ChangeTally {
   }
 
   #recentAt(nowMs: number): number {
-    const ageMs = Math.max(0, nowMs - this.lastMs);
+    const ageMs = nowMs - this.lastMs;
     return this.#recentCount * Math.exp(-ageMs / RATE_WINDOW_MS);
   }
 }

@@ -17,7 +17,7 @@
 
 import type { Principal } from "../auth/mod.ts";
 import { assert } from "../base/assert.ts";
-import type { Clock } from "../base/clock.ts";
+import { type Clock, wallMsAt } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { type Seq, unixMsFromSeq } from "../base/seq.ts";
 import type { BatchControl, ErrorMessage, SubscriptionSpec } from "../protocol/mod.ts";
@@ -72,7 +72,8 @@ export class Subscription implements LiveSubscription, GroupMember {
   readonly #host: SubscriptionHost;
   readonly #number: number;
   readonly #options: SubscriptionSpec["options"];
-  readonly #createdAtMs: number;
+  /** On the monotonic clock, as are the times of the tally: the one on the wall may be set. */
+  readonly #createdMs: number;
   #state: SubscriptionState = "loading";
   #loading: Loading | undefined;
   /** Everything up to here has been sent; while following, the group's position says it. */
@@ -88,7 +89,7 @@ export class Subscription implements LiveSubscription, GroupMember {
     this.outlet = options.outlet;
     this.group = options.group;
     this.#host = options.host;
-    this.#createdAtMs = options.host.clock.nowMs();
+    this.#createdMs = options.host.clock.monotonicMs();
     this.#cursor = options.position;
     this.group.join(this);
   }
@@ -215,6 +216,7 @@ export class Subscription implements LiveSubscription, GroupMember {
 
   row(): LiveRow {
     const { clock } = this.#host;
+    const tally = this.#tally;
     return {
       liveId: this.liveId,
       subscriptionId: this.id,
@@ -223,15 +225,15 @@ export class Subscription implements LiveSubscription, GroupMember {
       query: this.group.asked.sql,
       options: this.#options,
       status: this.#state === "following" ? "ready" : this.#state,
-      changes: this.#tally?.count ?? 0,
-      lastSeq: this.#tally?.lastSeq,
-      createdAtMs: this.#createdAtMs,
-      lastUpdateMs: this.#tally?.lastMs,
+      changes: tally?.count ?? 0,
+      lastSeq: tally?.lastSeq,
+      createdAtMs: wallMsAt(clock, this.#createdMs),
+      lastUpdateMs: tally === undefined ? undefined : wallMsAt(clock, tally.lastMs),
       connectionId: this.outlet.sink.connectionId,
       position: this.position,
       lagMs: this.lagMs,
       queuedBytes: this.outlet.sink.queuedBytes,
-      changesPerSecond: this.#tally?.perSecond(clock.nowMs()) ?? 0,
+      changesPerSecond: tally?.perSecond(clock.monotonicMs()) ?? 0,
     };
   }
 
@@ -352,12 +354,14 @@ export class Subscription implements LiveSubscription, GroupMember {
   }
 
   #sendChanges(message: SharedMessage, lastSeq: Seq, count: number): void {
-    const nowMs = this.#host.clock.nowMs();
+    const { clock, times } = this.#host;
+    const nowMs = clock.monotonicMs();
     this.#tally ??= new ChangeTally();
     this.#tally.add(lastSeq, count, nowMs);
-    const commitMs = unixMsFromSeq(lastSeq);
-    if (commitMs < this.#createdAtMs) this.#host.times.replayed(count);
-    else this.#host.times.delivered(count, nowMs - commitMs);
+    const ageMs = clock.nowMs() - unixMsFromSeq(lastSeq);
+    // The time of a commit is known to the millisecond.
+    if (ageMs >= nowMs - this.#createdMs + 1) times.replayed(count);
+    else times.delivered(count, ageMs);
     this.outlet.send(message);
   }
 

@@ -3,6 +3,7 @@
  * ended, and answers changed definitions.
  */
 import { expect, test } from "bun:test";
+import { HOUR_MS } from "../../src/base/clock.ts";
 import { DatabaseError } from "../../src/base/errors.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
 import { SubscriptionError } from "../../src/live/mod.ts";
@@ -219,6 +220,39 @@ test("the rate of changes falls as time goes by, and lag is what is not sent yet
   const [row] = fixture.engine.subscriptions();
   expect(row).toMatchObject({ changes: 1, status: "behind", lagMs: 60_000 });
   expect(row?.changesPerSecond).toBeCloseTo(1 / 60 / Math.E);
+});
+
+test.each([
+  ["an hour on", HOUR_MS],
+  ["a minute back", -60_000],
+])("a clock that is set %s changes neither rates nor ages", async (_how, byMs) => {
+  const fixture = liveFixture();
+  const { clock, engine, store } = fixture;
+  fixture.open(EVERYTHING, null);
+  store.write({ tableId: MESSAGES, owner: 1, operation: "insert", rows: [message(1, "lobby")] });
+  await settle();
+  clock.setWall(clock.nowMs() + byMs);
+  clock.advance(60_000);
+  const [row] = engine.subscriptions();
+  expect(row?.changesPerSecond).toBeCloseTo(1 / 60 / Math.E);
+  expect(row?.createdAtMs).toBe(clock.nowMs() - 60_000);
+  expect(row?.lastUpdateMs).toBe(clock.nowMs() - 60_000);
+});
+
+test("a change is delivered, not replayed, to who subscribed while the clock was ahead", async () => {
+  const fixture = liveFixture();
+  const { clock, engine, store } = fixture;
+  const startMs = clock.nowMs();
+  clock.setWall(startMs + HOUR_MS);
+  fixture.open(EVERYTHING, null);
+  await settle();
+  clock.setWall(startMs);
+  clock.advance(5);
+  store.write({ tableId: MESSAGES, owner: 1, operation: "insert", rows: [message(1, "lobby")] });
+  await settle();
+  const { changes, counts } = engine.delivery();
+  expect(changes).toBe(1);
+  expect(counts.reduce((sum, count) => sum + count)).toBe(1);
 });
 
 test("tableChanged: a dropped table ends with NOT_FOUND, a lost right with UNAUTHORIZED", () => {

@@ -2,7 +2,7 @@
  * What the server asks of a connection that stays open, whatever its transport.
  */
 import type { Principal } from "../../auth/mod.ts";
-import type { Clock } from "../../base/clock.ts";
+import { type Clock, wallMsAt } from "../../base/clock.ts";
 import type { ConnectionRow } from "../../sql/mod.ts";
 
 export interface OpenConnection {
@@ -39,12 +39,11 @@ export function connectionRow(
     readonly lastSeenMs: number;
   },
 ): ConnectionRow {
-  const startMs = clock.nowMs() - clock.monotonicMs();
   return {
     ...rest,
     userId: principal.userId,
     role: principal.role,
-    openedAtMs: Math.round(startMs + openedMs),
-    lastSeenAtMs: Math.round(startMs + lastSeenMs),
+    openedAtMs: wallMsAt(clock, openedMs),
+    lastSeenAtMs: wallMsAt(clock, lastSeenMs),
   };
 }
