@@ -36,6 +36,9 @@ export interface SessionsOptions {
 /** How long a used refresh token still works, for browser tabs that refresh at once. */
 const RETIRED_GRACE_MS = 30_000;
 
+/** Retired tokens of which it is remembered when that was: a megabyte or two. */
+const RETIRED_COUNT_MAX = 10_000;
+
 /** Tokens are still taken this long after their end; a revocation outlives that. */
 const REVOCATION_MARGIN_MS = 5 * 60_000;
 
@@ -44,6 +47,8 @@ type Source = Pick<Caller, "address" | "requestId">;
 
 export class Sessions {
   readonly #options: SessionsOptions;
+  /** When this process retired refresh tokens, on the monotonic clock; the oldest first. */
+  readonly #retiredMs = new Map<string, number>();
 
   constructor(options: SessionsOptions) {
     this.#options = options;
@@ -72,15 +77,15 @@ export class Sessions {
    * @throws {AuthError} unauthorized
    */
   async refresh(token: string, caller: Source): Promise<LoginBody> {
-    const { catalog, clock, log, onAudit } = this.#options;
+    const { log, onAudit } = this.#options;
     const claims = this.#options.tokens.verify(token);
     if (claims === undefined || claims.tokenType !== "refresh") throw unauthorized();
     const user = this.userOf(claims);
     if (user === undefined) throw unauthorized();
-    const retiredAtMs = catalog.revokedAtMs(claims.tokenId);
-    if (retiredAtMs === undefined) {
-      catalog.revoke(claims.tokenId, claims.expiresAt * 1000 + REVOCATION_MARGIN_MS);
-    } else if (clock.nowMs() - retiredAtMs > RETIRED_GRACE_MS) {
+    const retiredForMs = this.#retiredForMs(claims.tokenId);
+    if (retiredForMs === undefined) {
+      this.#retire(claims);
+    } else if (retiredForMs > RETIRED_GRACE_MS) {
       log.warn("a retired refresh token was used: the session is revoked as stolen", {
         user: claims.userId,
         session: claims.sessionId,
@@ -138,6 +143,27 @@ export class Sessions {
     if (user === undefined) return undefined;
     if (user.tokenVersion !== claims.tokenVersion || user.role !== claims.role) return undefined;
     return catalog.isRevoked(claims.sessionId) ? undefined : user;
+  }
+
+  #retire({ expiresAt, tokenId }: TokenClaims): void {
+    const { catalog, clock } = this.#options;
+    catalog.revoke(tokenId, expiresAt * 1000 + REVOCATION_MARGIN_MS);
+    this.#retiredMs.set(tokenId, clock.monotonicMs());
+    if (this.#retiredMs.size <= RETIRED_COUNT_MAX) return;
+    for (const oldest of this.#retiredMs.keys()) {
+      this.#retiredMs.delete(oldest);
+      return;
+    }
+  }
+
+  /** How long ago a refresh token was retired; undefined when it was not. */
+  #retiredForMs(tokenId: string): number | undefined {
+    const { catalog, clock } = this.#options;
+    const retiredAtMs = catalog.revokedAtMs(tokenId);
+    if (retiredAtMs === undefined) return undefined;
+    // The clock on the wall may have been set since; only what came before a restart needs it.
+    const retiredMs = this.#retiredMs.get(tokenId);
+    return retiredMs === undefined ? clock.nowMs() - retiredAtMs : clock.monotonicMs() - retiredMs;
   }
 
   #endSession(claims: TokenClaims): void {

@@ -229,6 +229,23 @@ test("Auth.refresh gives new tokens of the same session, and the old ones still 
   expect(await failureOf(() => auth.refresh(first.refresh_token, LOCAL))).toBeUndefined();
 });
 
+test.each([
+  ["an hour on", 3_600_000],
+  ["a minute back", -60_000],
+])(
+  "Auth.refresh takes a retired token for as long, also when the clock is set %s",
+  async (_how, byMs) => {
+    const { auth, clock } = configuredServer();
+    const first = await auth.login(RIGHT, LOCAL);
+    await auth.refresh(first.refresh_token, LOCAL);
+    clock.setWall(clock.nowMs() + byMs);
+    clock.advance(30_000);
+    expect(await failureOf(() => auth.refresh(first.refresh_token, LOCAL))).toBeUndefined();
+    clock.advance(1);
+    expect(await failureOf(() => auth.refresh(first.refresh_token, LOCAL))).toBe("unauthorized");
+  },
+);
+
 test("Auth.refresh with a retired token revokes the whole session as stolen", async () => {
   const server = configuredServer();
   const { auth, catalog, clock } = server;
