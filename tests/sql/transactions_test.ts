@@ -5,6 +5,7 @@
  * others run, as if its turn were over.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import type { SqlResponse } from "../../src/sql/mod.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 
@@ -241,6 +242,46 @@ describe("a transaction refuses", () => {
     const text = `BEGIN; INSERT INTO u VALUES ${rows}; COMMIT`;
     expect(await engine.failure(text)).toBe("TRANSACTION_LIMIT@2");
     expect(await engine.rows("SELECT count(*) FROM u")).toEqual([[0]]);
+  });
+});
+
+describe("a definition while a statement runs", () => {
+  const AGAIN =
+    "DROP TABLE d; CREATE TABLE d (id INT PRIMARY KEY, v INT); INSERT INTO d VALUES (1, 6)";
+
+  beforeEach(async () => {
+    await engine.run(
+      "DROP TABLE IF EXISTS d; CREATE TABLE d (id INT PRIMARY KEY, v INT);" +
+        "INSERT INTO d SELECT g, 0 FROM generate_series(1, 5000) g",
+    );
+  });
+
+  async function meanwhile(first: string, second: string): Promise<SqlResponse> {
+    const held = await clock.hold(() => engine.ask(first));
+    await engine.run(second);
+    return await held.resume();
+  }
+
+  test.each([
+    ["INSERT INTO d SELECT g + 5000, 0 FROM generate_series(1, 9000) g", [9001, 6]],
+    ["UPDATE d SET v = v + 1 FROM generate_series(1, 3000) g WHERE d.id = g % 5 + 1", [1, 7]],
+    ["DELETE FROM d WHERE id IN (SELECT g FROM generate_series(1, 20000) g)", [0, null]],
+    ["UPDATE t SET v = (SELECT max(d.v) FROM d WHERE d.id <= t.id) WHERE id < 3", [1, 6]],
+  ])("that makes a table anew: %s is run with the new one", async (sql, after) => {
+    expect((await meanwhile(sql, AGAIN)).error).toBeUndefined();
+    expect(await engine.rows("SELECT count(*), sum(v) FROM d")).toEqual([after]);
+  });
+
+  test.each([
+    ["writing", "INSERT INTO d SELECT g + 5000, 0 FROM generate_series(1, 3000) g"],
+    ["writing", "UPDATE d SET v = v + 1"],
+    ["reading", "SELECT sum((SELECT v FROM d WHERE id = g)) FROM generate_series(1, 3000) g"],
+    ["reading", "UPDATE t SET v = (SELECT max(d.v) FROM d WHERE d.id <= t.id) WHERE id < 3"],
+  ])("that drops a table ends a transaction that is %s it: %s", async (verb, sql) => {
+    const { error } = await meanwhile(`BEGIN; ${sql}; COMMIT`, "DROP TABLE d");
+    expect(error?.condition).toBe("SERIALIZATION_FAILURE");
+    expect(error?.message).toStartWith(`Cannot go on ${verb} default.d: it was `);
+    expect(error?.statementIndex).toBe(1);
   });
 });
 

@@ -242,7 +242,10 @@ describe("while others write", () => {
   test("and drop its table, it is told so", async () => {
     const long = begin("UPDATE t SET v = v + 1");
     await engine.run("DROP TABLE t");
-    expect(await conditionOf(long)).toBe("TABLE_NOT_FOUND");
+    expect((await long.ended).error).toMatchObject({
+      condition: "TABLE_NOT_FOUND",
+      message: "table default.t not found",
+    });
   });
 });
 

@@ -17,6 +17,7 @@ import { compileScalar } from "../evaluate/scalar.ts";
 import { keyTextOf } from "../keys/key_text.ts";
 import { PortionSource, RowCounts } from "../operators/filter.ts";
 import {
+  droppedMeanwhile,
   KeyLookup,
   ownerOf,
   readRow,
@@ -225,7 +226,12 @@ function openOrdered(
   if (span === undefined) return undefined;
   const owner = ownerOf(run.principal, table);
   const where = { owner, upTo: run.snapshotSeq, columnIds, columnId, isDescending };
-  const scan = run.store.scanOrdered(table.tableId, { ...where, ...span });
+  let scan: OrderedScan | undefined;
+  try {
+    scan = run.store.scanOrdered(table.tableId, { ...where, ...span });
+  } catch (error) {
+    throw droppedMeanwhile(error, table);
+  }
   if (scan === undefined || rowsWanted <= scan.rowCount * ORDERED_SHARE_MAX) return scan;
   scan.close();
   return undefined;

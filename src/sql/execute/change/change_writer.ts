@@ -84,7 +84,7 @@ function* furtherSteps(source: ChangeSource, writer: ChangeWriter, isAtEnd: bool
   try {
     writer.beginSteps();
     yield true;
-    if (!isAtEnd) while (source.next()) yield true;
+    if (!isAtEnd) while (writer.takeNext(source)) yield true;
   } finally {
     if (!isAtEnd) source.close();
   }
@@ -142,6 +142,16 @@ export class ChangeWriter {
     }
   }
 
+  /**
+   * Takes what a source yields next, in any turn but the first. Returns whether there may be more.
+   *
+   * @throws {DatabaseError} SERIALIZATION_FAILURE when the table was altered or dropped meanwhile.
+   */
+  takeNext(source: ChangeSource): boolean {
+    this.#run.requireUnaltered(this.#runtime.table);
+    return source.next();
+  }
+
   /** From now on changes are written over many turns. */
   beginSteps(): void {
     const { snapshotSeq, store, transaction } = this.#run;
@@ -193,6 +203,7 @@ export class ChangeWriter {
     }
     const seqs: Value[] = [];
     for (let from = 0; from < changes.length; from += ROWS_PER_STEP) {
+      run.requireUnaltered(runtime.table);
       seqs.push(...stageChanges(runtime, changes.slice(from, from + ROWS_PER_STEP), run));
       yield true;
     }

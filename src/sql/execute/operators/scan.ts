@@ -7,6 +7,7 @@
  */
 
 import type { Principal } from "../../../auth/mod.ts";
+import { DatabaseError } from "../../../base/errors.ts";
 import type { TableEntry } from "../../../catalog/mod.ts";
 import {
   type ColumnRange,
@@ -70,18 +71,7 @@ export class TableScan implements Operator {
     const hasOverlay = run.transaction?.hasStaged(table.tableId) === true;
     this.#overlayDone = !hasOverlay;
     this.#keyPositions = hasOverlay ? table.primaryKey.map((_, i) => columnIds.length + i) : [];
-    this.#scan = run.store.scan(table.tableId, {
-      owner: ownerOf(run.principal, table),
-      upTo: run.snapshotSeq,
-      columnIds: hasOverlay ? [...columnIds, ...table.primaryKey] : columnIds,
-      ranges: options.ranges,
-      ...(options.keySpans === undefined ? {} : { keySpans: options.keySpans }),
-      withTombstones: options.withTombstones,
-      batchRows: options.batchRows,
-      reusesMemory: options.reusesMemory ?? false,
-      defersNumbers: options.defersNumbers ?? false,
-      mayBeEmpty: true,
-    });
+    this.#scan = openScan(options, { hasOverlay });
   }
 
   next(): Batch | undefined {
@@ -137,6 +127,26 @@ export class TableScan implements Operator {
       ),
     );
     return { rowCount: read.length, columns };
+  }
+}
+
+function openScan(options: TableScanOptions, { hasOverlay }: { hasOverlay: boolean }): Scan {
+  const { columnIds, run, table } = options;
+  try {
+    return run.store.scan(table.tableId, {
+      owner: ownerOf(run.principal, table),
+      upTo: run.snapshotSeq,
+      columnIds: hasOverlay ? [...columnIds, ...table.primaryKey] : columnIds,
+      ranges: options.ranges,
+      ...(options.keySpans === undefined ? {} : { keySpans: options.keySpans }),
+      withTombstones: options.withTombstones,
+      batchRows: options.batchRows,
+      reusesMemory: options.reusesMemory ?? false,
+      defersNumbers: options.defersNumbers ?? false,
+      mayBeEmpty: true,
+    });
+  } catch (error) {
+    throw droppedMeanwhile(error, table);
   }
 }
 
@@ -199,7 +209,24 @@ export function readRow(
       return columnIds.map((columnId) => stagedValue(table, mine, columnId));
     }
   }
-  return run.store.lookup(table.tableId, { owner, key, upTo: run.snapshotSeq, columnIds });
+  try {
+    return run.store.lookup(table.tableId, { owner, key, upTo: run.snapshotSeq, columnIds });
+  } catch (error) {
+    throw droppedMeanwhile(error, table);
+  }
+}
+
+/**
+ * What to say in place of an error of the store: a table that was bound and is not there any more
+ * was dropped while the statement ran, and the store knows no name of it.
+ */
+export function droppedMeanwhile(error: unknown, { name, namespace }: TableEntry): unknown {
+  if (!(error instanceof DatabaseError) || error.condition !== "TABLE_NOT_FOUND") return error;
+  return new DatabaseError(
+    "SERIALIZATION_FAILURE",
+    `Cannot go on reading ${namespace}.${name}: it was dropped meanwhile`,
+    { cause: error, hint: "run the statement again" },
+  );
 }
 
 /** Whether what a transaction did to a key comes to nothing: INSERT, then DELETE. */
