@@ -2,13 +2,18 @@
  * Statements about users, maintenance and what there is: who may run them, and which file does;
  * KILL is here.
  */
-import { type Principal, requireRun } from "../../auth/mod.ts";
+import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import { notAvailable } from "../bind/binding.ts";
 import type { Parameter, ServerAddress, StatementResult } from "../common/engine.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import type { ShownSetting } from "../common/layers_above.ts";
 import { messageResult, rowsResult } from "../common/result.ts";
+import {
+  type AdministeringStatement,
+  isShow,
+  requireRight,
+  type ShowStatement,
+} from "../common/statement_kinds.ts";
 import { checkResultRows } from "../execute/run/run.ts";
 import type { KillStatement, Statement } from "../parse/ast/ast.ts";
 import type { LivePlanWorld } from "../prepare/live_planner.ts";
@@ -20,8 +25,7 @@ import {
   maintainedTables,
   maintainTables,
 } from "./job_statements.ts";
-import { isShow, type ShowStatement, type ShowWorld, show } from "./show_statements.ts";
-import { rightOf } from "./statement_rights.ts";
+import { type ShowWorld, show } from "./show_statements.ts";
 import { checkedStorage, checkStorage, STORAGE_CHECK_COLUMNS } from "./storage_check.ts";
 import { explainSubscribe, subscribe } from "./subscribe_statement.ts";
 import {
@@ -42,21 +46,11 @@ export interface AdministrationCall {
   readonly params: readonly Parameter[];
 }
 
-/** Statements that name nothing of the catalog, or what is only known at their turn. */
-const RUN_ONLY: ReadonlySet<Statement["type"]> = new Set<Statement["type"]>([
-  "begin",
-  "start transaction",
-  "commit",
-  "rollback",
-  "set",
-  "set timezone",
-  "use namespace",
-  "backup",
-  "restore",
-  "kill",
+/** They name nothing, so nothing of them can be wrong before their turn. */
+const SHOWS_OF_ALL: ReadonlySet<ShowStatement["type"]> = new Set<ShowStatement["type"]>([
+  "show manifest",
   "show namespaces",
   "show storages",
-  "show manifest",
 ]);
 
 /** What these statements show and change. */
@@ -74,21 +68,23 @@ export class Administration {
     this.#world = world;
   }
 
-  /** The role × statement matrix, before anything of the request runs. @throws {DatabaseError} */
+  /**
+   * Rights of any statement that defines nothing, before anything of the request runs.
+   * @throws {DatabaseError}
+   */
   authorize(node: Statement, principal: Principal): void {
-    const right = rightOf(node.type);
-    if (right === "object" || changesOwnPassword(node, principal)) return;
-    requireRun(principal, right, {
-      action: `run ${node.type.toUpperCase()}`,
-      position: node._location.start,
-    });
+    if (!changesOwnPassword(node, principal)) requireRight(node, principal);
   }
 
   /**
    * Finds what a statement names wrongly as the catalog is, and changes nothing.
    * @throws {DatabaseError}
    */
-  check(node: Statement, call: AdministrationCall): void {
+  check(node: AdministeringStatement, call: AdministrationCall): void {
+    if (isShow(node)) {
+      if (!SHOWS_OF_ALL.has(node.type)) this.#show(node, call);
+      return;
+    }
     switch (node.type) {
       case "create user":
       case "alter user":
@@ -108,16 +104,18 @@ export class Administration {
       case "explain subscribe":
         explainSubscribe(this.#world, node.subscribe, call);
         return;
-      default:
-        if (RUN_ONLY.has(node.type)) return;
-        if (!isShow(node)) throw notAvailable(node, node.type.toUpperCase());
-        this.#show(node, call);
+      case "backup":
+      case "restore":
+      case "kill":
+        // They name nothing of the catalog, or what is only known at their turn.
+        return;
     }
   }
 
-  /** @throws {DatabaseError} UNSUPPORTED_FEATURE for statements that are not built. */
-  async run(node: Statement, call: AdministrationCall): Promise<StatementResult> {
+  /** @throws {DatabaseError} */
+  async run(node: AdministeringStatement, call: AdministrationCall): Promise<StatementResult> {
     this.authorize(node, call.principal);
+    if (isShow(node)) return this.#show(node, call);
     const { principal } = call;
     const asUser = principal.userId;
     switch (node.type) {
@@ -143,9 +141,6 @@ export class Administration {
         return subscribe(this.#world, node, call);
       case "explain subscribe":
         return explainSubscribe(this.#world, node.subscribe, call);
-      default:
-        if (isShow(node)) return this.#show(node, call);
-        throw notAvailable(node, node.type.toUpperCase());
     }
   }
 

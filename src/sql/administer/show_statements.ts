@@ -10,18 +10,14 @@ import type { StatementResult } from "../common/engine.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import type { ShownSetting } from "../common/layers_above.ts";
 import { type PlainColumn, rowsResult } from "../common/result.ts";
+import type { ShowStatement } from "../common/statement_kinds.ts";
 import { findNamespace, findTable } from "../common/table_names.ts";
 import { type ShownView, visibleViews } from "../common/views.ts";
 import type {
   AstNode,
-  DescribeStatement,
   QName,
-  ShowColumnsStatement,
   ShowSimpleStatement,
-  ShowStatsStatement,
-  ShowTablesStatement,
   ShowVariableStatement,
-  Statement,
 } from "../parse/ast/ast.ts";
 import type { NameWorld } from "../prepare/binding_world.ts";
 import {
@@ -46,14 +42,6 @@ import {
 } from "../system/show_rows.ts";
 import { isSystemViews } from "../system/system_views.ts";
 
-export type ShowStatement =
-  | ShowVariableStatement
-  | ShowSimpleStatement
-  | ShowTablesStatement
-  | ShowColumnsStatement
-  | ShowStatsStatement
-  | DescribeStatement;
-
 /** What these statements show. */
 export interface ShowWorld
   extends NameWorld,
@@ -68,20 +56,6 @@ interface ShowCall {
   readonly requestSettings: readonly ShownSetting[];
 }
 
-/** Total, so that a SHOW that is added does not compile before it is listed. */
-const SHOWS: Readonly<Record<ShowStatement["type"], true>> = {
-  describe: true,
-  show: true,
-  "show all": true,
-  "show columns": true,
-  "show export": true,
-  "show manifest": true,
-  "show namespaces": true,
-  "show stats": true,
-  "show storages": true,
-  "show tables": true,
-};
-
 const SETTING_COLUMNS: readonly PlainColumn[] = ["name", "value", "description", "category"].map(
   (name) => ({ name, type: TEXT }),
 );
@@ -95,11 +69,6 @@ const INSTEAD_OF_SHOW: ReadonlyMap<string, string> = new Map([
   ["search_path", "SELECT CURRENT_NAMESPACE() gives the current namespace"],
   ["processlist", "SELECT * FROM system.queries lists what runs"],
 ]);
-
-/** Whether it is a statement that {@linkcode show} answers. */
-export function isShow(node: Statement): node is ShowStatement {
-  return Object.hasOwn(SHOWS, node.type);
-}
 
 /** @throws {DatabaseError} For what is not there, or is not the caller's to see. */
 export function show(

@@ -12,9 +12,9 @@ import type { Statement } from "../parse/ast/ast.ts";
 import type { ParseLimits } from "../parse/parser.ts";
 import { parseStatements } from "../parse/parser.ts";
 import { statementToSql } from "../parse/print/print.ts";
-import { isJobNode } from "./node_kinds.ts";
 import { QueryStats } from "./query_stats.ts";
 import { strangersText } from "./query_text.ts";
+import { isJobNode } from "./statement_kinds.ts";
 
 /** Characters of a statement that are shown. */
 const SHOWN_SQL_LENGTH_MAX = 2000;

@@ -23,6 +23,7 @@ import { nameOf } from "../bind/change/dml_target.ts";
 import type { StatementResult } from "../common/engine.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import { messageResult } from "../common/result.ts";
+import { type DefiningStatement, requireRight } from "../common/statement_kinds.ts";
 import { findTable, requireHolder } from "../common/table_names.ts";
 import { dependentsOf, refuseDependents } from "../common/views.ts";
 import { checkCancelled, type RequestLedger } from "../execute/run/request_ledger.ts";
@@ -78,7 +79,7 @@ export class Definitions {
   }
 
   /** Rights of a definition, before anything of the request runs. @throws {DatabaseError} */
-  authorize(node: Statement, principal: Principal, namespace: string): void {
+  authorize(node: DefiningStatement, principal: Principal, namespace: string): void {
     const { catalog } = this.#world;
     switch (node.type) {
       case "create namespace":
@@ -109,10 +110,7 @@ export class Definitions {
       case "create storage":
       case "alter storage":
       case "drop storage":
-        requireRun(principal, "operate", {
-          action: `run ${node.type.toUpperCase()}`,
-          position: node._location.start,
-        });
+        requireRight(node, principal);
         return;
       case "create view":
       case "drop view":
@@ -127,34 +125,30 @@ export class Definitions {
           });
         }
         return;
-      default:
-        return;
     }
   }
 
   /**
-   * Finds what a definition would be refused for as the catalog is, and changes nothing. Returns
-   * whether the statement is one.
-   *
+   * Finds what a definition would be refused for as the catalog is, and changes nothing.
    * @throws {DatabaseError}
    */
-  check(node: Statement, principal: Principal, namespace: string): boolean {
-    return this.#bound(node, principal, namespace) !== undefined;
+  check(node: DefiningStatement, principal: Principal, namespace: string): void {
+    this.#bound(node, principal, namespace);
   }
 
-  /** Runs a definition; undefined when the statement is none. @throws {DatabaseError} */
+  /** @throws {DatabaseError} */
   async run(
-    node: Statement,
+    node: DefiningStatement,
     principal: Principal,
     namespace: string,
-  ): Promise<StatementResult | undefined> {
+  ): Promise<StatementResult> {
     this.authorize(node, principal, namespace);
     const change = this.#bound(node, principal, namespace);
-    return change === undefined ? undefined : messageResult(await change(), principal.userId);
+    return messageResult(await change(), principal.userId);
   }
 
-  /** A definition bound against the catalog of this turn; undefined for any other statement. */
-  #bound(node: Statement, principal: Principal, namespace: string): BoundDefinition | undefined {
+  /** A definition bound against the catalog of this turn. */
+  #bound(node: DefiningStatement, principal: Principal, namespace: string): BoundDefinition {
     switch (node.type) {
       case "create namespace":
         return createNamespace(node, principal, this.#world);
@@ -181,8 +175,6 @@ export class Definitions {
         return createView(node, { principal, namespace }, this.#world);
       case "drop view":
         return dropViews(node, { principal, namespace }, this.#world);
-      default:
-        return undefined;
     }
   }
 

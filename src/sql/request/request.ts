@@ -12,14 +12,16 @@ import type { TableWrite } from "../../storage/mod.ts";
 import { TEXT, type Value } from "../../types/mod.ts";
 import { Administration } from "../administer/administration.ts";
 import { noteStatement } from "../administer/audited.ts";
+import { notAvailable } from "../bind/binding.ts";
 import { readLiterals } from "../bind/expression/untyped_literals.ts";
 import type { RunningRequest } from "../common/activity.ts";
 import type { SqlRequest, SqlResponse, StatementResult } from "../common/engine.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
-import { isBegin, isReadOnlyNode } from "../common/node_kinds.ts";
+import { isBegin } from "../common/node_kinds.ts";
 import type { QueryStat } from "../common/query_stats.ts";
 import { bulkShapeOf, textOfStatement } from "../common/query_text.ts";
 import { messageResult, rowsResult } from "../common/result.ts";
+import { isAdministering, isDefining, isReadOnlyNode } from "../common/statement_kinds.ts";
 import { Definitions } from "../define/definitions.ts";
 import { Profile } from "../execute/run/profile.ts";
 import type { RequestLedger } from "../execute/run/request_ledger.ts";
@@ -270,16 +272,19 @@ export class RequestRunner {
         { position: node._location.start },
       );
     }
-    return (
-      (await this.#definitions.run(node, this.#principal, this.#binding.namespace)) ??
-      (await this.#administration.run(node, {
-        principal: this.#principal,
-        namespace: this.#binding.namespace,
-        server: this.#request.server,
-        requestSettings: this.#settings.rows(),
-        params: this.#request.params,
-      }))
-    );
+    const principal = this.#principal;
+    const { namespace } = this.#binding;
+    if (isDefining(node)) return this.#definitions.run(node, principal, namespace);
+    if (!isAdministering(node)) throw notAvailable(node, node.type.toUpperCase());
+    const { params, server } = this.#request;
+    const requestSettings = this.#settings.rows();
+    return this.#administration.run(node, {
+      principal,
+      namespace,
+      server,
+      requestSettings,
+      params,
+    });
   }
 
   async #explain(

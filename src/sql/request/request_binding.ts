@@ -10,11 +10,12 @@ import { inOneTurn } from "../../base/steps.ts";
 import { DEFAULT_NAMESPACE } from "../../catalog/mod.ts";
 import type { DataType, Value } from "../../types/mod.ts";
 import type { Administration } from "../administer/administration.ts";
-import { StatementBinding } from "../bind/binding.ts";
+import { notAvailable, StatementBinding } from "../bind/binding.ts";
 import type { SqlRequest } from "../common/engine.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import { rowsNode } from "../common/node_kinds.ts";
 import { requireNoGap, typedParameters } from "../common/parameters.ts";
+import { isAdministering, isDefining, isUnbuilt } from "../common/statement_kinds.ts";
 import { findNamespace } from "../common/table_names.ts";
 import { DefinedNames } from "../define/defined_names.ts";
 import type { Definitions } from "../define/definitions.ts";
@@ -131,7 +132,9 @@ export class RequestBinding {
   #check(node: Statement): void {
     const { administration, definitions, principal, request, world } = this.#options;
     const { namespace } = this;
-    if (definitions.check(node, principal, namespace)) return;
+    if (isUnbuilt(node)) throw notAvailable(node, node.type.toUpperCase());
+    if (isDefining(node)) definitions.check(node, principal, namespace);
+    if (!isAdministering(node)) return;
     const requestSettings = new RequestSettings(world.limits).rows();
     const { params, server } = request;
     administration.check(node, { principal, namespace, server, requestSettings, params });
@@ -191,8 +194,8 @@ export class RequestBinding {
     const rows = rowsNode(node);
     if (rows === undefined) {
       if (node.type === "execute as") throw refuseInside(node);
-      definitions.authorize(node, principal, this.namespace);
-      administration.authorize(node, principal);
+      if (isDefining(node)) definitions.authorize(node, principal, this.namespace);
+      else administration.authorize(node, principal);
       if (node.type === "set" || node.type === "set timezone") {
         requireSettable(node, world.limits);
       }
