@@ -10,6 +10,7 @@
  * Nothing here outlives the process. Memory is bounded: above the bound the oldest entry goes.
  */
 import type { Clock } from "../base/clock.ts";
+import { putNewest } from "../base/newest.ts";
 import type { Caller } from "./answers.ts";
 import { AuthError } from "./auth_error.ts";
 
@@ -81,14 +82,14 @@ export class LoginGuard {
     const times = this.#names.get(name) ?? [];
     times.push(nowMs);
     if (times.length > SLOW_AFTER_FAILURES) times.shift();
-    putNewest(this.#names, name, times);
+    putNewest(this.#names, [name, times], ENTRIES_MAX);
     if (this.#failuresMax === 0) return false;
     const key = pairKey(name, address);
     const failures = this.#pairs.get(key) ?? { count: 0, lockedUntilMs: 0 };
     failures.count += 1;
     const isLocked = failures.count === this.#failuresMax;
     if (isLocked) failures.lockedUntilMs = nowMs + this.#lockMs;
-    putNewest(this.#pairs, key, failures);
+    putNewest(this.#pairs, [key, failures], ENTRIES_MAX);
     return isLocked;
   }
 
@@ -140,7 +141,7 @@ export class AuthBucket {
     const refill = ((nowMs - bucket.atMs) / 1000) * this.#perSecond;
     bucket.tokens = Math.min(full, bucket.tokens + refill);
     bucket.atMs = nowMs;
-    putNewest(this.#buckets, address, bucket);
+    putNewest(this.#buckets, [address, bucket], ENTRIES_MAX);
     if (bucket.tokens < 1) return Math.ceil((1 - bucket.tokens) / this.#perSecond);
     bucket.tokens -= 1;
     return undefined;
@@ -166,17 +167,6 @@ export class AuthBucket {
 }
 
 const BUCKET_SECONDS = 5;
-
-/** Moves an entry to the end of the map; the first one goes when there are too many. */
-function putNewest<T>(map: Map<string, T>, key: string, value: T): void {
-  map.delete(key);
-  map.set(key, value);
-  if (map.size <= ENTRIES_MAX) return;
-  for (const oldest of map.keys()) {
-    map.delete(oldest);
-    return;
-  }
-}
 
 function pairKey(name: string, address: string): string {
   // An address has no line break, so two pairs never share a key.

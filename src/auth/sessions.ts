@@ -12,6 +12,7 @@
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
+import { putNewest } from "../base/newest.ts";
 import type { Random } from "../base/random.ts";
 import type { Catalog, UserEntry } from "../catalog/mod.ts";
 import type { LoginBody } from "../protocol/mod.ts";
@@ -148,12 +149,7 @@ export class Sessions {
   #retire({ expiresAt, tokenId }: TokenClaims): void {
     const { catalog, clock } = this.#options;
     catalog.revoke(tokenId, expiresAt * 1000 + REVOCATION_MARGIN_MS);
-    this.#retiredMs.set(tokenId, clock.monotonicMs());
-    if (this.#retiredMs.size <= RETIRED_COUNT_MAX) return;
-    for (const oldest of this.#retiredMs.keys()) {
-      this.#retiredMs.delete(oldest);
-      return;
-    }
+    putNewest(this.#retiredMs, [tokenId, clock.monotonicMs()], RETIRED_COUNT_MAX);
   }
 
   /** How long ago a refresh token was retired; undefined when it was not. */

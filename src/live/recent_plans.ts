@@ -7,6 +7,7 @@
  * made anew with every change of a definition; rights are asked of it at each use.
  */
 import type { Principal } from "../auth/mod.ts";
+import { putNewest } from "../base/newest.ts";
 import type { SubscriptionSpec } from "../protocol/mod.ts";
 import type { LivePlan } from "../sql/mod.ts";
 
@@ -25,13 +26,7 @@ export class RecentPlans {
   }
 
   remember(key: string, plan: LivePlan): void {
-    this.#byKey.delete(key);
-    this.#byKey.set(key, plan);
-    if (this.#byKey.size <= PLANS_MAX) return;
-    for (const oldest of this.#byKey.keys()) {
-      this.#byKey.delete(oldest);
-      return;
-    }
+    putNewest(this.#byKey, [key, plan], PLANS_MAX);
   }
 }
 

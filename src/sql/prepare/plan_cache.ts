@@ -5,6 +5,7 @@
  * A plan fits a text, the types of its parameters, the namespace of unqualified names, and one
  * version of the catalog. It knows no caller. The least recently used plan goes first.
  */
+import { putNewest } from "../../base/newest.ts";
 import type { Catalog } from "../../catalog/mod.ts";
 import {
   type DataType,
@@ -102,13 +103,7 @@ export class PlanCache {
 
   #remember(sql: string, remembered: RememberedKey): void {
     if (sql.length > REMEMBERED_LENGTH_MAX) return;
-    this.#remembered.delete(sql);
-    this.#remembered.set(sql, remembered);
-    if (this.#remembered.size <= REMEMBERED_TEXTS_MAX) return;
-    for (const oldest of this.#remembered.keys()) {
-      this.#remembered.delete(oldest);
-      return;
-    }
+    putNewest(this.#remembered, [sql, remembered], REMEMBERED_TEXTS_MAX);
   }
 }
 

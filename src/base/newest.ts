@@ -1,0 +1,18 @@
+/**
+ * Maps that remember the newest entries and forget the oldest.
+ */
+
+/** Moves an entry to the end of a map; the first one goes when there are more than `countMax`. */
+export function putNewest<Key, Value>(
+  map: Map<Key, Value>,
+  [key, value]: readonly [Key, Value],
+  countMax: number,
+): void {
+  map.delete(key);
+  map.set(key, value);
+  if (map.size <= countMax) return;
+  for (const oldest of map.keys()) {
+    map.delete(oldest);
+    return;
+  }
+}

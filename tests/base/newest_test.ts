@@ -1,0 +1,15 @@
+/**
+ * Maps that remember the newest entries.
+ */
+import { expect, test } from "bun:test";
+import { putNewest } from "../../src/base/newest.ts";
+
+test("putNewest forgets the entry that was put longest ago, above the bound only", () => {
+  const map = new Map<string, number>();
+  for (const [at, key] of ["a", "b", "c", "a", "d"].entries()) putNewest(map, [key, at], 3);
+  expect([...map]).toEqual([
+    ["c", 2],
+    ["a", 3],
+    ["d", 4],
+  ]);
+});
