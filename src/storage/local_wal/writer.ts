@@ -154,13 +154,14 @@ export class LocalWal implements CommitLog {
     const group = this.#encoder.nextGroup;
     const { earlyBytesMin = EARLY_BYTES_MIN } = this.#options;
     if (group === undefined || group.end - group.start < earlyBytesMin) return;
-    if (this.#isSyncing || this.#options.isRelaxed || this.#isClosed) return;
+    if (this.#isSyncing || this.#options.isRelaxed) return;
     // To enter another file calls events, which belong to a turn of their own.
     if (group.fileNumber !== this.#files.currentNumber || this.#files.isBetweenFiles) return;
     this.#encoder.takeGroup();
     try {
       this.#write(group);
     } catch (error) {
+      if (!(error instanceof DiskError)) throw error;
       void this.#failSoon(group, error);
       return;
     }
@@ -280,8 +281,7 @@ export class LocalWal implements CommitLog {
   }
 
   /** Fails a group that was written early, once its writer's turn is over. */
-  async #failSoon(group: FrameGroup, error: unknown): Promise<void> {
-    if (!(error instanceof DiskError)) throw error;
+  async #failSoon(group: FrameGroup, error: DiskError): Promise<void> {
     // Nothing is written behind it before it is taken back.
     this.#isSyncing = true;
     await this.#options.clock.yield();
