@@ -13,7 +13,12 @@ import { ForwardingDisk } from "../support/forwarding_disk.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
 import { SeededRandom } from "../support/seeded_random.ts";
-import { type DiskOperation, failNth, type SimulatedDisk } from "../support/simulated_disk.ts";
+import {
+  type DiskOperation,
+  type FaultPlan,
+  failNth,
+  type SimulatedDisk,
+} from "../support/simulated_disk.ts";
 import {
   commit,
   DATA_PATH,
@@ -48,6 +53,17 @@ function storagesOn(disk: Disk, seed = 2): Storages {
   const random = new SeededRandom(seed);
   const allowedRoots = [STORAGES_PATH];
   return new Storages({ disk, log: silentLog, random, allowedRoots, dataPath: DATA_PATH });
+}
+
+/** Lets a disk fail as a plan says. Returns whether it has come to that. */
+function failsOnce(disk: SimulatedDisk, plan: FaultPlan): () => boolean {
+  let isMet = false;
+  disk.faultPlan = (...args) => {
+    const fault = plan(...args);
+    isMet ||= fault !== undefined;
+    return fault;
+  };
+  return () => isMet;
 }
 
 function faultOf(disk: SimulatedDisk, listed: ListedStorage): string | undefined {
@@ -162,16 +178,10 @@ test.each(OPERATIONS)(
     for (let nth = 1; ; nth += 1) {
       const disk = diskWithStorages();
       const storages = storagesOn(disk);
-      let isMet = false;
-      const plan = failNth(operation, nth, { code: "EIO" });
-      disk.faultPlan = (...args) => {
-        const fault = plan(...args);
-        isMet ||= fault !== undefined;
-        return fault;
-      };
+      const isMet = failsOnce(disk, failNth(operation, nth, { code: "EIO" }));
       try {
         await storages.create(WANTED);
-        expect(isMet && operation !== "list").toBe(false);
+        expect(isMet() && operation !== "list").toBe(false);
       } catch (error) {
         expect(error).toBeInstanceOf(DatabaseError);
         expect((error as DatabaseError).condition).toBe("STORAGE_UNAVAILABLE");
@@ -180,7 +190,7 @@ test.each(OPERATIONS)(
         expect(storageFault(disk, listed)).toBeUndefined();
       }
       storages.close();
-      if (!isMet) break;
+      if (!isMet()) break;
     }
   },
 );
@@ -192,20 +202,14 @@ test.each(OPERATIONS)(
       const disk = diskWithStorages();
       const storages = storagesOn(disk);
       await storages.create(WANTED);
-      let isMet = false;
-      const plan = failNth(operation, nth, { code: "EIO" });
-      disk.faultPlan = (...args) => {
-        const fault = plan(...args);
-        isMet ||= fault !== undefined;
-        return fault;
-      };
+      const isMet = failsOnce(disk, failNth(operation, nth, { code: "EIO" }));
       storages.drop("fast");
       disk.faultPlan = undefined;
       // Only where the mark could not be removed it may be a storage of somebody.
       if (disk.exists(`${ROOT}/STORAGE`)) disk.remove(`${ROOT}/STORAGE`);
       expect(storageFault(disk, await storages.create(WANTED))).toBeUndefined();
       storages.close();
-      if (!isMet) break;
+      if (!isMet()) break;
     }
   },
 );
@@ -395,13 +399,7 @@ describe("a table in a storage", () => {
       for (let nth = 1; ; nth += 1) {
         const disk = diskWithStorages();
         const { scan, store } = await droppedWhileRead(disk);
-        let isMet = false;
-        const plan = failNth(at, nth, { code: "EIO" });
-        disk.faultPlan = (...args) => {
-          const fault = plan(...args);
-          isMet ||= fault !== undefined;
-          return fault;
-        };
+        const isMet = failsOnce(disk, failNth(at, nth, { code: "EIO" }));
         scan.close();
         await store.storages.filesGone();
         disk.faultPlan = undefined;
@@ -410,7 +408,7 @@ describe("a table in a storage", () => {
         }
         expect(storageFault(disk, await store.storages.create(WANTED))).toBeUndefined();
         await store.close();
-        if (!isMet) break;
+        if (!isMet()) break;
       }
     },
   );
@@ -513,14 +511,10 @@ describe("a table in a storage", () => {
         ]);
         await store.flush(1);
         await commit(store, 1, "update", [[1, "c"]]);
-        let isMet = false;
         const plan = failNth(operation, nth, { code: "EIO" });
-        disk.faultPlan = (...args) => {
-          const isThere = args[1].startsWith(STORAGES_PATH);
-          const fault = isThere ? plan(...args) : undefined;
-          isMet ||= fault !== undefined;
-          return fault;
-        };
+        const isMet = failsOnce(disk, (...args) =>
+          args[1].startsWith(STORAGES_PATH) ? plan(...args) : undefined,
+        );
         const pass = (error: unknown): void => {
           if (!isExpected(error)) throw error;
         };
@@ -537,7 +531,7 @@ describe("a table in a storage", () => {
           [1, "c"],
         ]);
         await again.close();
-        if (!isMet) break;
+        if (!isMet()) break;
       }
     },
   );

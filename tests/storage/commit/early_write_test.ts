@@ -3,14 +3,20 @@
  * are in the memtable, and it is taken back or acknowledged like any other.
  */
 import { expect, test } from "bun:test";
-import { DatabaseError } from "../../../src/base/errors.ts";
 import type { Seq } from "../../../src/base/seq.ts";
 import type { LocalStore } from "../../../src/storage/mod.ts";
-import { INT, type Row, TEXT, vectorFromValues } from "../../../src/types/mod.ts";
+import { INT, type Row, TEXT } from "../../../src/types/mod.ts";
+import { laterConditionOf } from "../../support/conditions.ts";
 import { MemoryManifest } from "../../support/memory_manifest.ts";
 import { RecordingDisk } from "../../support/recording_disk.ts";
 import { SimulatedDisk } from "../../support/simulated_disk.ts";
-import { commit, defineTable, openStore, readRows } from "../../support/store_fixture.ts";
+import {
+  byColumns,
+  commit,
+  defineTable,
+  openStore,
+  readRows,
+} from "../../support/store_fixture.ts";
 
 const TABLE = defineTable(1, [INT, TEXT]);
 const TEXT_OF_ROW = "x".repeat(200);
@@ -25,26 +31,12 @@ function rowsFrom(first: number, count: number): Row[] {
 
 /** Hands rows over by columns; returns the seq of the last. */
 function insert(store: LocalStore, rows: readonly Row[]): Seq {
-  const column = (at: number): (typeof rows)[number][number][] =>
-    rows.map((row) => row[at] ?? null);
-  const columns = [vectorFromValues(INT, column(0)), vectorFromValues(TEXT, column(1))];
-  const batch = { rowCount: rows.length, columns };
-  const write = { tableId: 1, owner: 0, operation: "insert", rows: [], batch } as const;
-  return store.apply({ writes: [write] }).lastSeq;
+  const write = { tableId: 1, owner: 0, operation: "insert", rows } as const;
+  return store.apply({ writes: [byColumns(write, TABLE)] }).lastSeq;
 }
 
 function contentOf(store: LocalStore): Row[] {
   return readRows(store, TABLE).map(([, ...row]) => row);
-}
-
-async function refusalOf(durable: Promise<unknown>): Promise<string> {
-  try {
-    await durable;
-  } catch (error) {
-    if (error instanceof DatabaseError) return error.condition;
-    throw error;
-  }
-  return "none";
 }
 
 test("a large batch is written before its writer goes on, a small one with its company", async () => {
@@ -104,7 +96,9 @@ test("a full disk takes a batch back that was written early, and all that came b
   const behind = [insert(store, rowsFrom(2000, LARGE)), insert(store, rowsFrom(3000, 1))];
   const update = commit(store, 1, "update", [[1001, "changed"]]);
   const waiting = [early, ...behind].map((seq) => store.durable(seq));
-  const refusals = await Promise.all([...waiting, update].map(refusalOf));
+  const refusals = await Promise.all(
+    [...waiting, update].map((durable) => laterConditionOf(() => durable)),
+  );
   expect(refusals).toEqual(["DISK_FULL", "DISK_FULL", "DISK_FULL", "DISK_FULL"]);
   expect(store.appliedSeq).toBe(store.visibleSeq);
   expect(contentOf(store)).toEqual(rowsFrom(0, LARGE));
@@ -133,7 +127,9 @@ test("an early write that fails otherwise is fatal: nobody is told that it was r
     operation === "write" && path.endsWith(".wal") ? { code: "EIO" } : undefined;
   const seqs = [insert(store, rowsFrom(1000, LARGE)), insert(store, rowsFrom(2000, 1))];
   expect(fatal, "its events belong to a later turn").toBeUndefined();
-  const conditions = await Promise.all(seqs.map((seq) => refusalOf(store.durable(seq))));
+  const conditions = await Promise.all(
+    seqs.map((seq) => laterConditionOf(() => store.durable(seq))),
+  );
   expect(conditions).toEqual(["COMMIT_UNKNOWN", "COMMIT_UNKNOWN"]);
   expect(fatal).toMatchObject({ code: "EIO" });
   expect(contentOf(store)).toEqual(rowsFrom(0, LARGE));
@@ -145,9 +141,10 @@ test("closing waits for the refusal of an early write", async () => {
   const store = await openStore({ disk, definitions: [TABLE], options: ONE_FILE });
   disk.faultPlan = (operation, path) =>
     operation === "write" && path.endsWith(".wal") ? { code: "ENOSPC" } : undefined;
-  const refusal = refusalOf(store.durable(insert(store, rowsFrom(0, LARGE))));
+  const seq = insert(store, rowsFrom(0, LARGE));
+  const refusal = laterConditionOf(() => store.durable(seq));
   await store.close();
-  expect(["DISK_FULL", "COMMIT_UNKNOWN"]).toContain(await refusal);
+  expect(["DISK_FULL", "COMMIT_UNKNOWN"]).toContain((await refusal) ?? "none");
 });
 
 test("early writes go on over the ends of log files", async () => {
