@@ -154,18 +154,7 @@ export class LocalWal implements CommitLog {
     const group = this.#encoder.nextGroup;
     const { earlyBytesMin = EARLY_BYTES_MIN } = this.#options;
     if (group === undefined || group.end - group.start < earlyBytesMin) return;
-    if (this.#isSyncing || this.#options.isRelaxed) return;
-    // To enter another file calls events, which belong to a turn of their own.
-    if (group.fileNumber !== this.#files.currentNumber || this.#files.isBetweenFiles) return;
-    this.#encoder.takeGroup();
-    try {
-      this.#write(group);
-    } catch (error) {
-      if (!(error instanceof DiskError)) throw error;
-      void this.#failSoon(group, error);
-      return;
-    }
-    this.#sync(group);
+    if (!this.#isSyncing) this.#writeAtOnce(group);
   }
 
   draft(offsetOf: (index: number) => number): FrameDraft {
@@ -246,6 +235,22 @@ export class LocalWal implements CommitLog {
     if (!this.#isSyncing && this.#encoder.nextGroup === undefined) this.#wakeIdle();
   }
 
+  /** Writes the next group within this turn, if that calls no events; otherwise nothing is done. */
+  #writeAtOnce(group: FrameGroup): void {
+    if (this.#options.isRelaxed) return;
+    // To enter another file calls events, which belong to a turn of their own.
+    if (group.fileNumber !== this.#files.currentNumber || this.#files.isBetweenFiles) return;
+    this.#encoder.takeGroup();
+    try {
+      this.#write(group);
+    } catch (error) {
+      if (!(error instanceof DiskError)) throw error;
+      void this.#failSoon(group, error);
+      return;
+    }
+    this.#sync(group);
+  }
+
   /** Returns whether the group is written; if not, it was taken back or the log has failed. */
   #writeGroup(group: FrameGroup): boolean {
     const isRolling = group.fileNumber !== this.#files.currentNumber;
@@ -280,7 +285,7 @@ export class LocalWal implements CommitLog {
     this.#prepareFile();
   }
 
-  /** Fails a group that was written early, once its writer's turn is over. */
+  /** Fails a group that was written at once, when this turn is over. */
   async #failSoon(group: FrameGroup, error: DiskError): Promise<void> {
     // Nothing is written behind it before it is taken back.
     this.#isSyncing = true;
@@ -345,6 +350,9 @@ export class LocalWal implements CommitLog {
     if (this.#isFatal) return;
     if (fileNumber === this.#files.currentNumber) this.#encoder.durableFrames = nextFrame;
     this.#synced.note(lastSeq);
+    // The disk works on what waits while the writers of this group are answered.
+    const { nextGroup } = this.#encoder;
+    if (nextGroup !== undefined) this.#writeAtOnce(nextGroup);
     this.#noteSettled(lastSeq);
     if (!this.#options.isRelaxed) this.events.onSettled(number);
     this.#schedule();
@@ -357,7 +365,7 @@ export class LocalWal implements CommitLog {
   /** Writes the high-water file once for groups that follow each other without a pause. */
   #noteSettled(seq: number): void {
     this.#unnotedGroups += 1;
-    const isPause = this.#encoder.nextGroup === undefined;
+    const isPause = !this.#isSyncing && this.#encoder.nextGroup === undefined;
     if (!isPause && this.#unnotedGroups < GROUPS_PER_NOTE) return;
     this.#unnotedGroups = 0;
     try {

@@ -1,6 +1,7 @@
 /**
- * A large commit that is given by columns: its frame is written in its own turn, before its values
- * are in the memtable, and it is taken back or acknowledged like any other.
+ * What is written as soon as the disk is free: a large commit that is given by columns in its own
+ * turn, before its values are in the memtable; what waited for a sync before the writers of that
+ * sync are answered. Either is taken back or acknowledged like any other.
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";
@@ -79,6 +80,60 @@ test("a large batch waits for the sync before it, and what follows for its own",
   expect(contentOf(again)).toEqual(contentOf(store));
   await Promise.all([store.close(), again.close()]);
 });
+
+test("what waits for a sync is written before the writers of that sync are answered", async () => {
+  const disk = new RecordingDisk(new SimulatedDisk());
+  const store = await openStore({ disk, definitions: [TABLE], options: ONE_FILE });
+  disk.mark("begin");
+  const first = insert(store, rowsFrom(0, LARGE));
+  const second = insert(store, rowsFrom(1000, 1));
+  await store.durable(first);
+  disk.mark("first acknowledged");
+  expect(store.visibleSeq).toBe(first);
+  await store.durable(second);
+  disk.mark("second acknowledged");
+  const firstWritten = disk.indexOf("write", ".wal", disk.indexOf("mark", "begin"));
+  const secondWritten = disk.indexOf("write", ".wal", firstWritten + 1);
+  const order = [
+    firstWritten,
+    disk.indexOf("syncEnd", ".wal", firstWritten),
+    secondWritten,
+    disk.indexOf("mark", "first acknowledged"),
+    disk.indexOf("syncEnd", ".wal", secondWritten),
+    disk.indexOf("mark", "second acknowledged"),
+  ];
+  expect(order, disk.describe().join("\n")).toEqual(order.toSorted((a, b) => a - b));
+  expect(order.includes(-1)).toBe(false);
+  await store.close();
+});
+
+test.each([
+  ["ENOSPC", "DISK_FULL"],
+  ["EIO", "COMMIT_UNKNOWN"],
+] as const)(
+  "%p while what waited is written leaves what was synced acknowledged",
+  async (code, condition) => {
+    const disk = new SimulatedDisk();
+    const store = await openStore({ disk, definitions: [TABLE], options: ONE_FILE });
+    const first = insert(store, rowsFrom(0, LARGE));
+    let isFailing = true;
+    disk.faultPlan = (operation, path) => {
+      // Once: a wipe of what was written overwrites bytes that are there.
+      if (!isFailing || operation !== "write" || !path.endsWith(".wal")) return undefined;
+      isFailing = false;
+      return { code };
+    };
+    const second = laterConditionOf(() => store.durable(insert(store, rowsFrom(1000, 1))));
+    await store.durable(first);
+    expect(isFailing, "the second was written by then").toBe(false);
+    expect(await second).toBe(condition);
+    expect(contentOf(store)).toEqual(rowsFrom(0, LARGE));
+    await store.close();
+    const again = await openStore({ disk: disk.crash({ keep: "all" }), definitions: [TABLE] });
+    expect(contentOf(again)).toEqual(rowsFrom(0, LARGE));
+    await again.close();
+  },
+);
 
 test("a full disk takes a batch back that was written early, and all that came behind it", async () => {
   const disk = new SimulatedDisk();
