@@ -191,8 +191,9 @@ export class LocalWal implements CommitLog {
   #wipeTorn({ offset, wipeUpTo }: WalEnd): void {
     const { current } = this.#files;
     if (wipeUpTo > offset) current.write(new Uint8Array(wipeUpTo - offset), offset);
-    // What was read may have been in the system's memory only.
+    // What was read may have been in the system's memory only, and so may the file's name.
     current.syncNow();
+    this.#options.disk.syncDirectory(this.#options.paths.wal);
   }
 
   #noteCurrentFile(durableFrames: number): void {

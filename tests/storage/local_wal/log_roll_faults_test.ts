@@ -177,6 +177,33 @@ test.each(["sync", "relaxed"] as const)(
   },
 );
 
+test("what is acknowledged after a kill anywhere in a roll outlives the loss of power behind it", async () => {
+  const disk = new SimulatedDisk();
+  const options = { ...OPTIONS, durability: "sync" as const };
+  const store = await openStore({ disk, definitions: [TABLE], options });
+  const left: { where: string; disk: SimulatedDisk }[] = [];
+  disk.faultPlan = (operation, path) => {
+    if (path.startsWith(PATHS.wal))
+      left.push({ where: `${operation} ${path}`, disk: disk.restart() });
+    return undefined;
+  };
+  for (let id = 0; store.logFiles().length < 2; id += 1) {
+    await commit(store, 1, "insert", [[id, "x".repeat(1500)]]);
+  }
+  disk.faultPlan = undefined;
+  await store.close();
+  expect(left.some(({ where }) => where === `syncDirectory ${PATHS.wal}`)).toBe(true);
+  for (const { where, disk: found } of left) {
+    const next = await openStore({ disk: found, definitions: [TABLE], options });
+    await commit(next, 1, "insert", [[20_000, "after"]]);
+    const rows = readRows(next, TABLE);
+    const crashed = found.crash({ keep: "none" });
+    const last = await openStore({ disk: crashed, definitions: [TABLE], options });
+    expect(readRows(last, TABLE), where).toEqual(rows);
+    await Promise.all([next.close(), last.close()]);
+  }
+});
+
 test("a log file is listed as full only once the name of the next one is durable", async () => {
   const disk = new SimulatedDisk();
   const options = { ...OPTIONS, durability: "sync" as const };
