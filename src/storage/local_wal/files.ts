@@ -207,7 +207,7 @@ export class WalFiles {
       for (const [offset, piece] of this.#pieces()) file.write(piece, offset);
       file.syncNow();
     } catch (error) {
-      disk.remove(path);
+      this.#removeDraft(path);
       throw error;
     } finally {
       file.close();
@@ -236,13 +236,24 @@ export class WalFiles {
         file.close();
       }
       if (this.#needsSpare) this.#spares.push(path);
-      else disk.remove(path);
+      else this.#removeDraft(path);
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
       // Safe: the roll that needs the file makes it then, and reports what it meets.
       this.#retryAtMs = clock.monotonicMs() + RETRY_MS;
       log.warn("cannot make the next log file ahead", { path, code: error.code });
+      this.#removeDraft(path);
+    }
+  }
+
+  #removeDraft(path: string): void {
+    const { disk, log } = this.#options;
+    try {
       if (disk.exists(path)) disk.remove(path);
+    } catch (error) {
+      if (!(error instanceof DiskError)) throw error;
+      // Safe: what is left in tmp/ goes at the next start, and nothing is given its name again.
+      log.warn("cannot remove a log file that is not needed", { path, code: error.code });
     }
   }
 

@@ -204,6 +204,34 @@ test("what is acknowledged after a kill anywhere in a roll outlives the loss of 
   }
 });
 
+test("a log file that can neither be made nor removed refuses commits, and the log goes on", async () => {
+  const disk = new SimulatedDisk();
+  let isFatal = false;
+  const onFatal = (): void => {
+    isFatal = true;
+  };
+  const options = { ...OPTIONS, durability: "sync" as const };
+  const store = await openStore({ disk, definitions: [TABLE], options, onFatal });
+  let removeCount = 0;
+  disk.faultPlan = (operation, path) => {
+    if (!path.startsWith(PATHS.tmp)) return undefined;
+    if (operation === "remove") removeCount += 1;
+    if (operation === "remove") return { code: "EIO" };
+    return operation === "write" ? { code: "ENOSPC" } : undefined;
+  };
+  const told: Told = { acknowledged: new Set(), refused: new Set(), unknown: new Set() };
+  for (let id = 0; told.refused.size < 2 && told.unknown.size === 0; id += 1) {
+    await write(store, [id], told);
+  }
+  expect(removeCount, "one made ahead, and one for each roll").toBe(3);
+  expect(isFatal).toBe(false);
+  expect(told.unknown.size).toBe(0);
+  disk.faultPlan = undefined;
+  await write(store, [100], told);
+  expect([...told.acknowledged]).toContain(100);
+  await store.close();
+});
+
 test("a log file is listed as full only once the name of the next one is durable", async () => {
   const disk = new SimulatedDisk();
   const options = { ...OPTIONS, durability: "sync" as const };
