@@ -10,7 +10,7 @@ import { INT, type Row, TEXT } from "../../../src/types/mod.ts";
 import { laterConditionOf } from "../../support/conditions.ts";
 import { MemoryManifest } from "../../support/memory_manifest.ts";
 import { RecordingDisk } from "../../support/recording_disk.ts";
-import { SimulatedDisk } from "../../support/simulated_disk.ts";
+import { type Fault, SimulatedDisk } from "../../support/simulated_disk.ts";
 import {
   byColumns,
   commit,
@@ -40,6 +40,26 @@ function contentOf(store: LocalStore): Row[] {
   return readRows(store, TABLE).map(([, ...row]) => row);
 }
 
+/** Expects events, given by their indexes, to be there and in this order. */
+function expectInOrder(disk: RecordingDisk, events: readonly number[]): void {
+  expect(events, disk.describe().join("\n")).toEqual(events.toSorted((a, b) => a - b));
+  expect(events.includes(-1)).toBe(false);
+}
+
+/**
+ * Fails the next write to the log and none after it: the wipe of what was written overwrites bytes
+ * that are there. @returns Whether it has failed.
+ */
+function failNextLogWrite(disk: SimulatedDisk, fault: Fault): () => boolean {
+  let hasFailed = false;
+  disk.faultPlan = (operation, path) => {
+    if (hasFailed || operation !== "write" || !path.endsWith(".wal")) return undefined;
+    hasFailed = true;
+    return fault;
+  };
+  return () => hasFailed;
+}
+
 test("a large batch is written before its writer goes on, a small one with its company", async () => {
   const disk = new RecordingDisk(new SimulatedDisk());
   const store = await openStore({ disk, definitions: [TABLE], options: ONE_FILE });
@@ -53,16 +73,14 @@ test("a large batch is written before its writer goes on, a small one with its c
   const smallApplied = disk.indexOf("mark", "small applied");
   const smallWritten = disk.indexOf("write", ".wal", smallApplied);
   const largeWritten = disk.indexOf("write", ".wal", smallWritten + 1);
-  const order = [
+  expectInOrder(disk, [
     smallApplied,
     smallWritten,
     largeWritten,
     disk.indexOf("mark", "large applied"),
     disk.indexOf("syncEnd", ".wal", largeWritten),
     disk.indexOf("mark", "large acknowledged"),
-  ];
-  expect(order, disk.describe().join("\n")).toEqual(order.toSorted((a, b) => a - b));
-  expect(order.includes(-1)).toBe(false);
+  ]);
   expect(contentOf(store)).toEqual([...rowsFrom(0, 1), ...rowsFrom(1000, LARGE)]);
   await store.close();
 });
@@ -94,16 +112,14 @@ test("what waits for a sync is written before the writers of that sync are answe
   disk.mark("second acknowledged");
   const firstWritten = disk.indexOf("write", ".wal", disk.indexOf("mark", "begin"));
   const secondWritten = disk.indexOf("write", ".wal", firstWritten + 1);
-  const order = [
+  expectInOrder(disk, [
     firstWritten,
     disk.indexOf("syncEnd", ".wal", firstWritten),
     secondWritten,
     disk.indexOf("mark", "first acknowledged"),
     disk.indexOf("syncEnd", ".wal", secondWritten),
     disk.indexOf("mark", "second acknowledged"),
-  ];
-  expect(order, disk.describe().join("\n")).toEqual(order.toSorted((a, b) => a - b));
-  expect(order.includes(-1)).toBe(false);
+  ]);
   await store.close();
 });
 
@@ -116,16 +132,10 @@ test.each([
     const disk = new SimulatedDisk();
     const store = await openStore({ disk, definitions: [TABLE], options: ONE_FILE });
     const first = insert(store, rowsFrom(0, LARGE));
-    let isFailing = true;
-    disk.faultPlan = (operation, path) => {
-      // Once: a wipe of what was written overwrites bytes that are there.
-      if (!isFailing || operation !== "write" || !path.endsWith(".wal")) return undefined;
-      isFailing = false;
-      return { code };
-    };
+    const hasFailed = failNextLogWrite(disk, { code });
     const second = laterConditionOf(() => store.durable(insert(store, rowsFrom(1000, 1))));
     await store.durable(first);
-    expect(isFailing, "the second was written by then").toBe(false);
+    expect(hasFailed(), "the second was written by then").toBe(true);
     expect(await second).toBe(condition);
     expect(contentOf(store)).toEqual(rowsFrom(0, LARGE));
     await store.close();
@@ -140,13 +150,7 @@ test("a full disk takes a batch back that was written early, and all that came b
   const manifest = new MemoryManifest();
   const store = await openStore({ disk, manifest, definitions: [TABLE], options: ONE_FILE });
   await store.durable(insert(store, rowsFrom(0, LARGE)));
-  let isFailing = true;
-  disk.faultPlan = (operation, path) => {
-    // Once: the wipe of what was written overwrites bytes that are there.
-    if (!isFailing || operation !== "write" || !path.endsWith(".wal")) return undefined;
-    isFailing = false;
-    return { code: "ENOSPC", bytesWritten: 5000 };
-  };
+  failNextLogWrite(disk, { code: "ENOSPC", bytesWritten: 5000 });
   const early = insert(store, rowsFrom(1000, LARGE));
   const behind = [insert(store, rowsFrom(2000, LARGE)), insert(store, rowsFrom(3000, 1))];
   const update = commit(store, 1, "update", [[1001, "changed"]]);

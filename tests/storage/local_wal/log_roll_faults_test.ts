@@ -215,9 +215,10 @@ test("a log file that can neither be made nor removed refuses commits, and the l
   let removeCount = 0;
   disk.faultPlan = (operation, path) => {
     if (!path.startsWith(PATHS.tmp)) return undefined;
-    if (operation === "remove") removeCount += 1;
-    if (operation === "remove") return { code: "EIO" };
-    return operation === "write" ? { code: "ENOSPC" } : undefined;
+    if (operation === "write") return { code: "ENOSPC" };
+    if (operation !== "remove") return undefined;
+    removeCount += 1;
+    return { code: "EIO" };
   };
   const told: Told = { acknowledged: new Set(), refused: new Set(), unknown: new Set() };
   for (let id = 0; told.refused.size < 2 && told.unknown.size === 0; id += 1) {
