@@ -145,14 +145,13 @@ function planRelation(
     }
     case "set": {
       const { columns, isAll, operator } = relation;
-      const set: PlanNode = {
-        kind: "set",
-        operator,
-        isAll,
-        left: planWhole(relation.left),
-        right: planWhole(relation.right),
-        columns,
-      };
+      let left = planWhole(relation.left);
+      let right = planWhole(relation.right);
+      if (operator === "union" && !isAll) {
+        left = withEquals(left);
+        right = withEquals(right);
+      }
+      const set: PlanNode = { kind: "set", operator, isAll, left, right, columns };
       return tested(set, conditions, state);
     }
     case "cte": {
@@ -179,6 +178,19 @@ function planRelation(
     case "query":
       return planDerived(relation, conditions, state);
   }
+}
+
+/**
+ * A side of UNION that may go up with equal rows, if it is a UNION itself: otherwise a chain of
+ * them would compare, and hold, the rows of its first query once for each query behind it.
+ */
+function withEquals(side: PlanNode): PlanNode {
+  if (side.kind === "project" && side.expressions.every(({ kind }) => kind === "column")) {
+    const input = withEquals(side.input);
+    return input === side.input ? side : { ...side, input };
+  }
+  const isUnion = side.kind === "set" && side.operator === "union" && !side.isAll;
+  return isUnion ? { ...side, isAll: true } : side;
 }
 
 function planSystem(

@@ -94,6 +94,27 @@ describe("EXPLAIN", () => {
     expect((await nodesOf("SELECT * FROM v")).at(-1)).toMatchObject({ access: "key" });
   });
 
+  test("a chain of UNION compares its rows once", async () => {
+    const sets = async (sql: string): Promise<string[]> =>
+      (await nodesOf(sql)).map(({ node }) => node).filter((node) => /^(?:Un|Inter)/.test(node));
+    const [a, b] = ["SELECT a FROM t", "SELECT b FROM t"];
+    expect(await sets(`${a} UNION ${b} UNION ${a} UNION ${b}`)).toEqual([
+      "Union",
+      "Union All",
+      "Union All",
+    ]);
+    expect(await sets(`${a} UNION (${b} UNION ${a})`)).toEqual(["Union", "Union All"]);
+    expect(await sets(`${a} UNION ${b} UNION ALL ${a}`)).toEqual(["Union All", "Union"]);
+    expect(await sets(`${a} UNION (${b} UNION ${a} LIMIT 1)`)).toEqual(["Union", "Union"]);
+    expect(await sets(`${a} UNION ${b} INTERSECT (${b} UNION ${a})`)).toEqual([
+      "Union",
+      "Intersect",
+      "Union",
+    ]);
+    const rows = "SELECT 1 UNION SELECT 1 UNION SELECT 2::BIGINT UNION SELECT 2 UNION ALL SELECT 1";
+    expect(await engine.rows(rows)).toEqual([[1], [2], [1]]);
+  });
+
   test("literals and parameters of the caller are shown", async () => {
     const rows = await engine.rows("EXPLAIN SELECT x FROM t WHERE a = $1 AND b > 2 AND x = $2", {
       params: [7, "it's"],
