@@ -1,7 +1,7 @@
 /**
  * Names among more columns than are searched one by one: they mean what they mean among few.
  */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect, spyOn, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
 
 const COUNT = 100;
@@ -76,4 +76,19 @@ test("DISTINCT and GROUP BY find an expression among many", async () => {
     [1, 1],
     [1, 1],
   ]);
+});
+
+test("the columns of a table are indexed once for all of its checks", async () => {
+  const checked = names.map((name) => `${name} INT CHECK (${name} > 0)`).join(", ");
+  const groupBy = spyOn(Map, "groupBy");
+  try {
+    await engine.run(`CREATE TABLE checked (id INT PRIMARY KEY, ${checked}, CHECK (c0 < c1))`);
+    expect(groupBy.mock.calls.filter(([items]) => [...items].length > COUNT)).toHaveLength(1);
+  } finally {
+    groupBy.mockRestore();
+  }
+  const row = names.map((_, i) => (i === COUNT - 1 ? 0 : i + 1)).join(", ");
+  expect(await engine.failure(`INSERT INTO checked VALUES (1, ${row})`)).toStartWith(
+    "CHECK_VIOLATION",
+  );
 });

@@ -20,6 +20,7 @@ import { castTo } from "../bind/expression/casts.ts";
 import { bindCondition } from "../bind/expression/expression_binder.ts";
 import { isSerial, resolveType } from "../bind/expression/types.ts";
 import { readLiterals } from "../bind/expression/untyped_literals.ts";
+import type { Scope } from "../bind/scope.ts";
 import { childrenOf, columnIdsIn, isImmutable } from "../bind/walk.ts";
 import { bindDefault, checkScope } from "../execute/build/table_runtime.ts";
 import type {
@@ -87,13 +88,14 @@ export function newTable(
   const table = { name: tableName, columns, primaryKey, ...named };
   checkConstraintNames(node.constraints ?? []);
   const checks: CheckEntry[] = [];
+  const checked: CheckedTable = { ...table, checks, scope: checkScope(table).scope };
   for (const column of node.columns) {
     for (const check of checksOf(column.constraints)) {
-      checks.push(newCheck(check, { ...table, checks }, column.name.name));
+      checks.push(newCheck(check, checked, column.name.name));
     }
   }
   for (const constraint of node.constraints ?? []) {
-    if (constraint.type === "check") checks.push(newCheck(constraint, { ...table, checks }));
+    if (constraint.type === "check") checks.push(newCheck(constraint, checked));
   }
   return {
     columns: columns.map((column) =>
@@ -171,6 +173,15 @@ export function checkConstraintNames(
   }
 }
 
+/** A table that gets a CHECK. */
+export type CheckedTable = Pick<
+  TableEntry,
+  "checks" | "columns" | "keyName" | "name" | "primaryKey"
+> & {
+  /** Of its columns, where it gets many: each scope made anew is a look at every column. */
+  readonly scope?: Scope;
+};
+
 /**
  * A CHECK with its name; binding it proves that it is a condition over the columns.
  *
@@ -178,11 +189,10 @@ export function checkConstraintNames(
  */
 export function newCheck(
   check: ConstraintCheck,
-  table: Pick<TableEntry, "checks" | "columns" | "keyName" | "name" | "primaryKey">,
+  table: CheckedTable,
   columnName?: string,
 ): CheckEntry {
-  const { checks, columns, name: tableName } = table;
-  const { scope } = checkScope(table);
+  const { checks, columns, name: tableName, scope = checkScope(table).scope } = table;
   const place = { statement: new StatementBinding([]), scope, clause: "CHECK", sink: undefined };
   const condition = bindCondition(check.expr, place);
   readLiterals(place.statement.literals);
