@@ -18,9 +18,12 @@ import type { SystemCall } from "../bind/bound.ts";
 import type { SystemView } from "../bind/query/select_world.ts";
 import { type ShownView, visibleViews } from "../common/views.ts";
 import { compareNames, namespaceRows, visibleTables } from "./show_rows.ts";
-import { OPEN, view } from "./system_view.ts";
+import { OPEN, portionedView, view } from "./system_view.ts";
 
 const CATALOG = "tidemark";
+
+/** Rows that are made at a time where they may be many: they take a millisecond. */
+const PORTION_ROWS = 1024;
 
 /** Who owns what no user made. */
 const SYSTEM_OWNER = "system";
@@ -151,7 +154,7 @@ function tables(world: World): SystemView {
 }
 
 function columnsOfSchema(world: World): SystemView {
-  return view(
+  return portionedView(
     [
       ["table_catalog", TEXT],
       ["table_schema", TEXT],
@@ -168,12 +171,23 @@ function columnsOfSchema(world: World): SystemView {
       ["udt_name", TEXT],
       ["is_identity", TEXT],
     ],
-    (call) =>
-      relationsSeenBy(world, call).flatMap((relation) =>
-        relation.columns.map((column, i) => columnRow(relation, column, i + 1)),
-      ),
+    (call) => columnRows(relationsSeenBy(world, call)),
     OPEN,
   );
+}
+
+/** Of thousands of tables: in portions, none of which is a long turn. */
+function* columnRows(relations: readonly Relation[]): Generator<readonly Row[]> {
+  let rows: Row[] = [];
+  for (const relation of relations) {
+    for (const [i, column] of relation.columns.entries()) {
+      rows.push(columnRow(relation, column, i + 1));
+      if (rows.length < PORTION_ROWS) continue;
+      yield rows;
+      rows = [];
+    }
+  }
+  yield rows;
 }
 
 /** The text of a view is for those who may define it. */
