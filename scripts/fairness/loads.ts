@@ -14,6 +14,10 @@ export interface Load {
 /** Tables of one join: more than anybody writes, and each is one row. */
 const JOINED = 64;
 
+/** Queries of one chain of UNION, and columns of one table that have a CHECK each. */
+const CHAINED = 500;
+const CHECKED = 800;
+
 /** Rows that a change writes which is left to reach its end. */
 const CHANGED_MAX = 1_500_000;
 
@@ -42,6 +46,7 @@ export function loadsOver(rows: number): readonly Load[] {
       ends: true,
       stays: undefined,
     },
+    ...longTexts(),
     {
       name: "VALUES of 40,000 rows",
       sql: `INSERT INTO f.copy VALUES ${listed.join(",")}`,
@@ -85,4 +90,20 @@ export function loadsOver(rows: number): readonly Load[] {
 
 function read(name: string, sql: string): Load {
   return { name, sql, ends: false, stays: undefined };
+}
+
+/** What is long to bind, not to run. */
+function longTexts(): Load[] {
+  const united = Array.from({ length: CHAINED }, (_, i) => `SELECT ${i} AS a`).join(" UNION ");
+  const checks = Array.from({ length: CHECKED }, (_, i) => `c${i} INT CHECK (c${i} > ${i})`);
+  const checked = `id BIGINT PRIMARY KEY, ${checks.join(", ")}`;
+  return [
+    { name: `UNION of ${CHAINED} queries`, sql: united, ends: true, stays: undefined },
+    {
+      name: `CREATE TABLE with ${CHECKED} checks`,
+      sql: `CREATE SHARED TABLE f.checked (${checked}); DROP TABLE f.checked`,
+      ends: true,
+      stays: undefined,
+    },
+  ];
 }
