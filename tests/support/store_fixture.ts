@@ -31,7 +31,7 @@ import {
 import { ManualClock } from "./manual_clock.ts";
 import { MemoryManifest } from "./memory_manifest.ts";
 import { SeededRandom } from "./seeded_random.ts";
-import { SimulatedDisk } from "./simulated_disk.ts";
+import { type Fault, SimulatedDisk } from "./simulated_disk.ts";
 
 export const DATA_PATH = "/data";
 
@@ -341,4 +341,18 @@ export class StoreModel {
     }
     return [...newest.values()].toSorted((left, right) => left.seq - right.seq);
   }
+}
+
+/**
+ * Fails the next write to the log and none after it: the wipe of what was written overwrites bytes
+ * that are there. @returns Whether it has failed.
+ */
+export function failNextLogWrite(disk: SimulatedDisk, fault: Fault): () => boolean {
+  let hasFailed = false;
+  disk.faultPlan = (operation, path) => {
+    if (hasFailed || operation !== "write" || !path.endsWith(".wal")) return undefined;
+    hasFailed = true;
+    return fault;
+  };
+  return () => hasFailed;
 }

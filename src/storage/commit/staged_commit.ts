@@ -91,6 +91,7 @@ export class LocalStagedCommit implements StagedCommit {
     const { operation, owner, rows } = write;
     assert(write.batch === undefined, "a staged write is given by rows");
     if (rows.length === 0) return;
+    this.#requireGround();
     const staged = this.#stagedTable(write.tableId);
     const { memtable, table } = staged;
     const { keyPositions } = table;
@@ -152,6 +153,17 @@ export class LocalStagedCommit implements StagedCommit {
     return this.#ground.commit(this);
   }
 
+  /**
+   * Rows of a memtable that were taken back have their places given to others, which the places
+   * noted here would name.
+   *
+   * @throws {DatabaseError} SERIALIZATION_FAILURE
+   */
+  #requireGround(): void {
+    if (this.#ground.takenBackCount === this.#takenBackCount) return;
+    throw changedMeanwhile("the tables that it reads");
+  }
+
   #stagedTable(tableId: number): StagedTable {
     let staged = this.#staged.get(tableId);
     if (staged === undefined) {
@@ -165,9 +177,7 @@ export class LocalStagedCommit implements StagedCommit {
 
   /** Looks at what others did since the last time; a step at most is a batch of rows. */
   *#searched(): Generator<void, void> {
-    if (this.#ground.takenBackCount !== this.#takenBackCount) {
-      throw changedMeanwhile("the tables that it reads");
-    }
+    this.#requireGround();
     for (const staged of this.#staged.values()) {
       requireUnaltered(staged);
       yield* this.#newerVersions(staged);

@@ -10,11 +10,12 @@ import { INT, type Row, TEXT } from "../../../src/types/mod.ts";
 import { laterConditionOf } from "../../support/conditions.ts";
 import { MemoryManifest } from "../../support/memory_manifest.ts";
 import { RecordingDisk } from "../../support/recording_disk.ts";
-import { type Fault, SimulatedDisk } from "../../support/simulated_disk.ts";
+import { SimulatedDisk } from "../../support/simulated_disk.ts";
 import {
   byColumns,
   commit,
   defineTable,
+  failNextLogWrite,
   openStore,
   readRows,
 } from "../../support/store_fixture.ts";
@@ -44,20 +45,6 @@ function contentOf(store: LocalStore): Row[] {
 function expectInOrder(disk: RecordingDisk, events: readonly number[]): void {
   expect(events, disk.describe().join("\n")).toEqual(events.toSorted((a, b) => a - b));
   expect(events.includes(-1)).toBe(false);
-}
-
-/**
- * Fails the next write to the log and none after it: the wipe of what was written overwrites bytes
- * that are there. @returns Whether it has failed.
- */
-function failNextLogWrite(disk: SimulatedDisk, fault: Fault): () => boolean {
-  let hasFailed = false;
-  disk.faultPlan = (operation, path) => {
-    if (hasFailed || operation !== "write" || !path.endsWith(".wal")) return undefined;
-    hasFailed = true;
-    return fault;
-  };
-  return () => hasFailed;
 }
 
 test("a large batch is written before its writer goes on, a small one with its company", async () => {

@@ -15,6 +15,7 @@ import {
   commit,
   DATA_PATH,
   defineTable,
+  failNextLogWrite,
   openStore,
   readRows,
 } from "../../support/store_fixture.ts";
@@ -382,6 +383,26 @@ test("a disk that is full at its third part takes all of it back", async () => {
   const again = await openStore({ disk, manifest: manifest.restart(), definitions, options });
   expect(valuesOf(again)).toEqual(numbered(2, "old") as unknown[][]);
   await again.close();
+});
+
+test("a full disk that takes back what was read in between refuses the rest of it", async () => {
+  const disk = new SimulatedDisk();
+  const store = await openStore({ disk, definitions: [TABLE] });
+  await commit(store, 1, "insert", numbered(1, "old"));
+  failNextLogWrite(disk, { code: "ENOSPC" });
+  const { lastSeq } = store.apply({ writes: [write("insert", [[5, "refused"]])] });
+  const staged = store.stage({});
+  staged.add(write("update", [[5, "changed"]]));
+  expect(await laterConditionOf(() => store.durable(lastSeq))).toBe("DISK_FULL");
+  // It takes the place in the memtable that the refused one had.
+  await commit(store, 1, "insert", [[6, "other"]]);
+  const update = write("update", [[6, "changed"]]);
+  expect(conditionOf(() => staged.add(update))).toBe("SERIALIZATION_FAILURE");
+  expect(valuesOf(store)).toEqual([
+    [0, "old"],
+    [6, "other"],
+  ]);
+  await store.close();
 });
 
 test("what an owner began before being erased is refused", async () => {
