@@ -126,18 +126,21 @@ function requestFrom(args: readonly string[]): Request | string {
     if (token.kind !== "option") continue;
     if (!Object.hasOwn(OPTIONS, token.name)) return `unknown option ${token.rawName}`;
     if (token.value === undefined) return `name a value behind ${token.rawName}`;
+    if (values.has(token.name)) return `name ${token.rawName} once`;
     values.set(token.name, token.value);
   }
   const [source = "", root = "", another] = paths;
-  if (source === "" || root === "" || another !== undefined) {
-    return "name a backup and a data directory";
-  }
+  if (source === "" || root === "") return "name a backup and a data directory";
+  if (another !== undefined) return `name a backup and a data directory, and not also ${another}`;
   const toSeq = values.get("to-seq");
   const toTimestamp = values.get("to-timestamp");
   if (toSeq !== undefined && toTimestamp !== undefined) {
     return "name one point, --to-seq or --to-timestamp";
   }
   const archive = values.get("archive");
+  if (archive !== undefined && toSeq === undefined && toTimestamp === undefined) {
+    return "--archive goes with --to-seq or --to-timestamp: a backup as it is needs no log";
+  }
   const archivePath = archive === undefined ? undefined : withoutTrailingSlashes(archive);
   return { source, root, archivePath, point: pointFrom(toSeq, toTimestamp) };
 }

@@ -860,10 +860,12 @@ test("restore says how it is used, and what is wrong with its arguments, before 
   expect(asked).toEqual({ code: 0, said: expect.stringContaining("usage: tidemark restore") });
   const wrong: [args: string[], text: string][] = [
     [[], "name a backup and a data directory\nusage:"],
-    [["b", "d", "e"], "name a backup and a data directory"],
+    [["b", "d", "e"], "name a backup and a data directory, and not also e"],
     [["b", "d", "--force"], "unknown option --force\nusage:"],
     [["b", "d", "-x"], "unknown option -x"],
     [["b", "d", "--archive"], "name a value behind --archive"],
+    [["b", "d", "--to-seq", "1", "--to-seq=2"], "name --to-seq once"],
+    [["b", "d", "--archive", "a"], "--archive goes with --to-seq or --to-timestamp"],
     [["b", "d", "--to-seq", "1", "--to-timestamp", "2026-01-01"], "name one point"],
     [["/none", "d", "--to-seq", "abc"], `Cannot restore to seq "abc": it is no _seq of a row`],
     [["/none", "d", "--to-seq="], `Cannot restore to seq "": it is no _seq of a row`],
