@@ -23,7 +23,7 @@ import {
 import { INCARNATION } from "./archive_units.ts";
 import { type BackupSource, backUp } from "./backup.ts";
 import {
-  isRestoreStaged,
+  refuseStaged,
   type StageListener,
   type StageRequest,
   stagedPath,
@@ -92,13 +92,7 @@ export class BackupJobs implements BackupAccess {
     const { clock, disk, jobs, minFreeBytes, paths } = this.#options;
     const open = jobs.openOf("restore", undefined);
     if (open !== undefined) return { job: open, isNew: false };
-    if (isRestoreStaged(disk, paths)) {
-      throw new DatabaseError(
-        "INVALID_OPERATION",
-        `Cannot restore from ${source}: another restore waits for the restart of the server`,
-        { hint: `to withdraw it, remove ${stagedPath(paths)}` },
-      );
-    }
+    refuseStaged(disk, paths, source);
     const parameters = { path: source, ...(point === undefined ? {} : { seq: point }) };
     return this.#begin({ kind: "restore", createdBy, parameters }, async (job) => {
       let missing: readonly string[] = [];

@@ -37,6 +37,7 @@ import { noteLostSeqs } from "./lost_seqs.ts";
 import {
   draftPath,
   isRestoreStaged,
+  MOVING_MARK,
   type RestoreOrder,
   type RestoreParts,
   readOrder,
@@ -77,7 +78,7 @@ export function finishRestore(paths: DataPaths, parts: RestoreParts): FinishedRe
   const { files, seq } = readBackupList(disk, staged.root);
   const order = readOrder(disk, staged.root, log);
   onceIn(staged.root, "CHECKED", disk, () => requireListed(staged.root, files, disk));
-  onceIn(staged.root, "MOVING", disk, () => continueFrom(paths, staged, { ...parts, seq }));
+  onceIn(staged.root, MOVING_MARK, disk, () => continueFrom(paths, staged, { ...parts, seq }));
   const before = moveIntoPlace(paths, staged, disk);
   // The list first: what is left is nothing without it.
   disk.remove(backupListPath(staged.root));

@@ -83,6 +83,9 @@ export interface RestoreOrder {
   readonly source: string;
 }
 
+/** In a prepared restore once the state from before moves. */
+export const MOVING_MARK = "MOVING";
+
 /** Where a prepared restore waits; without this directory there is none. */
 export function stagedPath({ root }: DataPaths): string {
   return `${root}/restore`;
@@ -93,11 +96,25 @@ export function isRestoreStaged(disk: Disk, paths: DataPaths): boolean {
   return disk.exists(backupListPath(stagedPath(paths)));
 }
 
+/** @throws {DatabaseError} INVALID_OPERATION if a restore waits already. */
+export function refuseStaged(disk: Disk, paths: DataPaths, source: string): void {
+  if (!isRestoreStaged(disk, paths)) return;
+  throw new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot restore from ${source}: another restore waits for the next start of the server`,
+    {
+      hint: isRestoreBegun(disk, paths)
+        ? "it has begun and cannot be withdrawn: start the server, which finishes it"
+        : `to withdraw it, remove ${stagedPath(paths)}`,
+    },
+  );
+}
+
 /**
  * Copies a backup to where the next start finds it.
  *
- * @throws {DatabaseError} INVALID_OPTION if it is no backup or a later one, STORAGE_UNAVAILABLE if
- * it is of a newer version, DISK_FULL, CANCELLED.
+ * @throws {DatabaseError} INVALID_OPTION if it is no backup or a later one, INVALID_OPERATION if a
+ * restore waits already, STORAGE_UNAVAILABLE if it is of a newer version, DISK_FULL, CANCELLED.
  * @throws {CorruptionError} If it is damaged. @throws {DiskError} Nothing has changed then, either.
  */
 export async function stageRestore(
@@ -105,6 +122,7 @@ export async function stageRestore(
   { bringTo, minFreeBytes, orderedBy, source, paths, listener }: StageRequest,
 ): Promise<BackupList> {
   const list = readBackupList(disk, source);
+  refuseStaged(disk, paths, source);
   if (bringTo !== undefined) refuseBefore(list, { seq: bringTo.seq, source });
   requireFormat(disk, dataPathsOf(source));
   refuseNewerFiles(disk, dataPathsOf(source));
@@ -121,6 +139,8 @@ export async function stageRestore(
     if (bringTo !== undefined) disk.remove(backupListPath(draft));
     const staged = bringTo === undefined ? list : await bringTo.run(dataPathsOf(draft), list);
     if (orderedBy !== undefined) writeOrder(disk, draft, { orderedBy, source });
+    // What a crash left of one that was finished.
+    removeTree(disk, stagedPath(paths));
     disk.rename(draft, stagedPath(paths));
     disk.syncDirectory(paths.root);
     return staged;
@@ -178,6 +198,11 @@ async function copyListed(
 /** Where files are copied to before they count. */
 export function draftPath({ root }: DataPaths): string {
   return `${root}/restore.new`;
+}
+
+/** Whether the state from before has begun to move: only finishing makes one database of both. */
+function isRestoreBegun(disk: Disk, paths: DataPaths): boolean {
+  return disk.exists(`${stagedPath(paths)}/${MOVING_MARK}`);
 }
 
 function writeOrder(disk: Disk, root: string, order: RestoreOrder): void {

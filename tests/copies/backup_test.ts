@@ -890,6 +890,29 @@ test("restore says where the state from before is, if there was one", async () =
   expect((await restore(backup, target)).said).toContain(kept);
 });
 
+test("restore leaves one that waits for a start as it is, and says how to end the waiting", async () => {
+  const backup = await backupCopy();
+  const target = join(freshDirectory(), "data");
+  await restore(backup, target);
+  const waiting = join(target, "restore");
+  cpSync(backup, waiting, { recursive: true });
+  const refusal = (hint: string): RestoreRun => ({
+    code: 2,
+    said: `Cannot restore from ${backup}: another restore waits for the next start of the server; ${hint}`,
+  });
+  expect(await restore(backup, target)).toEqual(refusal(`to withdraw it, remove ${waiting}`));
+  // What was there before is in two places by then.
+  writeFileSync(join(waiting, "MOVING"), "");
+  expect(await restore(backup, target)).toEqual(
+    refusal("it has begun and cannot be withdrawn: start the server, which finishes it"),
+  );
+  expect(existsSync(join(target, "restore.new"))).toBe(false);
+  // Of one that was finished, but for what a crash left of it.
+  rmSync(join(waiting, "backup.json"));
+  expect((await restore(backup, target)).code).toBe(0);
+  expect(existsSync(waiting)).toBe(false);
+});
+
 /** Counts the questions and syncs of directories between two turns. */
 class CountingDisk extends ForwardingDisk {
   count = 0;
