@@ -55,7 +55,7 @@ const DOES_COLUMN = 34;
 
 export function commandFrom(args: readonly string[], program: Program): Command {
   const [first, ...rest] = args;
-  if (first === undefined) {
+  if (first === undefined || first === "") {
     const example = `${programText(program, "config.toml")} config.toml`;
     const message = `Cannot start Tidemark: name a configuration file, e.g. ${example}`;
     return { kind: "refused", message, exitCode: EXIT_START_FAILED };

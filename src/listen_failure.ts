@@ -4,6 +4,7 @@
  */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import type { Disk } from "./base/disk.ts";
+import { unreadableText } from "./base/disk_reasons.ts";
 import { DiskError } from "./base/errors.ts";
 import type { Config } from "./config/mod.ts";
 
@@ -73,7 +74,7 @@ function parsed<T>(
     bytes = disk.readFile(path);
   } catch (error) {
     if (!(error instanceof DiskError)) throw error;
-    throw new TlsFileError(`${name} ${path} cannot be read (${error.code})`, { cause: error });
+    throw new TlsFileError(`${name} ${path} ${unreadableText(error.code)}`, { cause: error });
   }
   try {
     return parse(Buffer.from(bytes));

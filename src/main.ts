@@ -15,6 +15,7 @@ import { isLoopbackHost, keptSecret } from "./auth/mod.ts";
 import { bunDisk } from "./base/bun_disk.ts";
 import { systemClock } from "./base/clock.ts";
 import { EXIT_FATAL, EXIT_START_FAILED, textWithHint } from "./base/command_output.ts";
+import { unreadableText } from "./base/disk_reasons.ts";
 import { DatabaseError, DiskError, isExpected } from "./base/errors.ts";
 import { settleGlobals } from "./base/globals.ts";
 import { silentLog } from "./base/log.ts";
@@ -58,7 +59,7 @@ function readConfig(path: string, cannot: string): ParsedConfig {
   } catch (error) {
     if (error instanceof ConfigError) return fail(`${cannot}:\n${error.message}`);
     if (error instanceof DiskError) {
-      return fail(`${cannot}: the configuration file ${error.path} cannot be read (${error.code})`);
+      return fail(`${cannot}: the configuration file ${error.path} ${unreadableText(error.code)}`);
     }
     throw error;
   }

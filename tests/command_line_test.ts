@@ -50,6 +50,8 @@ test.each([
 
 test("commandFrom asks for a configuration, and fails the start without one", () => {
   const refused = (program: Program): unknown => commandFrom([], program);
+  // As of a shell that knows no such variable.
+  expect(commandFrom([""], SOURCE)).toEqual(commandFrom([], SOURCE));
   const message = "Cannot start Tidemark: name a configuration file, e.g.";
   expect(refused(SOURCE)).toEqual({
     kind: "refused",

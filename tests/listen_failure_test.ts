@@ -38,9 +38,11 @@ function failureWith(files: Readonly<Record<string, string>>): string {
 
 test("listenFailure names the key and the file that TLS fails for", () => {
   const key = newKey();
-  expect(failureWith({})).toBe("cannot use TLS: server.tls_cert /c.pem cannot be read (ENOENT)");
+  expect(failureWith({})).toBe(
+    "cannot use TLS: server.tls_cert /c.pem cannot be read (ENOENT): there is no such file or directory",
+  );
   expect(failureWith({ "/c.pem": CERTIFICATE })).toBe(
-    "cannot use TLS: server.tls_key /k.pem cannot be read (ENOENT)",
+    "cannot use TLS: server.tls_key /k.pem cannot be read (ENOENT): there is no such file or directory",
   );
   expect(failureWith({ "/c.pem": "no certificate", "/k.pem": key })).toBe(
     "cannot use TLS: server.tls_cert /c.pem should hold a certificate in PEM form",

@@ -3,7 +3,8 @@
  * terminal.
  */
 import type { Clock } from "./clock.ts";
-import { DatabaseError } from "./errors.ts";
+import { reasonOfCode } from "./disk_reasons.ts";
+import { DatabaseError, DiskError } from "./errors.ts";
 
 export const EXIT_DONE = 0;
 export const EXIT_START_FAILED = 1;
@@ -56,10 +57,15 @@ export function refuseUse(
   return EXIT_MISUSE;
 }
 
-/** What happened, and what can be done about it. */
+/** What happened, and what it means or what can be done about it. */
 export function textWithHint(error: Error): string {
-  const hint = error instanceof DatabaseError ? error.hint : undefined;
+  const hint = hintOf(error);
   return hint === undefined ? error.message : `${error.message}; ${hint}`;
+}
+
+function hintOf(error: Error): string | undefined {
+  if (error instanceof DatabaseError) return error.hint;
+  return error instanceof DiskError ? reasonOfCode(error.code) : undefined;
 }
 
 /** As "1 file", "2 files". */

@@ -82,6 +82,18 @@ describe("the server does not start", () => {
     expectRefusal(await run(["/nowhere/config.toml"]), "/nowhere/config.toml");
   });
 
+  test("on a directory that it cannot use, and says what is in the way", async () => {
+    const folder = newFolder();
+    const path = join(folder, "config.toml");
+    writeFileSync(join(folder, "file"), "");
+    writeFileSync(path, tomlFromSections({ storage: { data_path: join(folder, "file/data") } }));
+    const part = "a part of the path is a file, and should be a directory";
+    expectRefusal(await run([path]), "ENOTDIR", part);
+    expect((await run([folder])).stderr).toContain(
+      "cannot be read (EISDIR): it is a directory, and should be a file",
+    );
+  });
+
   test("with a file that is not TOML", async () => {
     const path = configFile("[server\nport = 1");
     expectRefusal(await run([path]), path);

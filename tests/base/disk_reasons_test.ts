@@ -1,0 +1,30 @@
+/**
+ * What the words of the system mean, for who reads them on a terminal.
+ */
+import { expect, test } from "bun:test";
+import { textWithHint } from "../../src/base/command_output.ts";
+import { reasonOfCode, unreadableText } from "../../src/base/disk_reasons.ts";
+import { DatabaseError, DiskError } from "../../src/base/errors.ts";
+
+test("textWithHint says what a word of the system means, if it is no rare one", () => {
+  const text = (code: string): string => textWithHint(new DiskError(code, "/data/LOCK", "lock"));
+  expect(text("EROFS")).toBe(
+    "Cannot lock /data/LOCK: EROFS; the file system can only be read: mount it so that it can be written, or name another",
+  );
+  for (const code of ["EACCES", "EIO", "EMFILE", "ENOENT", "ENOSPC", "ENOTDIR"]) {
+    expect(text(code)).toBe(`Cannot lock /data/LOCK: ${code}; ${reasonOfCode(code)}`);
+  }
+  for (const code of ["EXDEV", "toString"]) {
+    expect(text(code)).toBe(`Cannot lock /data/LOCK: ${code}`);
+  }
+  expect(textWithHint(new DatabaseError("DISK_FULL", "Cannot write", { hint: "make room" }))).toBe(
+    "Cannot write; make room",
+  );
+});
+
+test("unreadableText ends a sentence about a file, with the reason if there is one", () => {
+  expect(unreadableText("ENOENT")).toBe(
+    "cannot be read (ENOENT): there is no such file or directory",
+  );
+  expect(unreadableText("EXDEV")).toBe("cannot be read (EXDEV)");
+});
