@@ -107,7 +107,13 @@ export async function backUp(
 /** @throws {DatabaseError} INVALID_OPTION @throws {DiskError} */
 function prepareTarget(disk: Disk, target: string): void {
   const parent = target.slice(0, Math.max(1, target.lastIndexOf("/")));
-  if (!disk.exists(parent)) throw refused(target, `there is no directory ${parent}`);
+  if (!disk.exists(parent)) {
+    throw new DatabaseError(
+      "INVALID_OPTION",
+      `Cannot back up to ${target}: there is no directory ${parent}`,
+      { hint: "make it, or name a directory in one that is there" },
+    );
+  }
   const outer = backupAround(disk, parent);
   if (outer !== undefined) throw refused(target, `it lies inside the backup ${outer}`);
   if (!disk.exists(target)) {

@@ -30,9 +30,12 @@ export function requireAllowedPath(
   }
   const where =
     allowedRoots.length === 0
-      ? "storage.allowed_roots of the configuration is empty: name one there"
+      ? "storage.allowed_roots of the configuration is empty: name one there, and restart the server"
       : `storage.allowed_roots lists them: ${allowedRoots.join(", ")}`;
   if (!allowedRoots.some((root) => isBelow(path, root))) {
+    if (allowedRoots.some((root) => isBelow(`${path}/`, root))) {
+      throw refuse("it is one of storage.allowed_roots itself", "name a directory below it");
+    }
     throw refuse("it is below no directory that the configuration allows", where);
   }
   const real = realPathOf(disk, path);

@@ -111,10 +111,10 @@ export function writeBackupList(disk: Disk, root: string, list: BackupList): voi
 export function readBackupList(disk: Disk, root: string): BackupList {
   const path = backupListPath(root);
   if (!disk.exists(path)) {
-    throw new DatabaseError(
-      "INVALID_OPTION",
-      `Cannot restore from ${root}: it is no backup, or one that was not finished: it has no ${NAME}`,
-    );
+    const what = disk.exists(root)
+      ? `it is no backup, or one that was not finished: it has no ${NAME}`
+      : "there is no such directory";
+    throw new DatabaseError("INVALID_OPTION", `Cannot restore from ${root}: ${what}`);
   }
   const list = JSON.parse(readSealedText(disk, path)) as { format?: unknown };
   if (list.format !== BACKUP_FORMAT) {

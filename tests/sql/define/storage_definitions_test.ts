@@ -204,7 +204,7 @@ test("CREATE STORAGE refuses directories that are elsewhere, not empty, or in an
     ["relative", "INVALID_OPTION", /no absolute path/],
     [`${root}/a/../b`, "INVALID_OPTION", /no absolute path/],
     ["/elsewhere", "INVALID_OPTION", /allows/],
-    [root, "INVALID_OPTION", /allows/],
+    [root, "INVALID_OPTION", /allowed_roots itself/],
     [`${root}/link/x`, "INVALID_OPTION", /leads to/],
     [`${root}/no/parent`, "INVALID_OPTION", /no directory/],
     [`${root}/full`, "INVALID_OPTION", /not empty/],

@@ -18,5 +18,7 @@ function hintWith(allowedRoots: readonly string[]): string | undefined {
 
 test("requireAllowedPath says where directories are allowed, and how when none is", () => {
   expect(hintWith(["/mnt/a", "/mnt/b"])).toBe("storage.allowed_roots lists them: /mnt/a, /mnt/b");
-  expect(hintWith([])).toBe("storage.allowed_roots of the configuration is empty: name one there");
+  expect(hintWith([])).toBe(
+    "storage.allowed_roots of the configuration is empty: name one there, and restart the server",
+  );
 });
