@@ -35,6 +35,7 @@ import type { SegmentEntry } from "../storage/mod.ts";
 import { INCARNATION } from "./archive_units.ts";
 import { noteLostSeqs } from "./lost_seqs.ts";
 import {
+  CHECKED_MARK,
   draftPath,
   isRestoreStaged,
   MOVING_MARK,
@@ -77,7 +78,7 @@ export function finishRestore(paths: DataPaths, parts: RestoreParts): FinishedRe
   }
   const { files, seq } = readBackupList(disk, staged.root);
   const order = readOrder(disk, staged.root, log);
-  onceIn(staged.root, "CHECKED", disk, () => requireListed(staged.root, files, disk));
+  onceIn(staged.root, CHECKED_MARK, disk, () => requireListed(staged.root, files, disk));
   onceIn(staged.root, MOVING_MARK, disk, () => continueFrom(paths, staged, { ...parts, seq }));
   const before = moveIntoPlace(paths, staged, disk);
   // The list first: what is left is nothing without it.

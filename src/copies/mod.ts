@@ -21,6 +21,8 @@ export {
   isRestoreStaged,
   type RestoreParts,
   type StageListener,
+  stagedPath,
+  stagedStep,
   stageRestore,
 } from "./restore.ts";
 export { bringTo } from "./restore_point.ts";

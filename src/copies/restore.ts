@@ -83,8 +83,15 @@ export interface RestoreOrder {
   readonly source: string;
 }
 
-/** In a prepared restore once the state from before moves. */
+/** In a prepared restore: marks of the steps that were done. */
+export const CHECKED_MARK = "CHECKED";
 export const MOVING_MARK = "MOVING";
+
+/**
+ * How far a restore is that was prepared: its copy is as its list says; or it may have been changed
+ * to go on above the old state; or one of both is moving, and only finishing makes one database.
+ */
+export type StagedStep = "copied" | "checked" | "moving";
 
 /** Where a prepared restore waits; without this directory there is none. */
 export function stagedPath({ root }: DataPaths): string {
@@ -96,16 +103,26 @@ export function isRestoreStaged(disk: Disk, paths: DataPaths): boolean {
   return disk.exists(backupListPath(stagedPath(paths)));
 }
 
+/** Undefined if none is prepared. */
+export function stagedStep(disk: Disk, paths: DataPaths): StagedStep | undefined {
+  if (!isRestoreStaged(disk, paths)) return undefined;
+  const root = stagedPath(paths);
+  if (disk.exists(`${root}/${MOVING_MARK}`)) return "moving";
+  return disk.exists(`${root}/${CHECKED_MARK}`) ? "checked" : "copied";
+}
+
 /** @throws {DatabaseError} INVALID_OPERATION if a restore waits already. */
 export function refuseStaged(disk: Disk, paths: DataPaths, source: string): void {
-  if (!isRestoreStaged(disk, paths)) return;
+  const step = stagedStep(disk, paths);
+  if (step === undefined) return;
   throw new DatabaseError(
     "INVALID_OPERATION",
     `Cannot restore from ${source}: another restore waits for the next start of the server`,
     {
-      hint: isRestoreBegun(disk, paths)
-        ? "it has begun and cannot be withdrawn: start the server, which finishes it"
-        : `to withdraw it, remove ${stagedPath(paths)}`,
+      hint:
+        step === "moving"
+          ? "it has begun and cannot be withdrawn: start the server, which finishes it"
+          : `to withdraw it, remove ${stagedPath(paths)}`,
     },
   );
 }
@@ -198,11 +215,6 @@ async function copyListed(
 /** Where files are copied to before they count. */
 export function draftPath({ root }: DataPaths): string {
   return `${root}/restore.new`;
-}
-
-/** Whether the state from before has begun to move: only finishing makes one database of both. */
-function isRestoreBegun(disk: Disk, paths: DataPaths): boolean {
-  return disk.exists(`${stagedPath(paths)}/${MOVING_MARK}`);
 }
 
 function writeOrder(disk: Disk, root: string, order: RestoreOrder): void {

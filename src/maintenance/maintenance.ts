@@ -3,7 +3,7 @@
  *
  *     exit 0   sound; or repaired, so that a server starts; or --help
  *     exit 1   damage was found; or was not repaired, and the directory is as it was
- *     exit 2   nothing was checked: misuse, a directory in use or of a newer format
+ *     exit 2   nothing was checked: misuse, a directory in use, of a newer format, or half restored
  */
 
 import {
@@ -22,6 +22,7 @@ import {
 import type { Disk } from "../base/disk.ts";
 import { DatabaseError, DiskError } from "../base/errors.ts";
 import { CATALOG_FILE } from "../catalog/mod.ts";
+import { stagedPath, stagedStep } from "../copies/mod.ts";
 import {
   backupListPath,
   checkBackup,
@@ -31,6 +32,7 @@ import {
   directoryFormat,
   type Finding,
   inUse,
+  noteFinding,
   refuseBackup,
   refuseNewerFiles,
   requireFormat,
@@ -99,13 +101,17 @@ function requestFrom(command: Command, args: readonly string[]): Request | strin
 }
 
 function verify({ root }: Request, parts: MaintenanceParts): number {
-  const paths = requireDirectory(parts.disk, root);
-  const release = requireUnused(paths, parts.disk, () => parts.disk.lockShared(paths.lock));
+  const { disk } = parts;
+  const paths = requireDirectory(disk, root);
+  const release = requireUnused(paths, disk, () => disk.lockShared(paths.lock));
   try {
+    refuseMoving(disk, paths);
     const report = new Report(parts);
     checkDirectory(paths, parts, report);
-    const isBackup = parts.disk.exists(backupListPath(root));
-    if (isBackup) checkBackup(parts.disk, root, report);
+    noteStaged(disk, paths, report);
+    if (stagedStep(disk, paths) === "copied") checkStaged(disk, paths, report);
+    const isBackup = disk.exists(backupListPath(root));
+    if (isBackup) checkBackup(disk, root, report);
     const isSound = report.damageCount === 0;
     const advice = isBackup
       ? "a backup is not repaired: use another one, or make a new one while the database is there"
@@ -130,8 +136,10 @@ function repair({ acceptsLoss, root }: Request, parts: MaintenanceParts): number
   refuseNewerFiles(disk, paths);
   const release = requireUnused(paths, disk, () => disk.lock(paths.lock));
   try {
+    refuseMoving(disk, paths);
     const report = new Report(parts);
     const check = checkDirectory(paths, parts, report);
+    noteStaged(disk, paths, report);
     if (check.damageCount === 0 && lostAuditSegments(check).length === 0) {
       say(`${root} is sound, and nothing was changed: ${report.summary}`);
       return EXIT_DONE;
@@ -207,6 +215,34 @@ function requireUnused(
   const release = lock();
   if (release !== undefined) return release;
   throw refused(`${inUse(disk, paths)}; stop the server that runs on ${paths.root} first`);
+}
+
+/**
+ * Refuses a directory that is half of one database and half of another: what the one half misses
+ * is no damage, and quarantined by a repair it would stay so when both are one again.
+ */
+function refuseMoving(disk: Disk, paths: DataPaths): void {
+  if (stagedStep(disk, paths) !== "moving") return;
+  const what = "a restore has begun to replace it, and is not finished";
+  throw refused(`${what}; start the server, which finishes it`);
+}
+
+function noteStaged(disk: Disk, paths: DataPaths, report: Report): void {
+  if (stagedStep(disk, paths) === undefined) return;
+  const path = stagedPath(paths);
+  const what =
+    "a restore is prepared: the next start puts it in the place of all that is checked here";
+  report.onFinding(noteFinding(path, `${what}; to withdraw it, remove ${path}`), undefined);
+}
+
+/** Checks the copy that waits. */
+function checkStaged(disk: Disk, paths: DataPaths, report: Report): void {
+  const root = stagedPath(paths);
+  const advice = `no start goes on with it: remove ${root} and restore again`;
+  checkBackup(disk, root, {
+    onFinding: (finding) =>
+      report.onFinding({ ...finding, what: `${finding.what}; ${advice}` }, undefined),
+  });
 }
 
 function refused(what: string): DatabaseError {

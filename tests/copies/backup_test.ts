@@ -914,6 +914,57 @@ test("restore leaves one that waits for a start as it is, and says how to end th
   expect(existsSync(waiting)).toBe(false);
 });
 
+test("verify says that a restore waits, and whether its copy is whole; repair says the first", async () => {
+  const backup = await backupCopy();
+  const target = join(freshDirectory(), "data");
+  await restore(backup, target);
+  const waiting = join(target, "restore");
+  cpSync(backup, waiting, { recursive: true });
+  const note = `note    ${waiting}: a restore is prepared: the next start puts it in the place`;
+  const verified = maintain("verify", [target]);
+  expect([verified.code, verified.text]).toEqual([0, expect.stringContaining(note)]);
+  expect(verified.text).toContain(`to withdraw it, remove ${waiting}`);
+  expect(maintain("repair", [target])).toMatchObject({
+    code: 0,
+    text: expect.stringContaining(note),
+  });
+  const segment = filesOf(waiting).find((name) => name.endsWith(".seg")) ?? "";
+  truncateSync(join(waiting, segment), 100);
+  const { code, text } = maintain("verify", [target]);
+  expect([code, text]).toEqual([1, expect.stringContaining(`damage  ${waiting}/${segment}`)]);
+  expect(text).toContain(`no start goes on with it: remove ${waiting} and restore again`);
+  // From here on the start changes the copy.
+  writeFileSync(join(waiting, "CHECKED"), "");
+  expect(maintain("verify", [target]).code).toBe(0);
+});
+
+test("verify and repair leave a restore to the start that finishes it, wherever it was cut off", async () => {
+  const backup = await backupCopy();
+  const old = join(freshDirectory(), "data");
+  await restore(backup, old);
+  let refusedCount = 0;
+  for (let changes = 0; ; changes += 1) {
+    const target = copyOf(old);
+    const { code } = await restore(backup, target, diskThatFails(target, changes));
+    if (code === 0) break;
+    if (!existsSync(join(target, "restore/MOVING"))) continue;
+    refusedCount += 1;
+    const before = filesOf(target);
+    for (const args of [
+      ["verify", target],
+      ["repair", target, "--accept-loss"],
+    ] as const) {
+      const [command, ...rest] = args;
+      expect(maintain(command, rest)).toMatchObject({
+        code: 2,
+        told: `Cannot ${command} ${target}: a restore has begun to replace it, and is not finished; start the server, which finishes it`,
+      });
+    }
+    expect(filesOf(target)).toEqual(before);
+  }
+  expect(refusedCount).toBeGreaterThan(3);
+});
+
 /** Counts the questions and syncs of directories between two turns. */
 class CountingDisk extends ForwardingDisk {
   count = 0;
