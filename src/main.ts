@@ -102,7 +102,7 @@ function stopAtOnce(log: LogWriter, what: string, cause: unknown): never {
 }
 
 function announce(
-  { storage }: Config,
+  { auth, storage }: Config,
   {
     database,
     server,
@@ -117,9 +117,8 @@ function announce(
   if (needsSetup) {
     say("  next       first-time setup: open the admin UI, or");
     say(`             curl ${server.url}/v1/api/auth/setup -H 'Content-Type: application/json' \\`);
-    say(
-      `               -d '{"user":"ada","password":"<at least 8>","root_password":"<at least 8>"}'`,
-    );
+    const word = `"<at least ${auth.min_password_length}>"`;
+    say(`               -d '{"user":"ada","password":${word},"root_password":${word}}'`);
   } else {
     say(`  next       log in at ${server.url}/ui, or POST ${server.url}/v1/api/auth/login`);
   }

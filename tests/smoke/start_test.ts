@@ -215,13 +215,14 @@ describe("the server", () => {
   });
 
   test("prints version, data directory, address and what to do next", async () => {
-    await using server = await startServer();
+    await using server = await startServer({ config: { auth: { min_password_length: 12 } } });
     // The address is read as soon as it is printed; the rest follows.
     await server.outputHas(/first SQL/);
     expect(server.output).toMatch(/\d+\.\d+\.\d+/);
     expect(server.output).toContain(server.dataPath);
     expect(server.output).toContain(server.url);
     expect(server.output).toMatch(/set-?up/i);
+    expect(server.output).toContain('"password":"<at least 12>","root_password":"<at least 12>"');
   });
 
   test("goes on when nobody reads its console any more", async () => {
