@@ -85,6 +85,20 @@ describe("a body of /v1/api/sql", () => {
     expect(await send(statement(insert), { headers })).toEqual([415, "UNSUPPORTED_MEDIA_TYPE"]);
   });
 
+  test("that is packed, which is no malformed JSON", async () => {
+    for (const path of ["/v1/api/sql", "/v1/api/auth/login"]) {
+      const answer = await fetch(`${server.url}${path}`, {
+        method: "POST",
+        body: Bun.gzipSync(Buffer.from(statement(insert))),
+        headers: { "Content-Encoding": "gzip", Authorization: `Bearer ${server.token}` },
+      });
+      expect([answer.status, await answer.text()]).toEqual([
+        415,
+        expect.stringContaining('Cannot read a body packed by \\"gzip\\": send it as it is'),
+      ]);
+    }
+  });
+
   test.each(["", " ", "APPLICATION/JSON; charset=utf-8"])('is read of type "%s"', async (type) => {
     const headers = { "Content-Type": type };
     expect(await send(statement("SELECT 1"), { headers })).toEqual([200, ""]);

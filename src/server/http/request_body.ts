@@ -36,6 +36,22 @@ export function requireJsonType(header: string | null): void {
   );
 }
 
+/**
+ * Of a body that could not be read: whether it was packed, which no endpoint unpacks. Nobody asks
+ * before, as each header costs every request.
+ *
+ * @throws {HttpError} 415
+ */
+export function refusePacked(headers: Headers): void {
+  const coding = headers.get("content-encoding") ?? "identity";
+  if (coding === "identity") return;
+  throw new HttpError(
+    415,
+    "unsupported_media_type",
+    `Cannot read a body packed by "${coding}": send it as it is`,
+  );
+}
+
 /** A content type without parameters, in lower case. */
 export function mediaType(header: string): string {
   const semicolon = header.indexOf(";");

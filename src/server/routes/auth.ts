@@ -10,6 +10,7 @@ import {
   objectOf,
   parseJson,
   readBytes,
+  refusePacked,
   requireJsonType,
   textFromUtf8,
 } from "../http/request_body.ts";
@@ -104,7 +105,9 @@ async function bodyOf(exchange: Exchange, { bodyBytesMax }: AuthRouteOptions): P
   requireJsonType(exchange.request.headers.get("content-type"));
   const bytesMax = Math.min(bodyBytesMax, BODY_BYTES_MAX);
   const text = textFromUtf8(await readBytes(exchange.request, bytesMax));
-  return text === undefined || text === "" ? undefined : parseJson(text);
+  const value = text === undefined || text === "" ? undefined : parseJson(text);
+  if (value === undefined) refusePacked(exchange.request.headers);
+  return value;
 }
 
 function bearerOf(request: Request): string | undefined {

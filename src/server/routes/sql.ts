@@ -18,7 +18,7 @@ import { RateLimiter } from "../common/rate_limit.ts";
 import { type Exchange, tookMs } from "../http/exchange.ts";
 import { errorBodyOf, errorBodyOfFailure, HttpError } from "../http/http_error.ts";
 import { isMultipart } from "../http/multipart.ts";
-import { requireJsonType, withBytes } from "../http/request_body.ts";
+import { refusePacked, requireJsonType, withBytes } from "../http/request_body.ts";
 import { apiHeaders, streamResponse, type TextOptions, textResponse } from "../http/responses.ts";
 import {
   csvPieces,
@@ -145,9 +145,14 @@ class SqlRoute {
 
   #requestFrom({ contentType, exchange }: Asked, body: Uint8Array): SqlRequest {
     const options = { config: this.#options.config, sender: exchange };
-    return isMultipart(contentType)
-      ? sqlRequestFromForm(body, contentType, options)
-      : sqlRequestFromJson(body, options);
+    try {
+      return isMultipart(contentType)
+        ? sqlRequestFromForm(body, contentType, options)
+        : sqlRequestFromJson(body, options);
+    } catch (error) {
+      refusePacked(exchange.request.headers);
+      throw error;
+    }
   }
 
   #jsonResponseOf(
