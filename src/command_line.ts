@@ -69,18 +69,19 @@ export function commandFrom(args: readonly string[], program: Program): Command 
   if (unknown !== undefined) return misuse(`unknown option ${unknown}`, program);
   const [option, secondOption] = options;
   const kind = option === undefined ? "serve" : (OPTIONS.get(option) ?? "help");
-  const wordCount = kind === "serve" || kind === "check" ? 1 : 0;
-  const surplus = secondOption ?? words[wordCount];
-  if (surplus !== undefined) return misuse(`"${surplus}" is one argument too many`, program);
-  if (kind === "help" || kind === "version") return { kind };
   const [path] = words;
-  if (path === undefined) return misuse("--check needs a configuration file", program);
-  if (kind === "serve" && /^\w+$/.test(path) && !program.isThere(path)) {
+  // Before what is too many: behind a word that is no command there may be its arguments.
+  if (kind === "serve" && path !== undefined && /^\w+$/.test(path) && !program.isThere(path)) {
     return misuse(
       `there is no command "${path}", nor a file of that name; the commands are verify, repair and restore`,
       program,
     );
   }
+  const wordCount = kind === "serve" || kind === "check" ? 1 : 0;
+  const surplus = secondOption ?? words[wordCount];
+  if (surplus !== undefined) return misuse(`"${surplus}" is one argument too many`, program);
+  if (kind === "help" || kind === "version") return { kind };
+  if (path === undefined) return misuse("--check needs a configuration file", program);
   return { kind, path };
 }
 

@@ -40,6 +40,11 @@ test.each([
     ["sql"],
     'there is no command "sql", nor a file of that name; the commands are verify, repair and restore',
   ],
+  [
+    ["backup", "./data"],
+    'there is no command "backup", nor a file of that name; the commands are verify, repair and restore',
+  ],
+  [["settings", "./data"], '"./data" is one argument too many'],
 ] as const)("commandFrom refuses %j with the help and 2", (args, what) => {
   expect(commandFrom(args, SOURCE)).toEqual({
     kind: "refused",
