@@ -43,6 +43,16 @@ class KillingFile extends ForwardingFile {
     passing("write", this.#kind, () => this.file.write(bytes, offset));
   }
 
+  /** One call of the system: it has begun where a sync of its own would. */
+  override async writeDurably(bytes: Uint8Array, offset: number): Promise<void> {
+    dieAt(`before write ${this.#kind}`);
+    const written = this.file.writeDurably(bytes, offset);
+    dieAt(`before sync ${this.#kind}`);
+    await written;
+    dieAt(`after write ${this.#kind}`);
+    dieAt(`after sync ${this.#kind}`);
+  }
+
   override truncate(length: number): void {
     passing("truncate", this.#kind, () => this.file.truncate(length));
   }

@@ -1,10 +1,11 @@
 /**
  * The disk, as the engine sees it: what a simulation must be able to play.
  *
- * Every call is synchronous but {@linkcode DiskFile.sync}, {@linkcode Disk.removeSoon} and
- * {@linkcode Disk.syncDirectorySoon}, which are those that take long. Nothing is durable before
- * `sync` of the file has resolved, and a name not before `syncDirectory` of its directory has
- * returned. What is made is for its owner alone.
+ * Every call is synchronous but those that take long: {@linkcode DiskFile.sync},
+ * {@linkcode DiskFile.writeDurably}, {@linkcode Disk.removeSoon} and
+ * {@linkcode Disk.syncDirectorySoon}. Nothing is durable before one of the first two has resolved
+ * for its file, and a name not before `syncDirectory` of its directory has returned. What is made
+ * is for its owner alone.
  * Implementations: `bun_disk.ts`, and the simulated and recording disks of the tests.
  */
 
@@ -16,6 +17,12 @@ export interface DiskFile {
   read(into: Uint8Array, offset: number): number;
   /** Writes all of `bytes`, completing short writes. @throws {DiskError} */
   write(bytes: Uint8Array, offset: number): void;
+  /**
+   * Writes all of `bytes` and makes them durable, off the event loop. They must stay as they are
+   * until then. Rejects with DiskError: by a "write" that was refused, or by a "sync", after which
+   * nobody knows what is there.
+   */
+  writeDurably(bytes: Uint8Array, offset: number): Promise<void>;
   /** Cuts or extends with zeros. @throws {DiskError} */
   truncate(length: number): void;
   /** Makes data written so far durable (fdatasync), off the event loop. Rejects with DiskError. */
@@ -43,6 +50,8 @@ export interface OpenOptions {
   readonly exclusive?: boolean;
   /** The file is read and nothing else; works where the disk may not be written. */
   readonly readOnly?: boolean;
+  /** For {@linkcode DiskFile.writeDurably}, which then is one call of the system. */
+  readonly writesThrough?: boolean;
 }
 
 /** A directory tree. Paths are absolute, or relative to the working directory. */

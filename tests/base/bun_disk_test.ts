@@ -48,6 +48,28 @@ test("write puts bytes at an offset, and read returns how many there were", asyn
   expect([...bunDisk.readFile(path)]).toEqual([0, 0, 1]);
 });
 
+test.each([true, false])(
+  "writeDurably with writesThrough %p puts bytes at an offset",
+  async (writesThrough) => {
+    const path = join(directory, `durable ${writesThrough}`);
+    const file = bunDisk.open(path, { exclusive: true, writesThrough });
+    const bytes = new TextEncoder().encode("durable");
+    await file.writeDurably(bytes, 5);
+    await file.writeDurably(bytes.subarray(0, 3), 0);
+    expect(new TextDecoder().decode(bunDisk.readFile(path))).toBe("dur\0\0durable");
+    file.close();
+  },
+);
+
+test("writeDurably rejects by name of the write that was refused", async () => {
+  const path = join(directory, "refused");
+  bunDisk.open(path, { exclusive: true }).close();
+  const file = bunDisk.open(path, { readOnly: true });
+  const refusal = await file.writeDurably(new Uint8Array(1), 0).catch((error: unknown) => error);
+  expect(refusal).toMatchObject({ name: "DiskError", code: "EBADF", path, operation: "write" });
+  file.close();
+});
+
 test("create opens a file that is there without cutting it", () => {
   const path = join(directory, "kept");
   writeFileSync(path, "kept");

@@ -1,6 +1,6 @@
 /**
- * Every acknowledged commit of the real process is written to the log, synced, and only then
- * answered, as the kernel saw it. Skipped where strace is not installed or not allowed.
+ * Every acknowledged commit of the real process is in the log, durable, and only then answered, as
+ * the kernel saw it. Skipped where strace is not installed or not allowed.
  */
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -9,13 +9,13 @@ import { join } from "node:path";
 import { startReadyServer } from "../support/server_process.ts";
 import { orderFaults, parseTrace } from "../support/syscall_trace.ts";
 
-const CALLS = "write,writev,pwrite64,pwritev,sendto,sendmsg,fdatasync,fsync";
+const CALLS = "openat,write,writev,pwrite64,pwritev,sendto,sendmsg,fdatasync,fsync";
 
 const ROUNDS = 8;
 const CLIENTS = 8;
 
 test.skipIf(!canTrace())(
-  "a commit is written, then synced, then answered",
+  "a commit is written, made durable, then answered",
   async () => {
     const directory = mkdtempSync(join(tmpdir(), "tidemark-trace-"));
     const file = join(directory, "trace");

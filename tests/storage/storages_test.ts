@@ -9,7 +9,7 @@ import { type LogFields, silentLog } from "../../src/base/log.ts";
 import { storageFault } from "../../src/storage/files.ts";
 import { type ListedStorage, type LocalStore, Storages } from "../../src/storage/mod.ts";
 import { laterConditionOf } from "../support/conditions.ts";
-import { ForwardingDisk } from "../support/forwarding_disk.ts";
+import { ForwardingDisk, ForwardingFile } from "../support/forwarding_disk.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
 import { SeededRandom } from "../support/seeded_random.ts";
@@ -281,19 +281,24 @@ class StalledDisk extends ForwardingDisk {
   readonly synced: PromiseWithResolvers<void> = Promise.withResolvers<void>();
 
   override open(path: string, options: OpenOptions): DiskFile {
-    const file = super.open(path, options);
-    return {
-      path,
-      size: () => file.size(),
-      read: (into, offset) => file.read(into, offset),
-      write: (bytes, offset) => file.write(bytes, offset),
-      truncate: (length) => file.truncate(length),
-      sync: () => this.synced.promise,
-      syncNow: () => {
-        throw new Error("nobody is held up");
-      },
-      close: () => file.close(),
-    };
+    return new StalledFile(super.open(path, options), this.synced.promise);
+  }
+}
+
+class StalledFile extends ForwardingFile {
+  readonly #synced: Promise<void>;
+
+  constructor(file: DiskFile, synced: Promise<void>) {
+    super(file);
+    this.#synced = synced;
+  }
+
+  override sync(): Promise<void> {
+    return this.#synced;
+  }
+
+  override syncNow(): void {
+    throw new Error("nobody is held up");
   }
 }
 

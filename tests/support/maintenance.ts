@@ -8,13 +8,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bunDisk } from "../../src/base/bun_disk.ts";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
-import type { Disk } from "../../src/base/disk.ts";
+import type { Disk, DiskFile } from "../../src/base/disk.ts";
 import { DiskError } from "../../src/base/errors.ts";
 import { systemRandom } from "../../src/base/random.ts";
 import type { Database } from "../../src/database.ts";
 import { runMaintenance } from "../../src/maintenance/maintenance.ts";
 import type { SqlResponse } from "../../src/sql/mod.ts";
 import { openAt } from "./database.ts";
+import { ForwardingFile } from "./forwarding_disk.ts";
 import { principalFor } from "./principal_for.ts";
 import { ServerProcess, startReadyServer } from "./server_process.ts";
 
@@ -177,28 +178,31 @@ export function maintain(
 
 type Change = "write" | "truncate" | "rename";
 
+class AskingFile extends ForwardingFile {
+  readonly #ask: (path: string, change: Change) => void;
+
+  constructor(file: DiskFile, ask: (path: string, change: Change) => void) {
+    super(file);
+    this.#ask = ask;
+  }
+
+  override write(bytes: Uint8Array, offset: number): void {
+    this.#ask(this.path, "write");
+    super.write(bytes, offset);
+  }
+
+  override truncate(length: number): void {
+    this.#ask(this.path, "truncate");
+    super.truncate(length);
+  }
+}
+
 /** The real disk, but for what is asked, and may throw, before each change of a file. */
 export function diskThatAsks(ask: (path: string, change: Change) => void): Disk {
   return {
     ...bunDisk,
     open(path, options) {
-      const file = bunDisk.open(path, options);
-      return {
-        path,
-        size: () => file.size(),
-        read: (into, offset) => file.read(into, offset),
-        write(bytes, offset) {
-          ask(path, "write");
-          file.write(bytes, offset);
-        },
-        truncate(length) {
-          ask(path, "truncate");
-          file.truncate(length);
-        },
-        sync: () => file.sync(),
-        syncNow: () => file.syncNow(),
-        close: () => file.close(),
-      };
+      return new AskingFile(bunDisk.open(path, options), ask);
     },
     rename(from, to) {
       ask(from, "rename");

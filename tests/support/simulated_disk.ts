@@ -345,6 +345,11 @@ class SimulatedFile implements DiskFile {
     throw new DiskError(fault.code, this.path, "write");
   }
 
+  async writeDurably(bytes: Uint8Array, offset: number): Promise<void> {
+    this.write(bytes, offset);
+    await this.sync();
+  }
+
   truncate(length: number): void {
     this.#begin("truncate");
     if (length - this.#inode.size > this.#disk.freeBytes(this.path)) {

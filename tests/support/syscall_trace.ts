@@ -5,12 +5,15 @@
  *     812 pwrite64(9</data/wal/0000000001.wal>, "…", 96, 4096) = 96
  *     815 fdatasync(9</data/wal/0000000001.wal> <unfinished ...>
  *     815 <... fdatasync resumed>) = 0
+ *     812 openat(AT_FDCWD</>, "/data/wal/0000000002.wal", O_RDWR|O_DSYNC) = 9</data/wal/0000000002.wal>
  *     812 sendto(14<socket:[4711]>, "HTTP/1.1 200 OK…", 310, …) = 310
  */
 
 export interface SystemCall {
   readonly name: string;
-  /** What the first argument's descriptor stands for. */
+  /** The first argument; of an open, what it gave. */
+  readonly descriptor: number;
+  /** What that stands for. */
   readonly path: string;
   /** The rest of the arguments, as printed. */
   readonly text: string;
@@ -45,11 +48,18 @@ export function parseTrace(trace: string): SystemCall[] {
 }
 
 function callFrom(text: string, startLine: number, endLine: number): SystemCall | undefined {
-  const [, name, path, rest] = /^(\w+)\(\d+<([^>]*)>(.*)$/s.exec(text) ?? [];
+  const lines = { startLine, endLine };
+  const [, flags, opened, openedPath] = /^openat\((.*)\) = (\d+)<([^>]*)>$/s.exec(text) ?? [];
+  if (flags !== undefined && openedPath !== undefined) {
+    const descriptor = Number(opened);
+    return { name: "openat", descriptor, path: openedPath, text: flags, ...lines, isSuccess: true };
+  }
+  const [, name, number, path, rest] = /^(\w+)\((\d+)<([^>]*)>(.*)$/s.exec(text) ?? [];
   if (name === undefined || path === undefined || rest === undefined) return undefined;
   const result = /= (-?\d+)[^=]*$/.exec(rest)?.[1];
   if (result === undefined) return undefined;
-  return { name, path, text: rest, startLine, endLine, isSuccess: Number(result) >= 0 };
+  const isSuccess = Number(result) >= 0;
+  return { name, descriptor: Number(number), path, text: rest, ...lines, isSuccess };
 }
 
 /** A commit that was answered before it was certain to be on disk, as a sentence. */
@@ -57,8 +67,8 @@ export type OrderFault = string;
 
 /**
  * Checks, for each text that was committed and is repeated in its answer, that it was written to
- * the log, that a sync of the same file began after the write and succeeded, and that the answer
- * was sent only then.
+ * the log, that a sync of the same file began after the write and succeeded, or the write itself
+ * succeeded through a descriptor that makes writes durable, and that the answer was sent only then.
  */
 export function orderFaults(
   calls: readonly SystemCall[],
@@ -67,6 +77,13 @@ export function orderFaults(
 ): OrderFault[] {
   const writes = calls.filter(({ name, path }) => /^p?write/.test(name) && isLog(path));
   const syncs = calls.filter(({ name, isSuccess }) => /^f(?:data)?sync$/.test(name) && isSuccess);
+  const opens = calls.filter(({ name }) => name === "openat");
+  const isThrough = ({ descriptor, isSuccess, startLine }: SystemCall): boolean =>
+    isSuccess &&
+    (opens
+      .findLast((open) => open.descriptor === descriptor && open.endLine < startLine)
+      ?.text.includes("O_DSYNC") ??
+      false);
   const sends = calls.filter(
     ({ name, path }) => /^(?:send|write)/.test(name) && path.startsWith("socket:"),
   );
@@ -75,10 +92,12 @@ export function orderFaults(
     if (answer === undefined) return [`${marker} was not answered`];
     const write = writes.find(({ text }) => text.includes(marker));
     if (write === undefined) return [`${marker} was never written to the log`];
-    const isSynced = syncs.some(
-      ({ path, startLine, endLine }) =>
-        path === write.path && startLine > write.endLine && endLine < answer.startLine,
-    );
+    const isSynced =
+      (isThrough(write) && write.endLine < answer.startLine) ||
+      syncs.some(
+        ({ path, startLine, endLine }) =>
+          path === write.path && startLine > write.endLine && endLine < answer.startLine,
+      );
     return isSynced ? [] : [`${marker} was answered on line ${answer.startLine}, before its sync`];
   });
 }

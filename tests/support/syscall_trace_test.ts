@@ -8,6 +8,9 @@ const WRITE = '10 pwrite64(5</d/wal/1.wal>, "..m1..", 6, 0) = 6';
 const SYNC = "11 fdatasync(5</d/wal/1.wal>) = 0";
 const SYNC_BEGINS = "11 fdatasync(5</d/wal/1.wal> <unfinished ...>";
 const SYNC_ENDS = "11 <... fdatasync resumed>) = 0";
+const OPEN = '10 openat(AT_FDCWD</>, "/d/wal/1.wal", O_RDWR|O_DSYNC|O_CLOEXEC) = 5</d/wal/1.wal>';
+const WRITE_BEGINS = '11 pwrite64(5</d/wal/1.wal>, "..m1..", 6, 0 <unfinished ...>';
+const WRITE_ENDS = "11 <... pwrite64 resumed>) = 6";
 const ANSWER = '10 sendto(7<socket:[99]>, "HTTP m1", 7, MSG_NOSIGNAL, NULL, 0) = 7';
 
 function faultsOf(...lines: string[]): string[] {
@@ -19,7 +22,20 @@ test("orderFaults accepts write, then sync, then answer, also with calls of thre
   expect(faultsOf(WRITE, SYNC_BEGINS, '12 read(3</x>, "", 1) = 1', SYNC_ENDS, ANSWER)).toEqual([]);
 });
 
+test("orderFaults accepts a write through a descriptor that syncs, then the answer", () => {
+  expect(faultsOf(OPEN, WRITE, ANSWER)).toEqual([]);
+  expect(faultsOf(OPEN, WRITE_BEGINS, '12 read(3</x>, "", 1) = 1', WRITE_ENDS, ANSWER)).toEqual([]);
+});
+
 test.each([
+  ["an answer during a write through", [OPEN, WRITE_BEGINS, ANSWER, WRITE_ENDS], "before its sync"],
+  ["a failed write through", [OPEN, WRITE.replace("= 6", "= -1 EIO (error)"), ANSWER], "sync"],
+  ["a descriptor without the flag", [OPEN.replace("|O_DSYNC", ""), WRITE, ANSWER], "sync"],
+  [
+    "a descriptor that was opened again without the flag",
+    [OPEN, OPEN.replace("|O_DSYNC", ""), WRITE, ANSWER],
+    "sync",
+  ],
   ["no sync", [WRITE, ANSWER], "before its sync"],
   ["a sync before the write", [SYNC, WRITE, ANSWER], "before its sync"],
   [

@@ -42,6 +42,8 @@ export interface WalFilesOptions {
   readonly log: Log;
   /** Size of each file. */
   readonly fileBytes: number;
+  /** What is written is synced later. */
+  readonly isRelaxed: boolean;
 }
 
 export class WalFiles {
@@ -65,7 +67,7 @@ export class WalFiles {
     const last = kept.at(-1);
     if (last !== undefined) {
       this.#currentNumber = last.number;
-      this.#current = options.disk.open(walFilePath(options.paths, last.number), {});
+      this.#current = this.#opened(last.number);
     }
   }
 
@@ -140,10 +142,15 @@ export class WalFiles {
     assert(this.#isNamed, "a file is named before it is entered");
     const { disk, fileBytes, paths } = this.#options;
     disk.syncDirectory(paths.wal);
-    this.#current = disk.open(walFilePath(paths, this.#currentNumber), {});
+    this.#current = this.#opened(this.#currentNumber);
     this.#isNamed = false;
     // The one before is full only now: after a crash without this name it would be written on.
     this.#kept.push({ number: this.#currentNumber, bytes: fileBytes });
+  }
+
+  #opened(number: number): DiskFile {
+    const { disk, isRelaxed, paths } = this.#options;
+    return disk.open(walFilePath(paths, number), { writesThrough: !isRelaxed });
   }
 
   /** Whether the next file is there, or being made, or could not be made a moment ago. */

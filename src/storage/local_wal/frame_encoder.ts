@@ -7,6 +7,8 @@
  *   it until the writer takes it.
  * - File, offset and number of a frame are fixed here, when it is sealed; `abort` and `takeBack`
  *   go back to an earlier place.
+ * - There are two buffers: while one is written, frames are added to the other. The one that frames
+ *   are added to holds groups that wait, and nothing else.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";
@@ -49,6 +51,12 @@ export interface FrameGroup {
   lastSeq: number;
 }
 
+/** A group that is being written. */
+export interface TakenGroup extends FrameGroup {
+  /** Stay as they are until {@linkcode FrameEncoder.groupWritten}. */
+  readonly bytes: Uint8Array;
+}
+
 /** What `abort` goes back to. */
 interface Mark extends Position {
   bufferLength: number;
@@ -76,6 +84,8 @@ export class FrameEncoder {
   readonly #options: FrameEncoderOptions;
   readonly #partBytes: number;
   #buffer = new ByteWriter(BUFFER_BYTES_AT_START);
+  /** Of the group that is being written, or empty. */
+  #writtenBuffer = new ByteWriter(BUFFER_BYTES_AT_START);
   /** Not yet taken by the writer, in order. */
   #groups: FrameGroup[] = [];
   #open: FrameGroup | undefined;
@@ -255,33 +265,31 @@ export class FrameEncoder {
     return defined(this.#open, "a sealed frame is in a group").number;
   }
 
-  /** Hands the next group over; no frame is added to it any more. */
-  takeGroup(): FrameGroup {
+  /** Hands the next group over, once the one before is written. No frame is added to it then. */
+  takeGroup(): TakenGroup {
+    assert(this.#frameStart === -1, "a group is taken between commits");
     const group = defined(this.#groups.shift(), "there is a group to write");
     if (group === this.#open) this.#open = undefined;
-    return group;
-  }
-
-  /** The bytes of a group, aliasing the buffer. */
-  bytesOf({ end, own, start }: FrameGroup): Uint8Array {
-    return own ?? this.#buffer.range(start, end);
-  }
-
-  /** The group that was taken last is written: its room is used again when none waits. */
-  reuseBuffer(): void {
-    if (this.#groups.length > 0) return;
-    if (this.#buffer.view().buffer.byteLength > BUFFER_BYTES_KEPT) {
-      this.#buffer = new ByteWriter(BUFFER_BYTES_AT_START);
-    } else {
-      this.#buffer.reset();
+    const bytes = group.own ?? this.#buffer.range(group.start, group.end);
+    if (this.#groups.length === 0) {
+      const { length } = this.#writtenBuffer;
+      assert(length === 0, "frames are added to a buffer that nobody writes");
+      [this.#buffer, this.#writtenBuffer] = [this.#writtenBuffer, this.#buffer];
     }
+    return { ...group, bytes };
   }
 
-  /** Drops every group; the next frame goes to an earlier place. */
+  /** The group that was taken last is written, or failed: its room is used again. */
+  groupWritten(): void {
+    this.#writtenBuffer = emptied(this.#writtenBuffer);
+  }
+
+  /** Drops every group, the one that was taken too; the next frame goes to an earlier place. */
   takeBack(position: Position, lastSeq: number): void {
     this.#groups = [];
     this.#open = undefined;
-    this.reuseBuffer();
+    this.#buffer = emptied(this.#buffer);
+    this.groupWritten();
     this.#position = { ...position };
     this.#lastSeq = lastSeq;
   }
@@ -374,4 +382,12 @@ export class FrameEncoder {
     this.#open = group;
     return group;
   }
+}
+
+function emptied(buffer: ByteWriter): ByteWriter {
+  if (buffer.view().buffer.byteLength > BUFFER_BYTES_KEPT) {
+    return new ByteWriter(BUFFER_BYTES_AT_START);
+  }
+  buffer.reset();
+  return buffer;
 }

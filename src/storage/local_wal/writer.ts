@@ -1,14 +1,17 @@
 /**
- * The log in local files: commits are encoded in their turn, written in groups, and synced.
+ * The log in local files: commits are encoded in their turn, and written in groups.
  *
- *     commits ──encode──► buffer: │ group n+1 (open) │      one write, one sync under way at most
- *                                                        ► group n ──sync──► settled
+ *     commits ──encode──► buffer: │ group n+1 (open) │    one group on its way to the disk at most
+ *                                                      ► group n ──written, durable──► settled
  *
- * - A group is what is in the buffer when the sync before it ends: there is no timer.
- * - Nothing is written behind a group before that group is durable (but in relaxed mode), so a
- *   frame can say how many frames before it are durable: see `format.ts`.
- * - A large group of one commit is written in that commit's own turn: what the commit has still to
- *   do in memory is done while the disk works.
+ * - A group is what is in the buffer when the one before it has become durable: there is no timer.
+ *   It is written and made durable by one call, off the event loop.
+ * - Nothing is written behind a group before that group is durable, so a frame can say how many
+ *   frames before it are durable: see `format.ts`.
+ * - A large group of one commit is handed over in that commit's own turn: what the commit has still
+ *   to do in memory is done while the disk works.
+ * - In relaxed mode a group settles when it is written, in the event loop's own turn; it is synced
+ *   later, together with those that were written meanwhile.
  * - A group that met a full disk is wiped, and it and all later ones are taken back; so is one for
  *   which no further log file could be opened, of which nothing is on the disk: the next group
  *   tries again to enter that file. Any other error is fatal, since nobody can know what is there:
@@ -22,15 +25,13 @@ import type { StoredColumn, TableWrite } from "../contract/store.ts";
 import type { FrameDraft } from "./commit_draft.ts";
 import { WalFiles, type WalFilesOptions } from "./files.ts";
 import { WAL_HEADER_BYTES } from "./format.ts";
-import { FrameEncoder, type FrameGroup, type Position } from "./frame_encoder.ts";
+import { FrameEncoder, type FrameGroup, type Position, type TakenGroup } from "./frame_encoder.ts";
 import type { HighWaterFile } from "./high_water.ts";
 import type { WalEnd } from "./reader.ts";
 import { SyncedSeq } from "./synced_seq.ts";
 
 export interface LocalWalOptions extends WalFilesOptions {
   readonly highWater: HighWaterFile;
-  /** Answer before the sync. */
-  readonly isRelaxed: boolean;
   readonly rowBytesMax: number;
   /** Groups of so many bytes are written early; as is best where absent. */
   readonly earlyBytesMin?: number | undefined;
@@ -39,8 +40,8 @@ export interface LocalWalOptions extends WalFilesOptions {
   readonly onRolled: () => void;
 }
 
-/** What of a group fails: what is before it in relaxed mode, the file that it begins, or itself. */
-type WriteStep = "sync" | "roll" | "write";
+/** What of a group fails: that something becomes durable, the file that it begins, or its write. */
+type GroupStep = "sync" | "roll" | "write";
 
 /** A log in which nothing was written for so long is at rest, and nobody waits for the disk. */
 const REST_MS = 100;
@@ -70,6 +71,7 @@ export class LocalWal implements CommitLog {
   #unnotedGroups = 0;
   #isScheduled = false;
   #awaitsRest = false;
+  /** A group is on its way to the disk. */
   #isSyncing = false;
   #isFatal = false;
   #isClosed = false;
@@ -222,59 +224,89 @@ export class LocalWal implements CommitLog {
   /** Writes the next group, if there is one and nothing stands before it. */
   #writeNext(): void {
     if (this.#isFatal || this.#isClosed) return;
+    const { isRelaxed } = this.#options;
     for (;;) {
-      const { nextGroup: group } = this.#encoder;
-      if (group === undefined) break;
+      const { nextGroup } = this.#encoder;
+      if (nextGroup === undefined) break;
       // A file that is being synced is not closed.
-      const isRolling = group.fileNumber !== this.#files.currentNumber;
-      if (this.#isSyncing && (isRolling || !this.#options.isRelaxed)) return;
-      this.#encoder.takeGroup();
-      if (!this.#writeGroup(group)) break;
-      if (this.#options.isRelaxed) this.events.onSettled(group.number);
+      const isRolling = nextGroup.fileNumber !== this.#files.currentNumber;
+      if (this.#isSyncing && (isRolling || !isRelaxed)) return;
+      const group = this.#encoder.takeGroup();
+      if (!this.#reachFile(group)) break;
+      if (!isRelaxed) {
+        this.#writeDurably(group);
+        return;
+      }
+      if (!this.#writeRelaxed(group)) break;
+      this.events.onSettled(group.number);
       if (!this.#isSyncing) this.#sync(group);
     }
     if (!this.#isSyncing && this.#encoder.nextGroup === undefined) this.#wakeIdle();
   }
 
-  /** Writes the next group within this turn, if that calls no events; otherwise nothing is done. */
-  #writeAtOnce(group: FrameGroup): void {
+  /** Hands the next group over within this turn, if that calls no events. */
+  #writeAtOnce({ fileNumber }: FrameGroup): void {
     if (this.#options.isRelaxed) return;
     // To enter another file calls events, which belong to a turn of their own.
-    if (group.fileNumber !== this.#files.currentNumber || this.#files.isBetweenFiles) return;
-    this.#encoder.takeGroup();
-    try {
-      this.#write(group);
-    } catch (error) {
-      if (!(error instanceof DiskError)) throw error;
-      void this.#failSoon(group, error);
-      return;
-    }
-    this.#sync(group);
+    if (fileNumber !== this.#files.currentNumber || this.#files.isBetweenFiles) return;
+    this.#writeDurably(this.#encoder.takeGroup());
   }
 
-  /** Returns whether the group is written; if not, it was taken back or the log has failed. */
-  #writeGroup(group: FrameGroup): boolean {
+  /** Returns whether the file of a group can be written; if not, as {@linkcode #failGroup}. */
+  #reachFile(group: FrameGroup): boolean {
     const isRolling = group.fileNumber !== this.#files.currentNumber;
-    let step: WriteStep = "sync";
+    let step: GroupStep = "sync";
     try {
       // In relaxed mode the last group may not be durable yet, and only the last file may be torn.
       if (isRolling && this.#options.isRelaxed) this.#syncNow();
       step = "roll";
       if (isRolling) this.#roll(group.fileNumber);
       if (this.#files.isBetweenFiles) this.#enter();
-      step = "write";
-      this.#write(group);
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      this.#failWrite(group, step, error);
+      this.#failGroup(group, step, error);
       return false;
     }
     return true;
   }
 
-  /** @throws {DiskError} What is on the disk of the group is not known then. */
-  #write(group: FrameGroup): void {
-    this.#files.current.write(this.#encoder.bytesOf(group), group.offset);
+  #writeDurably(group: TakenGroup): void {
+    this.#isSyncing = true;
+    this.#files.current.writeDurably(group.bytes, group.offset).then(
+      () => this.#afterWrite(group),
+      (error: unknown) => {
+        this.#isSyncing = false;
+        if (error instanceof DiskError) {
+          this.#failGroup(group, error.operation === "write" ? "write" : "sync", error);
+        } else {
+          this.#fail(error);
+        }
+        this.#writeNext();
+      },
+    );
+  }
+
+  #afterWrite(group: TakenGroup): void {
+    this.#noteWritten(group);
+    this.#afterSync(group);
+    this.#prepareFile();
+  }
+
+  /** Returns whether the group is written; if not, as {@linkcode #failGroup}. */
+  #writeRelaxed(group: TakenGroup): boolean {
+    try {
+      this.#files.current.write(group.bytes, group.offset);
+    } catch (error) {
+      if (!(error instanceof DiskError)) throw error;
+      this.#failGroup(group, "write", error);
+      return false;
+    }
+    this.#noteWritten(group);
+    this.#prepareFile();
+    return true;
+  }
+
+  #noteWritten(group: FrameGroup): void {
     this.#written = {
       fileNumber: group.fileNumber,
       offset: group.offset + group.end - group.start,
@@ -282,18 +314,7 @@ export class LocalWal implements CommitLog {
     };
     this.#writtenSeq = group.lastSeq;
     this.#lastWritten = group;
-    this.#encoder.reuseBuffer();
-    this.#prepareFile();
-  }
-
-  /** Fails a group that was written at once, when this turn is over. */
-  async #failSoon(group: FrameGroup, error: DiskError): Promise<void> {
-    // Nothing is written behind it before it is taken back.
-    this.#isSyncing = true;
-    await this.#options.clock.yield();
-    this.#isSyncing = false;
-    this.#failWrite(group, "write", error);
-    this.#writeNext();
+    this.#encoder.groupWritten();
   }
 
   /** Has the next file made: from a quarter on at the next rest, from the middle on at once. */
@@ -378,7 +399,8 @@ export class LocalWal implements CommitLog {
     }
   }
 
-  #failWrite(group: FrameGroup, step: WriteStep, error: DiskError): void {
+  /** Takes a group back that did not become durable, and all behind it, or fails the log. */
+  #failGroup(group: FrameGroup, step: GroupStep, error: DiskError): void {
     if (!this.#isRefused(step, error)) {
       this.#fail(error);
       return;
@@ -398,7 +420,7 @@ export class LocalWal implements CommitLog {
   }
 
   /** Whether an error says that nothing was done, and not that nobody knows what was. */
-  #isRefused(step: WriteStep, { code }: DiskError): boolean {
+  #isRefused(step: GroupStep, { code }: DiskError): boolean {
     if (step === "sync") return false;
     if (step === "write") return code === "ENOSPC";
     return hasNoDescriptor(code) || (code === "ENOSPC" && !this.#files.isBetweenFiles);

@@ -89,7 +89,8 @@ function encoded(
   encoder.end();
   const groups: Uint8Array[] = [];
   while (encoder.nextGroup !== undefined) {
-    groups.push(encoder.bytesOf(encoder.takeGroup()).slice());
+    groups.push(encoder.takeGroup().bytes.slice());
+    encoder.groupWritten();
   }
   return groups;
 }

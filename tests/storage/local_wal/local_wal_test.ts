@@ -91,7 +91,7 @@ function encodeCommit(
     }
   }
   encoder.end();
-  return new Uint8Array(encoder.bytesOf(encoder.takeGroup()));
+  return new Uint8Array(encoder.takeGroup().bytes);
 }
 
 const VALUES: Row = [
