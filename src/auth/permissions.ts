@@ -11,7 +11,7 @@
  */
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
 import type { NamespaceEntry, Role, TableEntry } from "../catalog/mod.ts";
-import { ROOT_USER_ID } from "../catalog/mod.ts";
+import { accessLevelOf, ROOT_USER_ID } from "../catalog/mod.ts";
 import type { Principal } from "./principal.ts";
 
 /** A group of statements that one row of the matrix admits. */
@@ -84,9 +84,9 @@ export function mayRead(
   table: TableEntry,
   namespace: NamespaceEntry | undefined,
 ): boolean {
-  if (table.kind !== "shared") return true;
   if (ownsNamespace(principal, namespace)) return true;
-  switch (table.options.accessLevel ?? "PRIVATE") {
+  switch (accessLevelOf(table)) {
+    case undefined:
     case "PUBLIC":
       return true;
     case "PRIVATE":
@@ -266,11 +266,11 @@ const STATEMENTS: Readonly<
 
 /** The lowest role that writes and alters a table that it does not own. */
 function writerOf(table: TableEntry): Role {
-  return table.kind === "shared" && table.options.accessLevel === "DBA" ? "dba" : "service";
+  return accessLevelOf(table) === "DBA" ? "dba" : "service";
 }
 
 function levelOf(table: TableEntry): string {
-  return `it is a SHARED table of ACCESS_LEVEL '${table.options.accessLevel ?? "PRIVATE"}'`;
+  return `it is a SHARED table of ACCESS_LEVEL '${accessLevelOf(table)}'`;
 }
 
 function denied(action: string, reason: string, details: ErrorDetails): DatabaseError {

@@ -84,6 +84,8 @@ export interface Catalog {
   tableAt(tableId: number, seq: Seq): TableEntry | undefined;
   /** Where in commit order the last table of a name was dropped; 0 when none ever was. */
   tableDroppedSeq(namespace: string, name: string): number;
+  /** Where in commit order the ACCESS_LEVEL of a table last let more people read; 0 for never. */
+  tableOpenedSeq(tableId: number): number;
 
   view(namespace: string, name: string): ViewEntry | undefined;
   /** Ordered by namespace and name. */

@@ -229,6 +229,10 @@ export class CatalogDatabase implements Catalog {
     return this.#definitions.tableDroppedSeq(namespace, name);
   }
 
+  tableOpenedSeq(tableId: number): number {
+    return this.#definitions.tableOpenedSeq(tableId);
+  }
+
   storage(storageId: string): StorageEntry | undefined {
     return this.#storages.named(storageId);
   }

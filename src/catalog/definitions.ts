@@ -27,6 +27,7 @@ import {
   valueFromJson,
 } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
+import { isOpened } from "./table_options.ts";
 import { Views } from "./views.ts";
 
 export interface DefinitionsOptions {
@@ -59,6 +60,8 @@ export class Definitions {
   readonly #versions = new Map<number, readonly TableVersion[]>();
   /** The last definition of the last table of a name that was dropped, by {@linkcode pathOf}. */
   readonly #dropped = new Map<string, DefinitionRecord>();
+  /** By table id: see {@linkcode tableOpenedSeq}. */
+  readonly #opened = new Map<number, number>();
   #sorted: readonly TableEntry[] | undefined;
   #sortedNamespaces: readonly NamespaceEntry[] | undefined;
   #nextTableId: number;
@@ -176,6 +179,10 @@ export class Definitions {
     return this.#dropped.get(pathOf({ namespace, name }))?.toSeq ?? 0;
   }
 
+  tableOpenedSeq(tableId: number): number {
+    return this.#opened.get(tableId) ?? 0;
+  }
+
   /** An id that no row on disk can name: it becomes durable with the table that takes it. */
   nextTableId(): number {
     const tableId = this.#nextTableId;
@@ -239,6 +246,7 @@ export class Definitions {
     this.#records.delete(tableId);
     this.#definitionIds.delete(tableId);
     this.#versions.delete(tableId);
+    this.#opened.delete(tableId);
     this.#byName.get(entry.namespace)?.delete(entry.name);
     this.#dropped.set(pathOf(entry), ended);
     this.#sorted = undefined;
@@ -329,6 +337,9 @@ export class Definitions {
     this.#definitionIds.set(entry.tableId, [...definitionIds, record.definitionId]);
     const before = this.#byId.get(entry.tableId);
     if (before !== undefined) this.#byName.get(before.namespace)?.delete(before.name);
+    if (before !== undefined && isOpened(before, entry)) {
+      this.#opened.set(entry.tableId, record.fromSeq);
+    }
     this.#byId.set(entry.tableId, entry);
     const names = this.#byName.get(entry.namespace) ?? new Map<string, TableEntry>();
     names.set(entry.name, entry);

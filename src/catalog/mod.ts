@@ -43,6 +43,7 @@ export {
   NAME_LENGTH_MAX,
 } from "./names.ts";
 export {
+  accessLevelOf,
   changedTableOptions,
   flushPolicyFrom,
   type OptionSetting,

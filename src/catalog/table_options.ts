@@ -5,7 +5,7 @@
  * table that does not have it are refused.
  */
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
-import type { AccessLevel, TableKind, TableOptions } from "./entries.ts";
+import type { AccessLevel, TableEntry, TableKind, TableOptions } from "./entries.ts";
 
 /** One `name = value` as the parser read it. */
 export interface OptionSetting {
@@ -181,6 +181,28 @@ const RULES: ReadonlyMap<string, OptionRule> = new Map<string, OptionRule>([
 const ACCESS_LEVELS: readonly AccessLevel[] = ["PUBLIC", "PRIVATE", "RESTRICTED", "DBA"];
 const COMPRESSIONS: readonly ("auto" | "none" | "zstd")[] = ["auto", "none", "zstd"];
 const KINDS: readonly TableKind[] = ["user", "shared", "stream"];
+
+/** How many may read rows of each: more where the number is higher. */
+const READERS: Readonly<Record<AccessLevel, number>> = {
+  DBA: 0,
+  RESTRICTED: 1,
+  PRIVATE: 1,
+  PUBLIC: 2,
+};
+
+/** Who may read a SHARED table; undefined for others, whose rows are their owners'. */
+export function accessLevelOf({
+  kind,
+  options,
+}: Pick<TableEntry, "kind" | "options">): AccessLevel | undefined {
+  return kind === "shared" ? (options.accessLevel ?? "PRIVATE") : undefined;
+}
+
+/** Whether more people may read a table than before. */
+export function isOpened(before: TableEntry, after: TableEntry): boolean {
+  const [was, is] = [accessLevelOf(before), accessLevelOf(after)];
+  return was !== undefined && is !== undefined && READERS[is] > READERS[was];
+}
 
 function apply(
   kind: TableKind,

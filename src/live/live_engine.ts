@@ -275,7 +275,11 @@ export class LocalLiveEngine implements LiveEngine {
   #effectiveStart(start: Start, asked: Omit<Resume, "position">): Start {
     if (start.kind !== "resume") return start;
     const { id, plan } = asked;
-    const earliestSeq = this.#store.earliestSeq(plan.tableId, plan.owner);
+    // Rows from before the table was opened to more people may have been deleted for that.
+    const earliestSeq = Math.max(
+      this.#store.earliestSeq(plan.tableId, plan.owner),
+      this.#definitions.tableOpenedSeq(plan.tableId),
+    );
     if (start.position === 0) {
       return earliestSeq === 0 ? start : { kind: "snapshot", lastRows: undefined };
     }

@@ -16,7 +16,7 @@ import { ending, endingFor, resumeExpired } from "./live_errors.ts";
 /** What was defined when: a part of the catalog. */
 export type DefinitionHistory = Pick<
   Catalog,
-  "tableAt" | "tableById" | "tableDroppedSeq" | "userDroppedSeq"
+  "tableAt" | "tableById" | "tableDroppedSeq" | "tableOpenedSeq" | "userDroppedSeq"
 >;
 
 export interface Resume {

@@ -254,6 +254,28 @@ test("CatalogDatabase.tableAt is the table as it was from each definition on, al
   again.close();
 });
 
+test("CatalogDatabase.tableOpenedSeq is where more people were let in last, also after a start", () => {
+  const path = freshPath();
+  const catalog = openCatalog(path);
+  const shared = { kind: "shared" as const };
+  catalog.createTable(tableEntry(shared), seqOf(1));
+  catalog.createTable(tableEntry({ tableId: 2, name: "own", kind: "user" }), seqOf(2));
+  const levels = ["RESTRICTED", "PUBLIC", "DBA", "PRIVATE", "RESTRICTED"] as const;
+  const opened = levels.map((accessLevel, index) => {
+    catalog.changeTable(tableEntry({ ...shared, options: { accessLevel } }), seqOf(10 + index));
+    return catalog.tableOpenedSeq(1);
+  });
+  expect(opened).toEqual([0, 11, 11, 13, 13]);
+  catalog.changeTable(tableEntry({ ...shared, schemaVersion: 2 }), seqOf(20));
+  expect([1, 2, 3].map((tableId) => catalog.tableOpenedSeq(tableId))).toEqual([13, 0, 0]);
+  catalog.close();
+  const again = openCatalog(path);
+  expect([1, 2, 3].map((tableId) => again.tableOpenedSeq(tableId))).toEqual([13, 0, 0]);
+  again.dropTable(1, seqOf(30));
+  expect(again.tableOpenedSeq(1)).toBe(0);
+  again.close();
+});
+
 test("CatalogDatabase.tableDroppedSeq is where the last table of a name went, also after a start", () => {
   const path = freshPath();
   const catalog = openCatalog(path);

@@ -147,6 +147,41 @@ describe.each([
   });
 });
 
+test.each([
+  ["on one server", false],
+  ["over a kill", true],
+])("a table that is opened shows nothing from before, %s", async (_where, isKilled) => {
+  count += 1;
+  const table = `app.opened${count}`;
+  const user = await server.createUser(`opened${count}`);
+  await server.rows(`CREATE SHARED TABLE ${table} (id INT PRIMARY KEY, v TEXT)`);
+  await server.rows(`INSERT INTO ${table} VALUES (1, 'secret'), (2, 'kept')`);
+  await server.rows(`DELETE FROM ${table} WHERE id = 1`);
+  const sql = `SELECT id, v FROM ${table}`;
+  const before = await follow(sql, { token: server.token });
+  await server.rows(`ALTER TABLE ${table} SET (ACCESS_LEVEL = 'PUBLIC')`);
+  if (isKilled) await server.restart("SIGKILL");
+  const refused = ["RESUME_EXPIRED", expect.any(Number)];
+  const earlier = await follow(sql, { token: user, from_seq_id: 1 });
+  expect(earlier.told).toEqual(refused);
+  const [, earliest] = earlier.told;
+  expect(earliest).toBeGreaterThan(before.position);
+  const late = await follow(sql, { token: user, from_seq_id: before.position });
+  expect(late.told).toEqual(refused);
+  const whole = await follow(sql, { token: user, from_seq_id: 0 });
+  expect(whole.told).toEqual([2]);
+  // What happened since is everybody's.
+  await server.rows(`INSERT INTO ${table} VALUES (3, 'open')`);
+  const next = await follow(sql, { token: user, from_seq_id: Number(earliest) });
+  expect(next.told).toEqual([3]);
+  // Who is shut out again and let in by the same way sees no more of what was in between.
+  await server.rows(`ALTER TABLE ${table} SET (ACCESS_LEVEL = 'PRIVATE')`);
+  await server.rows(`DELETE FROM ${table} WHERE id = 3`);
+  await server.rows(`ALTER TABLE ${table} SET (ACCESS_LEVEL = 'PUBLIC')`);
+  const again = await follow(sql, { token: user, from_seq_id: Number(earliest) });
+  expect(again.told).toEqual(refused);
+});
+
 test("a resume by events is refused before the stream when the columns have changed", async () => {
   await server.rows(`CREATE SHARED TABLE app.events ${COLUMNS}`);
   await server.rows("INSERT INTO app.events (id, v) VALUES (1, 'a')");

@@ -344,6 +344,7 @@ export const NO_DEFINITIONS: DefinitionHistory = {
   tableAt: () => undefined,
   tableById: () => undefined,
   tableDroppedSeq: () => 0,
+  tableOpenedSeq: () => 0,
   userDroppedSeq: () => 0,
 };
 

@@ -3,6 +3,7 @@
  */
 import { mayRead, mayRun, ownsNamespace, type Principal } from "../../auth/mod.ts";
 import {
+  accessLevelOf,
   type Catalog,
   type ColumnEntry,
   DEFAULT_NAMESPACE,
@@ -141,7 +142,7 @@ export function tableRows(
       null,
       table.updatedAtMs * 1000,
       JSON.stringify(table.options),
-      table.kind === "shared" ? (table.options.accessLevel ?? "PRIVATE") : null,
+      accessLevelOf(table) ?? null,
       table.options.storageId ?? "local",
     ],
   }));

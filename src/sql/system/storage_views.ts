@@ -2,6 +2,7 @@
  * The system views of what is stored: every version of a schema, storages, uploaded files.
  */
 import {
+  accessLevelOf,
   type Catalog,
   type FileEntry,
   type FilesOf,
@@ -123,7 +124,7 @@ function schemasView(catalog: Catalog): SystemView {
                 JSON.stringify(columnsOf(table)),
                 JSON.stringify(constraintsOf(table)),
                 JSON.stringify(table.options),
-                table.kind === "shared" ? (table.options.accessLevel ?? "PRIVATE") : null,
+                accessLevelOf(table) ?? null,
                 table.options.storageId ?? "local",
                 table.schemaVersion === latest.schemaVersion,
                 null,

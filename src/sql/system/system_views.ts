@@ -4,7 +4,7 @@
  */
 import { mayRun, type Principal, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import type { Catalog } from "../../catalog/mod.ts";
+import { accessLevelOf, type Catalog } from "../../catalog/mod.ts";
 import {
   BIGINT,
   BOOLEAN,
@@ -261,7 +261,7 @@ function tablesView(catalog: Catalog): SystemView {
             table.name,
             table.kind.toUpperCase(),
             table.options.storageId ?? "local",
-            table.kind === "shared" ? (table.options.accessLevel ?? "PRIVATE") : null,
+            accessLevelOf(table) ?? null,
             table.schemaVersion,
             JSON.stringify(table.options),
             null,
