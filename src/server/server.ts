@@ -22,6 +22,7 @@ import { Exchange, type ExchangeOptions, RequestIds } from "./http/exchange.ts";
 import { HttpError, isWorthLogging, RETRY_SECONDS, responseFromError } from "./http/http_error.ts";
 import { RequestTurns } from "./http/request_turns.ts";
 import { empty, json } from "./http/responses.ts";
+import { type Reply, settle } from "./http/route.ts";
 import {
   allowedMethods,
   type Found,
@@ -144,8 +145,8 @@ class HttpServer implements RunningServer {
       isStopping: () => this.#isStopping,
       onOpened: () => this.#metrics.connectionOpened(),
     });
-    this.#turns = new RequestTurns(clock, (request, arrivedMs) =>
-      this.#serve(this.#exchangeOf(request, arrivedMs)),
+    this.#turns = new RequestTurns(clock, (request, arrivedMs, send) =>
+      this.#serve(this.#exchangeOf(request, arrivedMs), send),
     );
     this.#stopListening = options.auth.onRevoked((it) => this.#connections.revoke(it));
     this.#bun = this.#listen();
@@ -257,37 +258,27 @@ class HttpServer implements RunningServer {
       return this.#upgrade(exchange, server);
     }
     this.#runningCount += 1;
-    return this.#serve(exchange);
+    return new Promise((send) => this.#serve(exchange, send));
   }
 
   #exchangeOf(request: Request, arrivedMs: number): Exchange {
     return new Exchange(request, arrivedMs, this.#exchanges);
   }
 
-  /** Makes no promise of its own: most of the time of a short request lies around its route. */
-  #serve(exchange: Exchange): Response | Promise<Response> {
+  /** Calls `sendFinished` once, and throws nothing. */
+  #serve(exchange: Exchange, sendFinished: (response: Response) => void): void {
     const found = this.#router.find(exchange.path);
-    let answer: Response | Promise<Response>;
+    const send = (response: Response): void => sendFinished(this.#finished(exchange, response));
+    const fail = (error: unknown): void => send(this.#failure(exchange, error, found));
+    const reply: Reply = { send, fail };
+    let answer: Response | Promise<Response> | undefined;
     try {
-      answer = this.#answer(exchange, found);
+      answer = this.#answer(exchange, found, reply);
     } catch (error) {
-      answer = this.#failure(exchange, error, found);
+      fail(error);
+      return;
     }
-    return answer instanceof Promise
-      ? this.#finishing(exchange, answer, found)
-      : this.#finished(exchange, answer);
-  }
-
-  /** Apart from `#serve`, so that nothing but these three is kept until the answer is there. */
-  #finishing(
-    exchange: Exchange,
-    answer: Promise<Response>,
-    found: Found | undefined,
-  ): Promise<Response> {
-    return answer.then(
-      (response) => this.#finished(exchange, response),
-      (error: unknown) => this.#finished(exchange, this.#failure(exchange, error, found)),
-    );
+    settle(reply, answer);
   }
 
   #finished(exchange: Exchange, response: Response): Response {
@@ -297,12 +288,16 @@ class HttpServer implements RunningServer {
     return response;
   }
 
-  /** @throws What the request is refused with. */
-  #answer(exchange: Exchange, found: Found | undefined): Response | Promise<Response> {
+  /** As a route does, which may answer by `reply`. */
+  #answer(
+    exchange: Exchange,
+    found: Found | undefined,
+    reply: Reply,
+  ): Response | Promise<Response> | undefined {
     const { method } = exchange.request;
     this.#protect(exchange);
     if (found === undefined) throw notFound(exchange.path);
-    if (isAllowed(method, found.method)) return found.handle(exchange);
+    if (isAllowed(method, found.method)) return found.handle(exchange, reply);
     if (method === "OPTIONS") return this.#options204(exchange, found);
     throw methodNotAllowed(method, found.method);
   }

@@ -64,28 +64,36 @@ export function mediaType(header: string): string {
  * @throws {HttpError} 413 BODY_TOO_LARGE; 400 when the client goes away in the middle.
  */
 export function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
-  return withBytes(request, maxBytes, (bytes) => bytes);
+  return new Promise((resolve, reject) => takeBytes(request, maxBytes, resolve, reject));
 }
 
 /**
- * The same, for what is made of the body: a promise less than to wait for {@linkcode readBytes}.
+ * The same for who goes on in the turn in which the body is there.
+ *
+ * @param take Must not throw.
+ * @throws {HttpError} 413 BODY_TOO_LARGE where the size is declared.
  */
-export function withBytes<T>(
+export function takeBytes(
   request: Request,
   maxBytes: number,
-  use: (bytes: Uint8Array) => T | Promise<T>,
-): Promise<T> {
+  take: (bytes: Uint8Array) => void,
+  fail: (error: unknown) => void,
+): void {
+  bytesSoon(request, maxBytes).then(take, (error: unknown) => fail(endedEarly(error)));
+}
+
+function bytesSoon(request: Request, maxBytes: number): Promise<Uint8Array> {
   const declared = request.headers.get("content-length");
-  if (declared === null) return bytesOf(request, maxBytes).then(use, endedEarly);
+  if (declared === null) return bytesOf(request, maxBytes);
   const sizeBytes = Number(declared);
   if (sizeBytes > maxBytes) throw tooLarge(maxBytes, sizeBytes);
-  return request.bytes().then(use, endedEarly);
+  return request.bytes();
 }
 
 /** Nothing fails in reading but the size or the connection: nobody is left to read the answer. */
-function endedEarly(error: unknown): never {
-  if (error instanceof HttpError) throw error;
-  throw new HttpError(400, "invalid_request", "Cannot read the body: it ended early");
+function endedEarly(error: unknown): HttpError {
+  if (error instanceof HttpError) return error;
+  return new HttpError(400, "invalid_request", "Cannot read the body: it ended early");
 }
 
 async function bytesOf({ body }: Request, maxBytes: number): Promise<Uint8Array> {

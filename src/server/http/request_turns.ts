@@ -21,12 +21,20 @@ const TURN_MS = 8;
 interface Arrived {
   readonly request: Request;
   readonly atMs: number;
-  readonly resolve: (response: Response) => void;
-  readonly reject: (error: unknown) => void;
+  readonly send: (response: Response) => void;
 }
 
-/** @param arrivedMs When the request came, by the monotonic clock. */
-export type Serve = (request: Request, arrivedMs: number) => Response | Promise<Response>;
+/**
+ * Never throws.
+ *
+ * @param arrivedMs When the request came, by the monotonic clock.
+ * @param send To be called once.
+ */
+export type Serve = (
+  request: Request,
+  arrivedMs: number,
+  send: (response: Response) => void,
+) => void;
 
 export class RequestTurns {
   readonly #clock: Clock;
@@ -43,20 +51,19 @@ export class RequestTurns {
     this.#serveWaiting();
   };
 
-  /** @param serve What it throws is thrown, or rejects the promise of that request. */
   constructor(clock: Clock, serve: Serve) {
     this.#clock = clock;
     this.#serve = serve;
   }
 
   /** Serves a request: now, or in the next turn, or later when many others came before it. */
-  serve(request: Request): Response | Promise<Response> {
+  serve(request: Request): Promise<Response> {
     const atMs = this.#clock.monotonicMs();
     this.#count += 1;
     this.#schedule();
-    if (this.#countBefore < MANY && this.#waiting.length === 0) return this.#serve(request, atMs);
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ request, atMs, resolve, reject });
+    return new Promise((send) => {
+      if (this.#countBefore < MANY && this.#waiting.length === 0) this.#serve(request, atMs, send);
+      else this.#waiting.push({ request, atMs, send });
     });
   }
 
@@ -74,19 +81,9 @@ export class RequestTurns {
     while (count < waiting.length && (count === 0 || this.#clock.monotonicMs() < endMs)) {
       const next = waiting[count];
       count += 1;
-      if (next !== undefined) this.#serveLater(next);
+      if (next !== undefined) this.#serve(next.request, next.atMs, next.send);
     }
     this.#waiting = waiting.slice(count);
     if (this.#waiting.length > 0) this.#schedule();
-  }
-
-  #serveLater({ atMs, reject, request, resolve }: Arrived): void {
-    try {
-      const answer = this.#serve(request, atMs);
-      if (answer instanceof Promise) answer.then(resolve, reject);
-      else resolve(answer);
-    } catch (error) {
-      reject(error);
-    }
   }
 }

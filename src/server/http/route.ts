@@ -6,7 +6,29 @@ import type { Exchange } from "./exchange.ts";
 import type { ErrorShape } from "./http_error.ts";
 import type { Operation } from "./operation.ts";
 
-export type RouteFunction = (exchange: Exchange) => Response | Promise<Response>;
+/**
+ * Takes the answer of a request: one call of one of them. Most of the time of a short request lies
+ * around its route, and what a promise for each step takes of it is a twentieth.
+ */
+export interface Reply {
+  readonly send: (response: Response) => void;
+  readonly fail: (error: unknown) => void;
+}
+
+/** Answers by what was returned instead of a call. */
+export function settle(
+  { fail, send }: Reply,
+  answer: Response | Promise<Response> | undefined,
+): void {
+  if (answer instanceof Promise) answer.then(send, fail);
+  else if (answer !== undefined) send(answer);
+}
+
+/** Returns nothing where it answers by `reply`. @throws What the request is refused with. */
+export type RouteFunction = (
+  exchange: Exchange,
+  reply: Reply,
+) => Response | Promise<Response> | undefined;
 
 export type Method = "GET" | "POST";
 

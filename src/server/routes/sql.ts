@@ -18,7 +18,7 @@ import { RateLimiter } from "../common/rate_limit.ts";
 import { type Exchange, tookMs } from "../http/exchange.ts";
 import { errorBodyOf, errorBodyOfFailure, HttpError } from "../http/http_error.ts";
 import { isMultipart } from "../http/multipart.ts";
-import { refusePacked, requireJsonType, withBytes } from "../http/request_body.ts";
+import { refusePacked, requireJsonType, takeBytes } from "../http/request_body.ts";
 import { apiHeaders, streamResponse, type TextOptions, textResponse } from "../http/responses.ts";
 import {
   csvPieces,
@@ -30,7 +30,7 @@ import {
   ndjsonPieces,
   type ResultFormat,
 } from "../http/result_format.ts";
-import type { Route } from "../http/route.ts";
+import { type Reply, type Route, settle } from "../http/route.ts";
 import { releaseBody } from "../http/sql_body.ts";
 import { sqlRequestFromForm, sqlRequestFromJson } from "../http/sql_request.ts";
 import {
@@ -56,6 +56,7 @@ interface Asked {
   readonly exchange: Exchange;
   readonly principal: Principal;
   readonly contentType: string | null;
+  readonly reply: Reply;
 }
 
 /** A statement that may run longer than this much less than the keep-alive timeout lifts it. */
@@ -76,7 +77,7 @@ export function sqlRoute(options: SqlRouteOptions): Route {
     method: "POST",
     shape: "B",
     operation: SQL_OPERATION,
-    handle: (exchange) => route.handle(exchange),
+    handle: (exchange, reply) => route.handle(exchange, reply),
   };
 }
 
@@ -101,20 +102,35 @@ class SqlRoute {
     this.#plainJson = { status: 200, headers: HEADERS.json, mayCompress };
   }
 
-  handle(exchange: Exchange): Promise<Response> {
+  handle(exchange: Exchange, reply: Reply): undefined {
     const { headers } = exchange.request;
     const principal = this.#options.auth.authenticateHeader(headers.get("authorization"), exchange);
     this.#takeFromRate(principal);
     const contentType = headers.get("content-type");
-    return this.#withBody({ exchange, principal, contentType }, this.#bytesMax(contentType));
+    this.#withBody({ exchange, principal, contentType, reply }, this.#bytesMax(contentType));
   }
 
-  #withBody(asked: Asked, bytesMax: number): Promise<Response> {
-    return withBytes(asked.exchange.request, bytesMax, (body) => this.#answer(asked, body));
+  /** Apart from `handle`, so that nothing but `asked` is kept until the body is there. */
+  #withBody(asked: Asked, bytesMax: number): void {
+    const { exchange, reply } = asked;
+    takeBytes(exchange.request, bytesMax, (body) => this.#answer(asked, body), reply.fail);
   }
 
-  #answer(asked: Asked, body: Uint8Array): Response | Promise<Response> {
-    const { exchange, principal } = asked;
+  #answer(asked: Asked, body: Uint8Array): void {
+    const { reply } = asked;
+    let answer: Response | Promise<Response> | undefined;
+    try {
+      answer = this.#run(asked, body);
+    } catch (error) {
+      reply.fail(error);
+      return;
+    }
+    settle(reply, answer);
+  }
+
+  /** Returns nothing where the answer is sent later. */
+  #run(asked: Asked, body: Uint8Array): Response | Promise<Response> | undefined {
+    const { exchange, principal, reply } = asked;
     const request = this.#requestFrom(asked, body);
     if ((request.timeoutMs ?? this.#defaultTimeoutMs) > this.#silentMsMax) {
       exchange.liftIdleTimeout();
@@ -122,9 +138,9 @@ class SqlRoute {
     const format = formatFromAccept(exchange.request.headers.get("accept"));
     if (format !== "json") return this.#executeAs(format, asked, request);
     const answer = this.#options.sql.execute(principal, request);
-    return answer instanceof Promise
-      ? this.#jsonResponseOf(asked, request, answer)
-      : this.#jsonResponse(asked, answer);
+    if (!(answer instanceof Promise)) return this.#jsonResponse(asked, answer);
+    answer.then((response) => this.#sendJson(asked, request, response), reply.fail);
+    return undefined;
   }
 
   #takeFromRate(principal: Principal): void {
@@ -155,15 +171,17 @@ class SqlRoute {
     }
   }
 
-  #jsonResponseOf(
-    asked: Asked,
-    { sqlUtf8 }: SqlRequest,
-    answer: Promise<SqlResponse>,
-  ): Promise<Response> {
-    return answer.then((response) => {
+  #sendJson(asked: Asked, { sqlUtf8 }: SqlRequest, response: SqlResponse): void {
+    const { reply } = asked;
+    let answer: Response | Promise<Response>;
+    try {
       if (sqlUtf8 !== undefined && response.stream === undefined) releaseBody(sqlUtf8);
-      return this.#jsonResponse(asked, response);
-    });
+      answer = this.#jsonResponse(asked, response);
+    } catch (error) {
+      reply.fail(error);
+      return;
+    }
+    settle(reply, answer);
   }
 
   #jsonResponse(asked: Asked, response: SqlResponse): Response | Promise<Response> {
