@@ -955,6 +955,27 @@ test("room that is kept is given back when the disk is full, and taken again whe
   expect(disk.sizeOf(BALLAST)).toBe(100_000);
 });
 
+test.each([
+  { missingBytes: 1, isTaken: false },
+  { missingBytes: 0, isTaken: true },
+])(
+  "room is kept only where the reserve stays free beside it: $missingBytes bytes missing",
+  async ({ isTaken, missingBytes }) => {
+    const disk = new SimulatedDisk();
+    const options = { minFreeBytes: 50_000, ballastBytes: 100_000 };
+    const store = await openStore({ disk, definitions: [TABLE], options });
+    disk.capacityBytes = disk.byteCount() + 150_000 - missingBytes;
+    for (let look = 0; look < 3; look += 1) {
+      store.lookAtSpace();
+      for (let turn = 0; turn < 50; turn += 1)
+        await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(disk.exists(BALLAST)).toBe(isTaken);
+    expect(await conditionOf(commit(store, 1, "insert", [[1, "a"]]))).toBeUndefined();
+    await store.close();
+  },
+);
+
 test("where there is no room to keep, none is taken, and the store goes on", async () => {
   const disk = new SimulatedDisk();
   disk.faultPlan = (operation, path) =>

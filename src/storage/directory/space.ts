@@ -1,7 +1,7 @@
 /**
  * Whether there is room to write: below the reserve, or after the disk said that it is full, only
  * deletes and drops are let in, until there is room again, also for the ballast that is given up
- * meanwhile.
+ * meanwhile. The ballast is taken only where the reserve stays free beside it.
  */
 import type { Clock } from "../../base/clock.ts";
 import type { Disk } from "../../base/disk.ts";
@@ -83,7 +83,9 @@ export class SpaceGuard {
     const freeBytes = disk.freeBytes(path);
     this.#warnIfScarce(freeBytes);
     const isFull = freeBytes < minFreeBytes + (this.#isFull ? ballast.missingBytes : 0);
-    if (!isFull && ballast.missingBytes > 0) void ballast.take();
+    // Room that the reserve needs is none for the ballast: taking it would keep writers out.
+    const hasRoomForBallast = freeBytes >= minFreeBytes + ballast.missingBytes;
+    if (hasRoomForBallast && ballast.missingBytes > 0) void ballast.take();
     if (isFull === this.#isFull) return;
     this.#isFull = isFull;
     if (isFull) {
