@@ -3,6 +3,10 @@
  * full, so that the catalog can still be written and DROP and DELETE can make room.
  *
  *     none ──there is room──► taking ──► held ──disk full──► none
+ *                               └──disk full, or closed──► none
+ *
+ * An attempt that was given up ends at its next step, when another one may have begun: it leaves
+ * the state and the file to that one.
  */
 import type { Clock } from "../../base/clock.ts";
 import type { Disk } from "../../base/disk.ts";
@@ -24,6 +28,8 @@ export interface BallastOptions {
 export class Ballast {
   readonly #options: BallastOptions;
   #state: "none" | "taking" | "held";
+  /** Number of the attempt that was begun last. */
+  #attempt = 0;
 
   constructor(options: BallastOptions) {
     const { bytes, disk, path } = options;
@@ -41,23 +47,26 @@ export class Ballast {
     const { bytes, clock, disk, log, path } = this.#options;
     if (bytes === 0 || this.#state !== "none") return;
     this.#state = "taking";
+    this.#attempt += 1;
+    const attempt = this.#attempt;
     try {
       const file = disk.open(path, { create: true });
       try {
         const zeros = new Uint8Array(Math.min(PIECE_BYTES, bytes));
-        for (let offset = 0; offset < bytes && this.#isTaking(); offset += zeros.length) {
+        for (let offset = 0; offset < bytes && this.#isTaking(attempt); offset += zeros.length) {
           file.write(zeros.subarray(0, Math.min(zeros.length, bytes - offset)), offset);
           await clock.yield();
         }
         // Only what is on the disk is room that nobody else gets.
-        if (this.#isTaking()) await file.sync();
+        if (this.#isTaking(attempt)) await file.sync();
       } finally {
         file.close();
       }
-      if (this.#isTaking()) this.#state = "held";
-      else this.#remove();
+      if (this.#isTaking(attempt)) this.#state = "held";
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
+      // Safe: of one that was given up nothing is left.
+      if (!this.#isTaking(attempt)) return;
       log.warn("cannot keep room for a full disk", { path, bytes, code: error.code });
       this.release();
     }
@@ -76,8 +85,8 @@ export class Ballast {
   }
 
   /** Asked anew after each wait. */
-  #isTaking(): boolean {
-    return this.#state === "taking";
+  #isTaking(attempt: number): boolean {
+    return this.#state === "taking" && this.#attempt === attempt;
   }
 
   #remove(): void {
@@ -86,7 +95,7 @@ export class Ballast {
       if (disk.exists(path)) disk.remove(path);
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      // Safe: it is tried again with the next look at the free space.
+      // Safe: who takes the room again writes into what is left of it.
       log.warn("cannot give back the room for a full disk", { path, code: error.code });
     }
   }
