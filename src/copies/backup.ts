@@ -92,15 +92,12 @@ export async function backUp(
 ): Promise<BackupResult> {
   const { disk } = source;
   prepareTarget(disk, target);
-  let backup: Backup | undefined;
   try {
-    backup = new Backup(source, target, job);
-    return await backup.run();
+    using held = new DisposableStack();
+    return await new Backup(source, { held, job, target }).run();
   } catch (error) {
     removeTree(disk, target);
     throw error;
-  } finally {
-    backup?.release();
   }
 }
 
@@ -148,7 +145,6 @@ class Backup {
   readonly #target: string;
   readonly #job: Job;
   readonly #snapshot: StoreSnapshot;
-  readonly #releaseBlobs: () => void;
   readonly #releaseCatalog: () => void;
   readonly #catalogBytes: number;
   readonly #createdAtMs: number;
@@ -160,8 +156,14 @@ class Backup {
   #copiedBytes = 0;
   #totalBytes = 0;
 
-  /** All of step 1: this and the snapshot of the store are one turn. */
-  constructor(source: BackupSource, target: string, job: Job) {
+  /**
+   * All of step 1: this and the snapshot of the store are one turn.
+   * @param parts.held Lets go of what is held, also of what was held before this throws.
+   */
+  constructor(
+    source: BackupSource,
+    { held, job, target }: { held: DisposableStack; job: Job; target: string },
+  ) {
     const { blobs, catalog, clock, store } = source;
     this.#source = source;
     this.#target = target;
@@ -170,10 +172,13 @@ class Backup {
     this.#pause = pauser(clock);
     this.#createdAtMs = clock.nowMs();
     this.#releaseCatalog = catalog.hold();
+    held.defer(this.#releaseCatalog);
     this.#catalogBytes = source.catalogFile().size();
     this.#tableNames = tableNamesOf(catalog);
-    this.#snapshot = store.snapshot();
-    this.#releaseBlobs = blobs.hold();
+    const snapshot = store.snapshot();
+    held.defer(() => snapshot.release());
+    this.#snapshot = snapshot;
+    held.defer(blobs.hold());
   }
 
   async run(): Promise<BackupResult> {
@@ -201,12 +206,6 @@ class Backup {
     this.#requireWanted();
     writeBackupList(disk, this.#target, list);
     return { list, incompleteTables: [...this.#incompleteTables] };
-  }
-
-  release(): void {
-    this.#releaseCatalog();
-    this.#snapshot.release();
-    this.#releaseBlobs();
   }
 
   /** Of what is held: asked the disk for over turns, as they may be 100,000. */

@@ -136,25 +136,24 @@ export class BackupJobs implements BackupAccess {
   ): Pick<StageRequest, "bringTo"> {
     const { archivePath, bringInThread, clock, disk, minFreeBytes, random } = this.#options;
     const run = async (draft: DataPaths, list: BackupList): Promise<BackupList> => {
-      const { release, ...tail } = await this.#tail(seq);
+      using held = new DisposableStack();
+      const tail = await this.#tail(seq, held);
       const request = { source, seq, archivePath, tail, minFreeBytes };
-      try {
-        if (bringInThread !== undefined)
-          return await bringInThread({ request, draft, list, listener });
-        return await bringTo({ ...request, disk, clock, random, listener }, draft, list);
-      } finally {
-        release();
+      if (bringInThread !== undefined) {
+        return await bringInThread({ request, draft, list, listener });
       }
+      return await bringTo({ ...request, disk, clock, random, listener }, draft, list);
     };
     return { bringTo: { seq, run } };
   }
 
-  /** The log that is here, as far as it is written; it stays until it is released. */
-  async #tail(seq: Seq): Promise<LogTail & { release: () => void }> {
+  /** The log that is here, as far as it is written; it stays as long as it is held. */
+  async #tail(seq: Seq, held: DisposableStack): Promise<LogTail> {
     const { catalog, paths, store } = this.#options;
     // What is committed and not yet written comes into the log by itself.
     if (seq > store.visibleSeq) await store.durable(store.appliedSeq);
     const snapshot = store.snapshot();
+    held.defer(() => snapshot.release());
     const { logEnd, logFiles, seq: writtenSeq } = snapshot;
     const incarnation = catalog.setting(INCARNATION);
     // With nothing under way, whatever comes gets a higher seq than this one.
@@ -172,7 +171,6 @@ export class BackupJobs implements BackupAccess {
       journalEnd: catalog.journal.end,
       endSeq,
       filesRoot: paths.root,
-      release: () => snapshot.release(),
     };
   }
 
