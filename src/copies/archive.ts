@@ -6,7 +6,9 @@
  *     3 write <no>.json the same way: from here on the file is in the archive
  *     4 the journal of the catalog forgets what is in the list; the log may recycle its file
  *
- * - One file at a time, in order. A failure is told once, and tried again until it succeeds.
+ * - One file at a time, in order. A failure is told once, and tried again until it succeeds, from
+ *   step 1 on: where the sync of step 3 failed, the list is there, and nobody knows whether it
+ *   stays. A list that this database did not write is somebody else's, and is left alone.
  * - The log waits for the archive up to four times `wal_max_bytes`. Beyond it the oldest files are
  *   given up, which is an error in the log and a number in /metrics, and restores across the gap
  *   are refused.
@@ -15,7 +17,7 @@
 import type { CancelTimer, Clock } from "../base/clock.ts";
 import { copyFile } from "../base/copy_file.ts";
 import type { Disk } from "../base/disk.ts";
-import { DatabaseError, DiskError, isExpected } from "../base/errors.ts";
+import { CorruptionError, DatabaseError, DiskError, isExpected } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { pauser } from "../base/pauser.ts";
 import type { CatalogDatabase } from "../catalog/mod.ts";
@@ -26,7 +28,14 @@ import {
   walFilePath,
 } from "../storage/files.ts";
 import type { ListedLogFile, LocalStore } from "../storage/mod.ts";
-import { archivedFiles, readUnit, unitListPath, unitLogPath, writeUnit } from "./archive_units.ts";
+import {
+  type ArchiveUnit,
+  archivedFiles,
+  readUnit,
+  unitListPath,
+  unitLogPath,
+  writeUnit,
+} from "./archive_units.ts";
 
 /** After a failure the next attempt waits so long. */
 const RETRY_MS = 5000;
@@ -195,6 +204,8 @@ export class Archiver {
       const what = `the archive ${this.root} is ahead of this database: another copy of it writes there`;
       throw new DatabaseError("STORAGE_UNAVAILABLE", what);
     }
+    // Who wrote it may have ended before its name was durable.
+    disk.syncDirectory(this.root);
     this.#done = Math.max(last, this.#done ?? 0);
     this.#isConnected = true;
     catalog.journal.forget(journalEnd);
@@ -203,16 +214,17 @@ export class Archiver {
 
   async #archive({ number }: ListedLogFile): Promise<void> {
     const { catalog, clock, disk, incarnation, paths } = this.#options;
-    if (disk.exists(unitListPath(this.root, number))) {
-      const what = `the archive ${this.root} has another file ${number}: another copy of this database writes there`;
-      throw new DatabaseError("STORAGE_UNAVAILABLE", what);
-    }
+    const found = disk.exists(unitListPath(this.root, number)) ? this.#found(number) : undefined;
     this.#warnOfGap(number);
     const from = walFilePath(paths, number);
     const target = unitLogPath(this.root, number);
     const draft = `${target}.new`;
     if (disk.exists(draft)) disk.remove(draft);
     const copied = await copyFile(from, draft, { disk, pause: pauser(clock), onCopied() {} });
+    if (found !== undefined && (found.bytes !== copied.bytes || found.crc !== copied.crc)) {
+      disk.remove(draft);
+      throw this.#foreign(number);
+    }
     disk.rename(draft, target);
     await disk.syncDirectorySoon(this.root);
     const journal = catalog.journal.after(0);
@@ -224,6 +236,34 @@ export class Archiver {
     this.#done = number;
     catalog.journal.forget(journalEnd);
     this.#options.log.debug("archived a log file", { file: number, bytes: copied.bytes });
+  }
+
+  /**
+   * The list of a file that is not known to be archived, if this database may have written it: it
+   * has what the journal still has.
+   *
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE if another one did.
+   */
+  #found(number: number): ArchiveUnit {
+    const { catalog, disk } = this.#options;
+    let found: ArchiveUnit;
+    try {
+      found = readUnit(disk, this.root, number);
+    } catch (error) {
+      // Safe: what cannot be read is not taken for this database's own.
+      if (!(error instanceof CorruptionError)) throw error;
+      throw this.#foreign(number);
+    }
+    const { journal, journalEnd } = found;
+    const own = catalog.journal.after(0).filter(({ id }) => id <= journalEnd);
+    const isOwn = journalEnd <= catalog.journal.end && Bun.deepEquals(own, journal);
+    if (!isOwn) throw this.#foreign(number);
+    return found;
+  }
+
+  #foreign(number: number): DatabaseError {
+    const what = `the archive ${this.root} has another file ${number}: another copy of this database writes there`;
+    return new DatabaseError("STORAGE_UNAVAILABLE", what);
   }
 
   #baseSeqOf(number: number): number {

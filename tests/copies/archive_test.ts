@@ -14,13 +14,14 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { bunDisk } from "../../src/base/bun_disk.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import type { Disk } from "../../src/base/disk.ts";
 import { DiskError } from "../../src/base/errors.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { systemRandom } from "../../src/base/random.ts";
+import { archivedFiles, readUnit } from "../../src/copies/archive_units.ts";
 import type { Database } from "../../src/database.ts";
 import { runRestore } from "../../src/maintenance/restore_command.ts";
 import { openAt } from "../support/database.ts";
@@ -228,6 +229,92 @@ test("what another copy of the database put into the archive is not overwritten"
   const again = await open(place);
   expect(again.archiveLag()?.failure).toContain("it is the list of file");
   await again.close();
+});
+
+/** The real disk, but for the sync of one directory, which fails while a test wants it to. */
+function diskThatSyncsNot(isMet: (path: string) => boolean): Disk {
+  return {
+    ...bunDisk,
+    syncDirectory(path) {
+      if (isMet(path)) throw new DiskError("EIO", path, "sync");
+      bunDisk.syncDirectory(path);
+    },
+  };
+}
+
+/** Ids of the transactions of the catalog that an archive has, in the order of its files. */
+function journalIdsIn(archive: string): number[] {
+  const [incarnation = ""] = readdirSync(archive);
+  const root = join(archive, incarnation);
+  return archivedFiles(bunDisk, root).flatMap((file) =>
+    readUnit(bunDisk, root, file).journal.map(({ id }) => id),
+  );
+}
+
+test("a log file whose list could not be made durable is archived by the next attempt", async () => {
+  const place = freshPlace();
+  mkdirSync(place.archive);
+  let isFailing = true;
+  const disk = diskThatSyncsNot(
+    (path) =>
+      isFailing && dirname(path) === place.archive && existsSync(join(path, "0000000001.json")),
+  );
+  const database = await open(place, { disk });
+  await fill(database, 2);
+  await until(() => database.archiveLag()?.failure?.includes("EIO") === true);
+  expect(logsIn(join(place.data, "wal"))[0]).toBe("0000000001.wal");
+  await ask(database, "CREATE SHARED TABLE later (id INT PRIMARY KEY)");
+  isFailing = false;
+  await fill(database, 1);
+  await until(() => database.archiveLag()?.files === 0);
+  expect(database.archiveLag()?.failure).toBeUndefined();
+  expect(logsIn(place.archive)[0]).toBe("0000000001.wal");
+  const ids = journalIdsIn(place.archive);
+  expect(ids.length).toBeGreaterThan(1);
+  expect(ids).toEqual(ids.map((_, index) => (ids[0] ?? 0) + index));
+  await database.close();
+});
+
+test("what a start finds in the archive counts once its name is durable", async () => {
+  const place = freshPlace();
+  mkdirSync(place.archive);
+  const before = await open(place);
+  await fill(before, 2);
+  await until(() => before.archiveLag()?.files === 0);
+  await before.close();
+  let isFailing = true;
+  const disk = diskThatSyncsNot((path) => isFailing && dirname(path) === place.archive);
+  const database = await open(place, { disk });
+  expect(database.archiveLag()?.failure).toContain("EIO");
+  isFailing = false;
+  await fill(database, 1);
+  await until(() => database.archiveLag()?.files === 0);
+  expect(database.archiveLag()?.failure).toBeUndefined();
+  await database.close();
+});
+
+test("a file of the same number that a copy of the database archived is left as it is", async () => {
+  const place = freshPlace();
+  mkdirSync(place.archive);
+  const database = await open(place);
+  await fill(database, 2);
+  await until(() => database.archiveLag()?.files === 0);
+  const copy = await open({ ...place, data: copyOf(place.data) });
+  await fill(copy, 2);
+  await until(() => copy.archiveLag()?.files === 0);
+  await copy.close();
+  const [incarnation = ""] = readdirSync(place.archive);
+  const root = join(place.archive, incarnation);
+  const filesOf = (): (readonly [string, Uint8Array])[] =>
+    readdirSync(root)
+      .toSorted()
+      .map((name) => [name, readFileSync(join(root, name))] as const);
+  const before = filesOf();
+  await fill(database, 2);
+  await until(() => database.archiveLag()?.failure !== undefined);
+  expect(database.archiveLag()?.failure).toContain("another copy of this database writes there");
+  await database.close();
+  expect(filesOf()).toEqual(before);
 });
 
 test("what a repaired log goes on with is archived apart, and leads from a backup to a point", async () => {
