@@ -41,15 +41,16 @@ export class Uploads {
   static readonly none: Uploads = new Uploads([], undefined);
 
   readonly #uploads: readonly Upload[];
-  readonly #catalog: Catalog | undefined;
+  /** Absent where there are none. */
+  readonly #world: UploadPlaces | undefined;
   /** Entries of the files that rows name, and what is to be moved for each. */
   #placed: readonly { readonly entry: Omit<FileEntry, "createdAtMs">; readonly upload: Upload }[] =
     [];
   #isListed = false;
 
-  private constructor(uploads: readonly Upload[], catalog: Catalog | undefined) {
+  private constructor(uploads: readonly Upload[], world: UploadPlaces | undefined) {
     this.#uploads = uploads;
-    this.#catalog = catalog;
+    this.#world = world;
   }
 
   /** Writes the parts to disk, not yet under their names. In the order of `names`. */
@@ -77,7 +78,7 @@ export class Uploads {
       for (const { blob } of uploads) blob.discard();
       throw error;
     }
-    return new Uploads(uploads, catalog);
+    return new Uploads(uploads, { blobs, catalog });
   }
 
   /** The FILE values, in slot order. */
@@ -119,10 +120,12 @@ export class Uploads {
   list(nowMs: number): void {
     if (this.#placed.length === 0) return;
     this.#isListed = true;
-    this.#catalog?.addFiles(
+    this.#world?.catalog.addFiles(
       this.#placed.map(({ entry }): FileEntry => ({ ...entry, createdAtMs: nowMs })),
     );
-    for (const { entry, upload } of this.#placed) upload.blob.publish(entry);
+    this.#world?.blobs.publish(
+      this.#placed.map(({ entry, upload }) => ({ blob: upload.blob, path: entry })),
+    );
   }
 
   /** Which cell each upload goes to. @throws {DatabaseError} INVALID_INPUT for several cells. */
@@ -162,7 +165,9 @@ export class Uploads {
   }
 
   #discard(): void {
-    if (this.#isListed) this.#catalog?.removeFiles(this.#placed.map(({ entry }) => entry.fileId));
+    if (this.#isListed) {
+      this.#world?.catalog.removeFiles(this.#placed.map(({ entry }) => entry.fileId));
+    }
     for (const { blob } of this.#uploads) blob.discard();
   }
 }
@@ -172,6 +177,9 @@ export interface FileWorld {
   readonly catalog: Catalog;
   readonly store: Store;
 }
+
+/** Where uploads are listed, and where their bytes go. */
+type UploadPlaces = Pick<UploadWorld, "blobs" | "catalog">;
 
 /** What files are put away with. */
 export interface UploadWorld extends FileWorld {

@@ -20,15 +20,24 @@ export interface StagedBlob {
   readonly size: number;
   /** Lower-case hex. */
   readonly sha256: string;
-  /** Moves the bytes to their place and makes the name durable. */
-  publish(path: BlobPath): void;
   /** Removes the staged bytes, or the published ones when the row did not commit. */
   discard(): void;
+}
+
+/** A blob that this store staged, and where it goes. */
+export interface PlacedBlob {
+  readonly blob: StagedBlob;
+  readonly path: BlobPath;
 }
 
 export interface BlobStore {
   /** Writes bytes under tmp/ and syncs them. @throws {DiskError} */
   stage(bytes: Uint8Array): Promise<StagedBlob>;
+  /**
+   * Moves the bytes of each to their place and makes all the names durable.
+   * @throws {DiskError} Some may have been moved.
+   */
+  publish(placed: readonly PlacedBlob[]): void;
   /** The bytes of a published blob; undefined when it is missing. */
   read(path: BlobPath): Blob | undefined;
   remove(path: BlobPath): void;

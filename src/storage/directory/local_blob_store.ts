@@ -4,20 +4,22 @@
  *     tmp/<32 hex>.blob                                   staged
  *     files/<table id>/<owner>/<sub>/<stored name>        published
  *
- * - A published blob was synced under its staged name, moved, and its directory synced, before
- *   `publish` returns. No name is ever used twice.
+ * - A published blob was synced under its staged name, moved, and its directory synced, and those
+ *   above it, before `publish` returns. No name is ever used twice.
+ * - A directory of which it is known that its name is durable is not synced for it again. What is
+ *   known ends when it is found to be gone: it is made by `publish` alone.
  * - Every part of a path is checked to be a plain name, though the server made it: one slip here
  *   would be a way out of the data directory.
  */
 import { dirname } from "node:path";
-import { assert } from "../../base/assert.ts";
+import { assert, defined } from "../../base/assert.ts";
 import { removeTreeSoon } from "../../base/copy_file.ts";
 import type { Disk } from "../../base/disk.ts";
 import { DiskError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { Random } from "../../base/random.ts";
 import { WorkLine } from "../../base/work_line.ts";
-import type { BlobPath, BlobStore, StagedBlob } from "../contract/blob_store.ts";
+import type { BlobPath, BlobStore, PlacedBlob, StagedBlob } from "../contract/blob_store.ts";
 import { blobPath, FILES_DIRECTORY } from "./file_names.ts";
 import { Holds } from "./holds.ts";
 
@@ -28,6 +30,9 @@ const SUB = /^f[0-9]{4,9}$/;
 
 /** Starts with a letter or digit, so it is neither hidden nor "." or "..". */
 const STORED_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/;
+
+/** Directories of which it is known that their names are durable; more are forgotten. */
+const NAMED_MAX = 10_000;
 
 /** Random bytes of a staged name: nobody meets one twice. */
 const NAME_BYTES = 16;
@@ -46,6 +51,10 @@ export class LocalBlobStore implements BlobStore {
   readonly #log: Log;
   readonly #holds = new Holds();
   readonly #removals = new WorkLine();
+  /** How the blobs that were staged here are moved. */
+  readonly #moves = new WeakMap<StagedBlob, (target: string) => void>();
+  /** Directories whose names were made durable, as long as they are there. */
+  readonly #named = new Set<string>();
 
   constructor({ disk, dataPath, log, random }: LocalBlobStoreOptions) {
     this.#log = log;
@@ -71,6 +80,28 @@ export class LocalBlobStore implements BlobStore {
     }
     file.close();
     return this.#staged(path, { size: bytes.length, sha256 });
+  }
+
+  publish(placed: readonly PlacedBlob[]): void {
+    const disk = this.#disk;
+    const made = new Set<string>();
+    const toSync = new Set<string>();
+    for (const { path } of placed) {
+      const directory = dirname(this.#pathOf(path));
+      if (toSync.has(directory)) continue;
+      this.#makeDirectories(directory, { made, toSync });
+      toSync.add(directory);
+    }
+    for (const { blob, path } of placed) {
+      const target = this.#pathOf(path);
+      assert(!disk.exists(target), "no stored name is used twice");
+      defined(this.#moves.get(blob), "a blob is published by who staged it")(target);
+    }
+    // Those above first: what is there by then leads to what is synced behind it.
+    const inOrder = [...toSync].toSorted((left, right) => left.length - right.length);
+    for (const directory of inOrder) disk.syncDirectory(directory);
+    if (this.#named.size + made.size > NAMED_MAX) this.#named.clear();
+    for (const directory of made) this.#named.add(directory);
   }
 
   read(path: BlobPath): Blob | undefined {
@@ -142,18 +173,9 @@ export class LocalBlobStore implements BlobStore {
   ): StagedBlob {
     const disk = this.#disk;
     let current: string | undefined = stagedPath;
-    return {
+    const blob: StagedBlob = {
       size,
       sha256,
-      publish: (path) => {
-        assert(current === stagedPath, "a blob is published once and not after it was discarded");
-        const directory = this.#makeDirectories(dirname(plainPath(path)));
-        const target = this.#pathOf(path);
-        assert(!disk.exists(target), "no stored name is used twice");
-        disk.rename(stagedPath, target);
-        current = target;
-        disk.syncDirectory(directory);
-      },
       discard: () => {
         if (current === undefined) return;
         const path = current;
@@ -161,6 +183,12 @@ export class LocalBlobStore implements BlobStore {
         disk.remove(path);
       },
     };
+    this.#moves.set(blob, (target) => {
+      assert(current === stagedPath, "a blob is published once and not after it was discarded");
+      disk.rename(stagedPath, target);
+      current = target;
+    });
+    return blob;
   }
 
   #tableDirectory(tableId: number): string {
@@ -172,17 +200,26 @@ export class LocalBlobStore implements BlobStore {
     return `${this.#dataPath}/${plainPath(path)}`;
   }
 
-  /** Makes directories below the data directory; their names are durable when this returns. */
-  #makeDirectories(directory: string): string {
-    const path = `${this.#dataPath}/${directory}`;
-    this.#disk.makeDirectory(path);
-    let parent = this.#dataPath;
-    for (const part of directory.split("/")) {
-      // Also when it was there: a process that was killed may have made it and not synced it.
-      this.#disk.syncDirectory(parent);
-      parent = `${parent}/${part}`;
+  /**
+   * Makes a directory below the data directory, and those above it.
+   * @param names.made Gets those whose names are not known to be durable.
+   * @param names.toSync Gets what has to be synced for that.
+   */
+  #makeDirectories(
+    directory: string,
+    { made, toSync }: { made: Set<string>; toSync: Set<string> },
+  ): void {
+    let path = this.#dataPath;
+    for (const part of directory.slice(path.length + 1).split("/")) {
+      const parent = path;
+      path = `${parent}/${part}`;
+      // Also when it is there: a process that was killed may have made it and not synced it.
+      if (this.#named.has(path) && this.#disk.exists(path)) continue;
+      this.#named.delete(path);
+      made.add(path);
+      toSync.add(parent);
     }
-    return path;
+    this.#disk.makeDirectory(directory);
   }
 }
 

@@ -97,7 +97,7 @@ async function add(
     createdAtMs: 0,
     ...change,
   };
-  blob.publish(entry);
+  blobs.publish([{ blob, path: entry }]);
   server.catalog.addFiles([entry]);
   return entry;
 }

@@ -32,6 +32,25 @@ function storeOn(disk: Disk): LocalBlobStore {
   });
 }
 
+/** Stages and publishes one blob. */
+async function put(store: LocalBlobStore, change: Partial<BlobPath> = {}): Promise<BlobPath> {
+  const path = { ...PATH, ...change };
+  store.publish([{ blob: await store.stage(BYTES), path }]);
+  return path;
+}
+
+/** The directories that are synced meanwhile, in their order, below the data directory. */
+async function syncedBy(disk: SimulatedDisk, work: () => Promise<unknown>): Promise<string[]> {
+  const synced: string[] = [];
+  disk.faultPlan = (operation, path) => {
+    if (operation === "syncDirectory") synced.push(path.slice("/data".length));
+    return undefined;
+  };
+  await work();
+  disk.faultPlan = undefined;
+  return synced;
+}
+
 test("stage tells size and hash, and publish puts the bytes in their place", async () => {
   const disk = newDisk();
   const store = storeOn(disk);
@@ -39,7 +58,7 @@ test("stage tells size and hash, and publish puts the bytes in their place", asy
   expect(staged.size).toBe(5);
   expect(staged.sha256).toBe("2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824");
   expect(store.read(PATH)).toBeUndefined();
-  staged.publish(PATH);
+  store.publish([{ blob: staged, path: PATH }]);
   expect(await store.read(PATH)?.bytes()).toEqual(BYTES);
   expect(disk.readFile("/data/files/4/12/f0001/1-photo.png")).toEqual(BYTES);
   expect(disk.list("/data/tmp")).toEqual([]);
@@ -47,8 +66,9 @@ test("stage tells size and hash, and publish puts the bytes in their place", asy
 
 test("a published blob survives every crash", async () => {
   const disk = newDisk();
-  const staged = await storeOn(disk).stage(BYTES);
-  staged.publish(PATH);
+  const store = storeOn(disk);
+  const staged = await store.stage(BYTES);
+  store.publish([{ blob: staged, path: PATH }]);
   for (let seed = 0; seed < 50; seed += 1) {
     const after = disk.crash({ keep: "some", random: new SeededRandom(seed) });
     expect(await storeOn(after).read(PATH)?.bytes()).toEqual(BYTES);
@@ -58,20 +78,79 @@ test("a published blob survives every crash", async () => {
 test("a published blob survives a crash after a process that was killed had made its directory", async () => {
   const disk = newDisk();
   disk.makeDirectory("/data/files/4/12/f0001");
-  const staged = await storeOn(disk).stage(BYTES);
-  staged.publish(PATH);
+  const store = storeOn(disk);
+  const staged = await store.stage(BYTES);
+  store.publish([{ blob: staged, path: PATH }]);
   expect(storeOn(disk.crash({ keep: "none" })).read(PATH)).toBeDefined();
 });
 
 test("publish moves only what was synced, and syncs the directory after", async () => {
   const disk = new RecordingDisk(newDisk());
-  const staged = await storeOn(disk).stage(BYTES);
-  staged.publish(PATH);
+  const store = storeOn(disk);
+  const staged = await store.stage(BYTES);
+  store.publish([{ blob: staged, path: PATH }]);
   const written = disk.indexOf("write", ".blob");
   const synced = disk.indexOf("syncEnd", ".blob", written);
   const moved = disk.indexOf("rename", ".blob", synced);
   const named = disk.indexOf("syncDirectory", "/f0001", moved);
   expect([written, synced, moved, named].every((at) => at >= 0)).toBe(true);
+});
+
+test("publish syncs each directory once for all that it moves, those above first", async () => {
+  const disk = newDisk();
+  const store = storeOn(disk);
+  const placed = await Promise.all(
+    [12, 12, 13].map(async (owner, index) => {
+      const path = { ...PATH, owner, storedName: `${index}.bin` };
+      return { blob: await store.stage(BYTES), path };
+    }),
+  );
+  const synced = await syncedBy(disk, async () => store.publish(placed));
+  const [top, files, table, ...rest] = synced;
+  expect([top, files, table]).toEqual(["", "/files", "/files/4"]);
+  const owners = ["/files/4/12", "/files/4/13"];
+  const subs = owners.map((owner) => `${owner}/f0001`);
+  expect(rest).toEqual([...owners, ...subs]);
+  for (let seed = 0; seed < 50; seed += 1) {
+    const after = storeOn(disk.crash({ keep: "some", random: new SeededRandom(seed) }));
+    for (const { path } of placed) expect(await after.read(path)?.bytes()).toEqual(BYTES);
+  }
+});
+
+test("publish syncs no directory for names of which it knows that they are durable", async () => {
+  const disk = newDisk();
+  const store = storeOn(disk);
+  await put(store);
+  const again = await syncedBy(disk, () => put(store, { storedName: "2.bin" }));
+  expect(again).toEqual(["/files/4/12/f0001"]);
+  const another = await syncedBy(disk, () => put(store, { sub: "f0002" }));
+  expect(another).toEqual(["/files/4/12", "/files/4/12/f0002"]);
+  // A store that opens knows of none.
+  const opened = await syncedBy(disk, () => put(storeOn(disk), { storedName: "3.bin" }));
+  expect(opened).toEqual(["", "/files", "/files/4", "/files/4/12", "/files/4/12/f0001"]);
+});
+
+test("publish knows nothing of a directory whose sync failed, or that was removed", async () => {
+  const disk = newDisk();
+  const store = storeOn(disk);
+  const failToPut = async (unsynced: string): Promise<void> => {
+    disk.faultPlan = (operation, path) =>
+      operation === "syncDirectory" && path === unsynced ? { code: "EIO" } : undefined;
+    const blob = await store.stage(BYTES);
+    expect(() => store.publish([{ blob, path: PATH }])).toThrow(DiskError);
+    blob.discard();
+  };
+  await failToPut("/data/files");
+  const all = ["", "/files", "/files/4", "/files/4/12", "/files/4/12/f0001"];
+  expect(await syncedBy(disk, () => put(store))).toEqual(all);
+  await store.removeOwner(12);
+  expect(await syncedBy(disk, () => put(store))).toEqual(all.slice(2));
+  await store.removeTable(4);
+  expect(await syncedBy(disk, () => put(store))).toEqual(all.slice(1));
+  await store.removeTable(4);
+  await failToPut("/data/files");
+  expect(await syncedBy(disk, () => put(store))).toEqual(all.slice(1));
+  expect(storeOn(disk.crash({ keep: "none" })).read(PATH)).toBeDefined();
 });
 
 test("discard removes the bytes, staged or published, and can be repeated", async () => {
@@ -81,9 +160,9 @@ test("discard removes the bytes, staged or published, and can be repeated", asyn
   first.discard();
   first.discard();
   expect(disk.list("/data/tmp")).toEqual([]);
-  expect(() => first.publish(PATH)).toThrow(AssertionError);
+  expect(() => store.publish([{ blob: first, path: PATH }])).toThrow(AssertionError);
   const second = await store.stage(BYTES);
-  second.publish(PATH);
+  store.publish([{ blob: second, path: PATH }]);
   second.discard();
   expect(store.read(PATH)).toBeUndefined();
 });
@@ -105,11 +184,11 @@ test("remove and removeTable remove, also what is not there", async () => {
   const store = storeOn(disk);
   for (const [index, owner] of [12, 13, 13].entries()) {
     const staged = await store.stage(BYTES);
-    staged.publish({ ...PATH, owner, storedName: `${index}.bin` });
+    store.publish([{ blob: staged, path: { ...PATH, owner, storedName: `${index}.bin` } }]);
   }
   const other = { ...PATH, tableId: 5 };
   const staged = await store.stage(BYTES);
-  staged.publish(other);
+  store.publish([{ blob: staged, path: other }]);
   store.remove({ ...PATH, storedName: "0.bin" });
   store.remove({ ...PATH, storedName: "0.bin" });
   expect(store.read({ ...PATH, storedName: "0.bin" })).toBeUndefined();
@@ -128,7 +207,7 @@ test("removeOwner removes what an owner has in any table; tableIds names the tab
     [4, 13],
     [5, 12],
   ] as const) {
-    (await store.stage(BYTES)).publish({ ...PATH, tableId, owner });
+    await put(store, { tableId, owner });
   }
   disk.makeDirectory("/data/files/stray");
   expect(store.tableIds()).toEqual([4, 5]);
@@ -172,7 +251,7 @@ test("a path that is not made of plain names is refused", () => {
 test("removeTable asks for one file after the other, also when it is called twice", async () => {
   const disk = new SlowDisk(newDisk());
   const store = storeOn(disk);
-  for (const owner of [12, 13, 14]) (await store.stage(BYTES)).publish({ ...PATH, owner });
+  for (const owner of [12, 13, 14]) await put(store, { owner });
   const removed = Promise.all([store.removeTable(4), store.removeTable(4)]);
   await new Promise((resolve) => setImmediate(resolve));
   for (const count of [1, 2, 3]) {
