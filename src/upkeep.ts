@@ -45,7 +45,7 @@ export function startUpkeep(parts: UpkeepParts): CancelTimer {
       attempt(log, "look at the free space", () => store.lookAtSpace());
       store.lookAtClock();
       attempt(log, "drop what has expired", () => store.dropExpired());
-      attempt(log, "bound the history", () => store.boundHistory());
+      store.boundHistory();
     }),
     repeatedly(clock, SEEN_MS, () => {
       attempt(log, "note when users were seen", () => auth.keepSeen());

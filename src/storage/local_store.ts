@@ -352,7 +352,10 @@ export class LocalStore implements Store {
     this.#merger.discardHistory();
   }
 
-  /** Begins to discard history that takes too much room; for somebody who asks now and then. */
+  /**
+   * Begins to look for history that takes too much room, and to discard it; for somebody who asks
+   * now and then.
+   */
   boundHistory(): void {
     this.#merger.boundHistory();
   }

@@ -20,37 +20,44 @@ export function horizonOf(table: StoredTable, nowMs: number): Seq {
   return Math.max(byAge, Math.min(table.sizeHorizonSeq, horizonSeqOf(nowMs, 0))) as Seq;
 }
 
-/** Bytes of replaced versions that segments keep. */
-function historyBytes(tables: Iterable<StoredTable>): number {
-  let bytes = 0;
-  for (const segment of readableSegments(tables)) {
-    bytes += segment.deletions.count * bytesPerRow(segment);
-  }
-  return bytes;
-}
-
 /**
  * The seq up to which replacements must be old enough for what remains to fit; 0 when all does.
+ * A step looks at one segment, or at some ten thousand of its rows; what changes between two steps
+ * is counted or not.
  *
  * @param bytesMax 1 or more.
+ * @throws {DatabaseError} @throws {DiskError} If a deletion vector cannot be opened now.
  */
-export function sizeHorizonOf(tables: readonly StoredTable[], bytesMax: number): number {
-  if (historyBytes(tables) <= bytesMax) return 0;
+export function* sizeHorizonOf(
+  tables: readonly StoredTable[],
+  bytesMax: number,
+): Generator<void, number> {
+  if ((yield* historyBytes(tables)) <= bytesMax) return 0;
   const bytesByMinute = new Map<number, number>();
   for (const segment of readableSegments(tables)) {
     const bytes = bytesPerRow(segment);
-    segment.deletions.visitAll((_row, seq) => {
+    yield* segment.deletions.visitSteps((_row, seq) => {
       const minute = Math.floor(unixMsFromSeq(seq) / MINUTE_MS);
       bytesByMinute.set(minute, (bytesByMinute.get(minute) ?? 0) + bytes);
     });
   }
   // Newest first: those are kept while there is room.
   let kept = 0;
-  for (const [minute, bytes] of [...bytesByMinute].toSorted(([a], [b]) => b - a)) {
-    kept += bytes;
+  for (const minute of Float64Array.from(bytesByMinute.keys()).toSorted().toReversed()) {
+    kept += bytesByMinute.get(minute) ?? 0;
     if (kept > bytesMax) return seqFromUnixMs((minute + 1) * MINUTE_MS) - 1;
   }
   return 0;
+}
+
+/** Bytes of replaced versions that segments keep. */
+function* historyBytes(tables: Iterable<StoredTable>): Generator<void, number> {
+  let bytes = 0;
+  for (const segment of readableSegments(tables)) {
+    bytes += segment.deletions.count * bytesPerRow(segment);
+    yield;
+  }
+  return bytes;
 }
 
 function* readableSegments(tables: Iterable<StoredTable>): Generator<OpenSegment> {

@@ -7,6 +7,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { isDamage, isExpected } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
+import { pauser } from "../../base/pauser.ts";
 import type { Seq, SeqGenerator } from "../../base/seq.ts";
 import type { Job, JobList, NewJob } from "../contract/job_list.ts";
 import type { CompactResult } from "../contract/store.ts";
@@ -31,6 +32,9 @@ const DISCARD_SHARE_MIN = 0.25;
 /** The same when history takes too much room. */
 const BOUNDED_SHARE_MIN = 0.01;
 
+/** Where history takes too much room and none of it can go, it is looked at again after so long. */
+const BOUND_AGAIN_MS = 300_000;
+
 /** A segment is rewritten when about so much of it is past its time to live. */
 const EXPIRED_SHARE_MIN = 0.5;
 
@@ -52,6 +56,10 @@ export class Merger {
   readonly #merging = new Map<StoredTable, Promise<unknown>>();
   /** Tables whose last merge failed: it is tried again after the next flush. */
   readonly #unmergeable = new Set<StoredTable>();
+  /** A look at the room that history takes. */
+  #bounding: Promise<void> | undefined;
+  /** When there may be another one, by the monotonic clock. */
+  #boundAgainMs = 0;
   #isClosing = false;
 
   constructor(options: MergerOptions) {
@@ -94,17 +102,19 @@ export class Merger {
     this.#discardHistory(DISCARD_SHARE_MIN);
   }
 
-  /** Begins to discard history that takes too much room, the oldest first. */
+  /**
+   * Begins to look whether history takes too much room, and to discard the oldest of it then.
+   * Nothing begins while that is under way, or soon after there was nothing to discard.
+   */
   boundHistory(): void {
-    const { historyBytesMax, tables } = this.#options;
+    const { clock, historyBytesMax } = this.#options;
     // What is being merged will be another size.
     if (historyBytesMax === 0 || this.#merging.size > 0) return;
-    const horizonSeq = sizeHorizonOf([...tables.values()], historyBytesMax);
-    if (horizonSeq === 0) return;
-    for (const table of tables.values()) {
-      table.sizeHorizonSeq = Math.max(table.sizeHorizonSeq, horizonSeq);
-    }
-    this.#discardHistory(BOUNDED_SHARE_MIN);
+    if (this.#bounding !== undefined || this.#isClosing) return;
+    if (clock.monotonicMs() < this.#boundAgainMs) return;
+    this.#bounding = this.#boundHistory().finally(() => {
+      this.#bounding = undefined;
+    });
   }
 
   /**
@@ -123,6 +133,7 @@ export class Merger {
 
   async close(): Promise<void> {
     this.#isClosing = true;
+    await this.#bounding;
     await Promise.allSettled(this.#merging.values());
   }
 
@@ -202,6 +213,31 @@ export class Merger {
     // Those rows left by no commit.
     table.liveRows = undefined;
     return gone;
+  }
+
+  async #boundHistory(): Promise<void> {
+    const { clock, historyBytesMax, log, tables } = this.#options;
+    try {
+      const pause = pauser(clock);
+      const steps = sizeHorizonOf([...tables.values()], historyBytesMax);
+      let step = steps.next();
+      while (step.done !== true) {
+        await pause();
+        if (this.#isClosing) return;
+        step = steps.next();
+      }
+      if (step.value === 0) return;
+      for (const table of tables.values()) {
+        table.sizeHorizonSeq = Math.max(table.sizeHorizonSeq, step.value);
+      }
+      this.#discardHistory(BOUNDED_SHARE_MIN);
+      // What takes the room is younger than what may go, and only time changes that.
+      if (this.#merging.size === 0) this.#boundAgainMs = clock.monotonicMs() + BOUND_AGAIN_MS;
+    } catch (error) {
+      // Safe: history takes its room until the next look.
+      if (!isExpected(error)) throw error;
+      log.error("cannot bound the history; it is tried again", { error: error.message });
+    }
   }
 
   #discardHistory(shareMin: number): void {

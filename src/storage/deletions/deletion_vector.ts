@@ -218,7 +218,10 @@ export class DeletionVector {
     });
   }
 
-  /** As {@linkcode visitAll}, in steps of some ten thousand rows, between which nothing changes. */
+  /**
+   * As {@linkcode visitAll}, in steps of some ten thousand rows; what changes between two steps is
+   * visited or not.
+   */
   *visitSteps(visit: (row: number, seq: number) => void): Generator<void, void> {
     for (let start = 0; start < this.rowCount; start += STEP_ROWS) {
       this.#visit(start, Math.min(start + STEP_ROWS, this.rowCount), (row, seq) => {
