@@ -16,7 +16,7 @@
  * a repair has named as lost is left out.
  */
 import type { Clock } from "../base/clock.ts";
-import { checksumOfFile, FileCopy, makeDirectoryOf, removeTree } from "../base/copy_file.ts";
+import { checksumOfFile, FileCopy, makeDirectoryOf, removeTreeSoon } from "../base/copy_file.ts";
 import type { Disk, DiskFile } from "../base/disk.ts";
 import { CorruptionError, DatabaseError, UnreadableError } from "../base/errors.ts";
 import { pauser } from "../base/pauser.ts";
@@ -96,7 +96,7 @@ export async function backUp(
     using held = new DisposableStack();
     return await new Backup(source, { held, job, target }).run();
   } catch (error) {
-    removeTree(disk, target);
+    await removeTreeSoon(disk, target);
     throw error;
   }
 }

@@ -21,7 +21,7 @@
  * rest there.
  */
 import type { Clock } from "../base/clock.ts";
-import { copyFile, makeDirectoryOf, removeTree } from "../base/copy_file.ts";
+import { copyFile, makeDirectoryOf, removeTreeSoon } from "../base/copy_file.ts";
 import type { Disk } from "../base/disk.ts";
 import { CorruptionError, DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
@@ -148,7 +148,7 @@ export async function stageRestore(
   const action = `restore from ${source}`;
   requireRoom(disk, paths.root, { action, bytes: totalBytes, minFreeBytes });
   const draft = draftPath(paths);
-  removeTree(disk, draft);
+  await removeTreeSoon(disk, draft);
   disk.makeDirectory(draft);
   try {
     await copyListed(list, { disk, clock, source, draft, listener, totalBytes });
@@ -157,12 +157,12 @@ export async function stageRestore(
     const staged = bringTo === undefined ? list : await bringTo.run(dataPathsOf(draft), list);
     if (orderedBy !== undefined) writeOrder(disk, draft, { orderedBy, source });
     // What a crash left of one that was finished.
-    removeTree(disk, stagedPath(paths));
+    await removeTreeSoon(disk, stagedPath(paths));
     disk.rename(draft, stagedPath(paths));
     disk.syncDirectory(paths.root);
     return staged;
   } catch (error) {
-    removeTree(disk, draft);
+    await removeTreeSoon(disk, draft);
     throw error;
   }
 }
