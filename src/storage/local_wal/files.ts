@@ -107,7 +107,8 @@ export class WalFiles {
   }
 
   /**
-   * Names a file, whose number follows the current one's, as the current one: `enter` it then.
+   * Names a file, whose number follows the current one's, as the current one: `enter` it then. Who
+   * can wait does so for {@linkcode making}: without a spare one is made in this turn.
    *
    * @throws {DiskError} The current file is then the one before.
    */
@@ -157,6 +158,11 @@ export class WalFiles {
   get isPrepared(): boolean {
     if (this.#spares.length > 0 || this.#making !== undefined) return true;
     return this.#options.clock.monotonicMs() < this.#retryAtMs;
+  }
+
+  /** Settles when the next file is there or could not be made; undefined if none is being made. */
+  get making(): Promise<void> | undefined {
+    return this.#spares.length > 0 ? undefined : this.#making;
   }
 
   /** Makes the next file in the background, unless it is there. */

@@ -10,6 +10,7 @@
  *   frames before it are durable: see `format.ts`.
  * - A large group of one commit is handed over in that commit's own turn: what the commit has still
  *   to do in memory is done while the disk works.
+ * - A group that begins a file waits, and all behind it, while that file is being made.
  * - In relaxed mode a group settles when it is written, in the event loop's own turn; it is synced
  *   later, together with those that were written meanwhile.
  * - A group that met a full disk is wiped, and it and all later ones are taken back; so is one for
@@ -71,6 +72,8 @@ export class LocalWal implements CommitLog {
   #unnotedGroups = 0;
   #isScheduled = false;
   #awaitsRest = false;
+  /** The next file is being made, and the next group begins it. */
+  #awaitsFile = false;
   /** A group is on its way to the disk. */
   #isSyncing = false;
   #isFatal = false;
@@ -231,6 +234,7 @@ export class LocalWal implements CommitLog {
       // A file that is being synced is not closed.
       const isRolling = nextGroup.fileNumber !== this.#files.currentNumber;
       if (this.#isSyncing && (isRolling || !isRelaxed)) return;
+      if (isRolling && this.#waitsForFile()) return;
       const group = this.#encoder.takeGroup();
       if (!this.#reachFile(group)) break;
       if (!isRelaxed) {
@@ -242,6 +246,24 @@ export class LocalWal implements CommitLog {
       if (!this.#isSyncing) this.#sync(group);
     }
     if (!this.#isSyncing && this.#encoder.nextGroup === undefined) this.#wakeIdle();
+  }
+
+  /**
+   * Whether the next file is being made. What is next is written behind that: to make another one
+   * would hold this turn for as long as the disk takes to write all of it.
+   */
+  #waitsForFile(): boolean {
+    const { making } = this.#files;
+    if (making === undefined) return false;
+    if (!this.#awaitsFile) void this.#writeBehind(making);
+    return true;
+  }
+
+  async #writeBehind(making: Promise<void>): Promise<void> {
+    this.#awaitsFile = true;
+    await making;
+    this.#awaitsFile = false;
+    this.#writeNext();
   }
 
   /** Hands the next group over within this turn, if that calls no events. */
