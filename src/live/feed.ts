@@ -98,9 +98,14 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
     return this.#groups;
   }
 
-  /** The partition has changed. Returns whether there is anyone to tell. */
-  mark(): boolean {
+  /**
+   * The partition has changed above `before`, the visible seq of until now. Returns whether there
+   * is anyone to tell.
+   */
+  mark(before: Seq): boolean {
     if (this.#followerCount === 0) return false;
+    // Of a partition that was quiet for longer than history is kept, nothing is missing.
+    if (!this.#isMarked && before > this.#position) this.#position = before;
     this.#isMarked = true;
     return true;
   }
@@ -224,7 +229,7 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
   advance(budget: Budget): boolean {
     if (!this.review(budget)) return false;
     const upTo = this.#store.visibleSeq;
-    if (this.#followerCount > 0 && this.#position < upTo) {
+    if (this.#isMarked && this.#position < upTo) {
       try {
         if (!this.#read(upTo, budget)) return false;
       } catch (error) {

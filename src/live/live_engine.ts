@@ -98,6 +98,8 @@ export class LocalLiveEngine implements LiveEngine {
   /** One for all feeds, of which there may be as many as users. */
   readonly #reviewOf = (group: Group<Subscription>): DefinitionReview =>
     new DefinitionReview(group, (principal, spec) => this.#plan(principal, spec));
+  /** The visible seq that was heard of last. */
+  #seenSeq: Seq;
   #isShutDown = false;
 
   constructor(options: LocalLiveEngineOptions) {
@@ -121,7 +123,8 @@ export class LocalLiveEngine implements LiveEngine {
       enqueue: (subscription) => this.#pump.enqueue(subscription),
       forget: (subscription) => this.#forget(subscription),
     };
-    store.onVisible = (changed) => this.#wake(changed);
+    this.#seenSeq = store.visibleSeq;
+    store.onVisible = (changed, visibleSeq) => this.#wake(changed, visibleSeq);
   }
 
   subscribe(options: {
@@ -216,11 +219,13 @@ export class LocalLiveEngine implements LiveEngine {
     return all;
   }
 
-  #wake(changed: readonly ChangedPartition[]): void {
+  #wake(changed: readonly ChangedPartition[], visibleSeq: Seq): void {
+    const before = this.#seenSeq;
+    this.#seenSeq = visibleSeq;
     if (this.#feeds.size === 0) return;
     for (const { tableId, owner } of changed) {
       const feed = this.#feeds.get(tableId)?.get(owner);
-      if (feed?.mark() === true) this.#pump.mark(feed);
+      if (feed?.mark(before) === true) this.#pump.mark(feed);
     }
   }
 

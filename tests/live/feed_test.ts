@@ -54,7 +54,11 @@ function fixture(): Fixture {
     frameBytesMax: 1 << 20,
     reviewOf: () => ({ advance: () => true, plan: undefined }),
   });
-  store.onVisible = () => void feed.mark();
+  let seenSeq = store.visibleSeq;
+  store.onVisible = (_changed, visibleSeq) => {
+    feed.mark(seenSeq);
+    seenSeq = visibleSeq;
+  };
   const sql = new KnownQueries();
   return {
     store,
