@@ -54,7 +54,11 @@ export type SubscriptionState = "loading" | "behind" | "following" | "ended";
 export interface LiveSubscription {
   readonly id: string;
   readonly state: SubscriptionState;
-  /** Everything up to here has been sent; undefined while the first batch is not complete. */
+  /**
+   * Everything up to here has been sent, so that its client may resume from here. Undefined while
+   * the first batch is not complete, and while it is not known whether a changed definition ends
+   * it: who resumes from above the change keeps rows of before it.
+   */
   readonly position: Seq | undefined;
   /** Asks for one more batch; counted while loading, ignored after. */
   nextBatch(): void;

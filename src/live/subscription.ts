@@ -113,12 +113,17 @@ export class Subscription implements LiveSubscription, GroupMember {
   }
 
   get position(): Seq | undefined {
+    // It moves with what others write, also beyond a change that is about to end this one.
+    return this.feed.isSuspended(this.group) ? undefined : this.#reachedSeq;
+  }
+
+  get #reachedSeq(): Seq | undefined {
     return this.#state === "following" ? this.feed.positionOf(this.group) : this.#cursor;
   }
 
   /** How much older its position is than the newest commit; undefined without a position. */
   get lagMs(): number | undefined {
-    const { position } = this;
+    const position = this.#reachedSeq;
     if (position === undefined) return undefined;
     return Math.max(0, unixMsFromSeq(this.#host.store.visibleSeq) - unixMsFromSeq(position));
   }
@@ -230,7 +235,7 @@ export class Subscription implements LiveSubscription, GroupMember {
       createdAtMs: wallMsAt(clock, this.#createdMs),
       lastUpdateMs: tally === undefined ? undefined : wallMsAt(clock, tally.lastMs),
       connectionId: this.outlet.sink.connectionId,
-      position: this.position,
+      position: this.#reachedSeq,
       lagMs: this.lagMs,
       queuedBytes: this.outlet.sink.queuedBytes,
       changesPerSecond: tally?.perSecond(clock.monotonicMs()) ?? 0,

@@ -1,0 +1,59 @@
+/**
+ * Goal: while a changed definition is looked at, a subscription tells of no position that may lie
+ * above the change which is about to end it: who resumes from there keeps rows of before.
+ */
+import { expect, test } from "bun:test";
+import { DatabaseError } from "../../src/base/errors.ts";
+import type { LiveSubscription } from "../../src/live/mod.ts";
+import {
+  type LiveFixture,
+  liveFixture,
+  MESSAGES,
+  message,
+  settle,
+} from "../support/live_fixture.ts";
+import { until } from "../support/until.ts";
+
+const ROOM = "SELECT * FROM chat.messages WHERE room = $1";
+
+/** Followers of one room each, more than one turn plans anew. */
+function manyRooms(fixture: LiveFixture): LiveSubscription[] {
+  return Array.from({ length: 100 }, (_, index) => {
+    return fixture.open(ROOM, null, { id: `m${index}`, params: [`room ${index}`] }).subscription;
+  });
+}
+
+/** Another user's rows, which move what is visible. */
+function writeElsewhere({ store }: LiveFixture, id: number): void {
+  store.write({ tableId: MESSAGES, owner: 2, operation: "insert", rows: [message(id, "hall")] });
+}
+
+test("LiveSubscription.position is unknown until it is known whether a dropped table ends it", async () => {
+  const fixture = liveFixture();
+  const opened = manyRooms(fixture);
+  await settle();
+  writeElsewhere(fixture, 1);
+  const before = fixture.store.visibleSeq;
+  expect(opened.map(({ position }) => position)).toEqual(opened.map(() => before));
+  fixture.sql.refusal = new DatabaseError("TABLE_NOT_FOUND", "gone");
+  fixture.engine.tableChanged(MESSAGES);
+  writeElsewhere(fixture, 2);
+  const open = opened.filter(({ state }) => state !== "ended");
+  expect(open.length).toBeGreaterThan(50);
+  expect(open.map(({ position }) => position)).toEqual(open.map(() => undefined));
+  // Operators are shown how far it is all the same.
+  expect(fixture.engine.subscriptions()[0]?.position).toBe(fixture.store.visibleSeq);
+  await until(() => opened.every(({ state }) => state === "ended"));
+});
+
+test("LiveSubscription.position moves on once a changed definition has turned out to change nothing", async () => {
+  const fixture = liveFixture();
+  const opened = manyRooms(fixture);
+  await settle();
+  fixture.sql.schemaVersion = 2;
+  fixture.engine.tableChanged(MESSAGES);
+  writeElsewhere(fixture, 1);
+  expect(opened.some(({ position }) => position === undefined)).toBe(true);
+  const { visibleSeq } = fixture.store;
+  await until(() => opened.every(({ position }) => position === visibleSeq));
+});
