@@ -227,7 +227,7 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
    * budget was used up first.
    */
   advance(budget: Budget): boolean {
-    if (!this.review(budget)) return false;
+    assert(this.#suspended === undefined, "a feed is reviewed before it is read");
     const upTo = this.#store.visibleSeq;
     if (this.#isMarked && this.#position < upTo) {
       try {

@@ -205,7 +205,7 @@ export class LocalLiveEngine implements LiveEngine {
     const feeds = [...(this.#feeds.get(tableId)?.values() ?? [])];
     for (const feed of feeds) feed.suspend();
     const budget = new Budget(this.#pace.turnUnits);
-    for (const feed of feeds) if (!feed.review(budget)) this.#pump.mark(feed);
+    for (const feed of feeds) if (!feed.review(budget)) this.#pump.review(feed);
   }
 
   /** Found through their groups: a set of its own would cost each that is idle one more entry. */

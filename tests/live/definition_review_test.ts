@@ -1,6 +1,7 @@
 /**
  * Goal: while a changed definition is looked at, a subscription tells of no position that may lie
- * above the change which is about to end it: who resumes from there keeps rows of before.
+ * above the change which is about to end it: who resumes from there keeps rows of before. And
+ * changes of other tables do not wait for it.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
@@ -10,10 +11,13 @@ import {
   liveFixture,
   MESSAGES,
   message,
+  messagesTable,
   settle,
+  subscriber,
 } from "../support/live_fixture.ts";
 import { until } from "../support/until.ts";
 
+const EVERYTHING = "SELECT * FROM chat.messages";
 const ROOM = "SELECT * FROM chat.messages WHERE room = $1";
 
 /** Followers of one room each, more than one turn plans anew. */
@@ -56,4 +60,30 @@ test("LiveSubscription.position moves on once a changed definition has turned ou
   expect(opened.some(({ position }) => position === undefined)).toBe(true);
   const { visibleSeq } = fixture.store;
   await until(() => opened.every(({ position }) => position === visibleSeq));
+});
+
+test("a change of another table is sent long before thousands have been reviewed", async () => {
+  const fixture = liveFixture();
+  const other = MESSAGES + 1;
+  fixture.store.defineTable(messagesTable(other));
+  const opened = Array.from({ length: 500 }, (_, index) => {
+    return fixture.open(EVERYTHING, null, { as: subscriber(`user ${index}`, 10 + index) });
+  });
+  fixture.sql.tableId = other;
+  const { sink } = fixture.open(EVERYTHING, null);
+  await settle();
+  fixture.sql.refusal = new DatabaseError("TABLE_NOT_FOUND", "gone");
+  fixture.engine.tableChanged(MESSAGES);
+  const endedCount = (): number =>
+    opened.filter(({ subscription }) => subscription.state === "ended").length;
+  let endedBefore = 0;
+  sink.onSend = () => {
+    endedBefore = endedCount();
+  };
+  const rows = [message(1, "lobby")];
+  fixture.store.write({ tableId: other, owner: 1, operation: "insert", rows });
+  await until(() => endedCount() === opened.length);
+  expect(sink.changes()).toHaveLength(1);
+  expect(endedBefore).toBeGreaterThan(0);
+  expect(endedBefore).toBeLessThan(100);
 });

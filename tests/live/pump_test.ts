@@ -8,6 +8,7 @@ import { Pump, type PumpedFeed } from "../../src/live/pump.ts";
 
 const PACE = { turnUnits: 2000, sliceUnits: 2000, requestUnits: 16_000 };
 const BATCH_UNITS = 1000;
+const REVIEW_UNITS = 100;
 
 /** Done in one step of a batch. */
 class BatchTask {
@@ -88,6 +89,7 @@ test("a long turn is followed by a look at the sockets, a short one is not", () 
       advanced += 1;
       return true;
     },
+    review: () => true,
     takeWaiting: () => [],
   };
   for (const [cost, expected] of [
@@ -104,4 +106,70 @@ test("a long turn is followed by a look at the sockets, a short one is not", () 
     giveLater();
   }
   expect(advanced).toBe(2);
+});
+
+/** A feed that counts what it is asked for. */
+class CountingFeed implements PumpedFeed<BatchTask> {
+  readCount = 0;
+  reviewCount = 0;
+  /** Turns that its review takes. */
+  reviewsLeft: number;
+  readonly #readUnits: number;
+
+  constructor({ reviews = 0, readUnits = 1 }: { reviews?: number; readUnits?: number }) {
+    this.reviewsLeft = reviews;
+    this.#readUnits = readUnits;
+  }
+
+  advance(budget: Budget): boolean {
+    expect(this.reviewsLeft, "reviews before it is read").toBe(0);
+    budget.spend(this.#readUnits);
+    this.readCount += 1;
+    return true;
+  }
+
+  review(budget: Budget): boolean {
+    while (this.reviewsLeft > 0) {
+      if (budget.isSpent) return false;
+      budget.spend(REVIEW_UNITS);
+      this.reviewsLeft -= 1;
+      this.reviewCount += 1;
+    }
+    return true;
+  }
+
+  takeWaiting(): [] {
+    return [];
+  }
+}
+
+test("a feed that has changed is read beside the reviews of others, however many those are", () => {
+  const { giveLater, giveSoon, pump } = pumpWithTurns();
+  const reviewed = Array.from({ length: 1000 }, () => new CountingFeed({ reviews: 3 }));
+  for (const feed of reviewed) pump.review(feed);
+  giveSoon();
+  // Those under review change, too, and stay where they are.
+  for (const feed of reviewed) pump.mark(feed);
+  const quick = new CountingFeed({});
+  for (let turn = 1; turn <= 5; turn += 1) {
+    pump.mark(quick);
+    giveLater();
+    expect(quick.readCount).toBe(turn);
+  }
+  while (giveLater() > 0);
+  for (const feed of reviewed) expect(feed).toMatchObject({ reviewCount: 3, readCount: 1 });
+});
+
+test("reviews go on while feeds use up all that they may, and share it among themselves", () => {
+  const { giveLater, pump } = pumpWithTurns();
+  const busy = Array.from({ length: 10 }, () => new CountingFeed({ readUnits: PACE.turnUnits }));
+  const reviewed = [200, 100].map((reviews) => new CountingFeed({ reviews }));
+  for (const feed of reviewed) pump.review(feed);
+  let turns = 0;
+  for (; reviewed.some(({ readCount }) => readCount === 0); turns += 1) {
+    for (const feed of busy) pump.mark(feed);
+    giveLater();
+  }
+  expect(turns).toBeLessThan((300 * REVIEW_UNITS) / (PACE.turnUnits / 2) + 15);
+  expect(busy.reduce((sum, { readCount }) => sum + readCount, 0)).toBeGreaterThan(turns - 5);
 });
