@@ -1,6 +1,6 @@
 /**
  * How much one turn may do, counted so that a simulation repeats; only rows of which each may take
- * long are timed, too.
+ * long, and those that a snapshot passes by, are timed, too.
  *
  * One unit is about a microsecond: a version evaluated and made into a message.
  */

@@ -304,6 +304,7 @@ export class LocalLiveEngine implements LiveEngine {
     const { wanted, boundary, subscription } = options;
     const reading = {
       store: this.#store,
+      clock: this.#host.clock,
       program: () => subscription.group.program,
       boundary,
       batchSize: wanted.batchSize,

@@ -32,4 +32,6 @@ export interface LoadReader {
   next(budget: Budget): LoadStep | undefined;
   /** Lets go of what was read ahead; it is read again when needed. */
   release(): void;
+  /** Nobody reads on. */
+  close(): void;
 }

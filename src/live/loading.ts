@@ -75,6 +75,7 @@ export class Loading {
   /** It is over: the client may take its time. */
   close(): void {
     this.#cancelTimeout?.();
+    this.#reader.close();
   }
 
   #armTimeout(): void {

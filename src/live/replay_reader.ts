@@ -139,6 +139,9 @@ export class ReplayReader implements LoadReader {
     this.#readSeq = this.#takenSeq;
   }
 
+  /** No scan is open between two steps. */
+  close(): void {}
+
   #isRow(change: LiveChange): boolean {
     if (change.type === "delete") return false;
     return this.#options.mode === "latest" || change.prev <= this.#options.position;

@@ -1,13 +1,14 @@
 /**
  * The rows of a live query as of its boundary, in ascending `_seq`, batch by batch.
  *
- * Each step is a scan of its own from the cursor, so a client that asks slowly pins no file: the
- * store yields what was current at the boundary, however much has been replaced since.
+ * Each request is read from the cursor on, so a client that asks slowly pins no file: the store
+ * yields what was current at the boundary, however much has been replaced since.
  * Invariant: every row up to the cursor has been handed out or waits in `#page`.
  */
 import { assert } from "../base/assert.ts";
+import type { Clock } from "../base/clock.ts";
 import { SEQ_ZERO, type Seq } from "../base/seq.ts";
-import { type Scan, type ScanBatch, SEQ_COLUMN_ID, type Store } from "../storage/mod.ts";
+import { type ScanBatch, SEQ_COLUMN_ID, type Store } from "../storage/mod.ts";
 import { type Batch, type Selection, slice, type Vector, valueAt } from "../types/mod.ts";
 import type { Budget } from "./budget.ts";
 import { FrameBudget } from "./frame_budget.ts";
@@ -16,6 +17,7 @@ import { type LiveProgram, selectionOf, sliceRows } from "./live_program.ts";
 import type { LoadReader, LoadStep } from "./load_reader.ts";
 import { RowPage, roughBytesOf } from "./row_page.ts";
 import type { ShapedRows } from "./row_shape.ts";
+import { SnapshotScan } from "./snapshot_scan.ts";
 
 /** Versions of one scan batch: large enough for vectors, small enough for a turn. */
 const SCAN_ROWS_MAX = 1024;
@@ -33,6 +35,7 @@ const WINDOW_GROWTH = 16;
 
 export interface SnapshotOptions {
   readonly store: Store;
+  readonly clock: Clock;
   readonly program: () => LiveProgram;
   /** Inclusive: rows current at this seq. */
   readonly boundary: Seq;
@@ -45,6 +48,7 @@ export interface SnapshotOptions {
 export class SnapshotReader implements LoadReader {
   readonly #options: SnapshotOptions;
   readonly #frame: FrameBudget;
+  readonly #scan: SnapshotScan;
   #finder: LastRowsFinder | undefined;
   /** Everything up to here has been looked at. */
   #cursor: Seq = SEQ_ZERO;
@@ -58,6 +62,7 @@ export class SnapshotReader implements LoadReader {
   constructor(options: SnapshotOptions) {
     this.#options = options;
     this.#frame = new FrameBudget(options.frameBytesMax);
+    this.#scan = new SnapshotScan(options);
     const { lastRows } = options;
     if (lastRows !== undefined) this.#finder = new LastRowsFinder(options, lastRows);
   }
@@ -71,29 +76,30 @@ export class SnapshotReader implements LoadReader {
       this.#cursor = start;
       this.#sentSeq = start;
     }
-    const { store, program, boundary, batchSize } = this.#options;
-    const { plan } = program();
-    const isUnfiltered = plan.filter === undefined;
-    const rowsMax = program().rowsAtOnce(SCAN_ROWS_MAX);
+    const { boundary, batchSize } = this.#options;
+    const program = this.#options.program();
+    const isUnfiltered = program.plan.filter === undefined;
+    const rowsMax = program.rowsAtOnce(SCAN_ROWS_MAX);
     const wantedCount = batchSize + 1 - this.#rowCount;
-    const scan = openScan(store, program(), {
+    const bounds = {
       after: this.#cursor,
       upTo: boundary,
       batchRows: isUnfiltered ? Math.min(rowsMax, wantedCount) : rowsMax,
-    });
-    try {
-      for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
-        const step = this.#takeFrom(batch, budget);
-        if (step !== undefined) return step;
-        if (budget.isSpent) return undefined;
-      }
-    } finally {
-      scan.close();
-    }
-    return this.#cut(boundary, true);
+    };
+    const step = this.#scan.read({ program, bounds, budget }, (batch) =>
+      this.#takeFrom(batch, budget),
+    );
+    if (step === "spent") return undefined;
+    return step ?? this.#cut(boundary, true);
+  }
+
+  close(): void {
+    this.#scan.close();
+    this.#finder?.close();
   }
 
   release(): void {
+    this.close();
     if (this.#page === undefined) return;
     this.#page = undefined;
     this.#frame.clear();
@@ -211,6 +217,7 @@ export class SnapshotReader implements LoadReader {
 class LastRowsFinder {
   readonly #options: SnapshotOptions;
   readonly #count: number;
+  readonly #scan: SnapshotScan;
   #span = WINDOW_SPAN_FIRST;
   /** Exclusive start of the span that is being looked at. */
   #after: Seq;
@@ -222,32 +229,34 @@ class LastRowsFinder {
   constructor(options: SnapshotOptions, count: number) {
     this.#options = options;
     this.#count = count;
+    this.#scan = new SnapshotScan(options);
     this.#after = Math.max(0, options.boundary - this.#span) as Seq;
     this.#cursor = this.#after;
   }
 
   /** Returns the seq above which the rows lie, or undefined when the budget was used up. */
   next(budget: Budget): Seq | undefined {
-    const { store, program, boundary } = this.#options;
+    const { boundary } = this.#options;
     if (this.#count === 0) return boundary;
     for (;;) {
-      const batchRows = program().rowsAtOnce(SCAN_ROWS_MAX);
+      const program = this.#options.program();
+      const batchRows = program.rowsAtOnce(SCAN_ROWS_MAX);
       const bounds = { after: this.#cursor, upTo: boundary, batchRows };
-      const scan = openScan(store, program(), bounds);
-      try {
-        for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
-          this.#look(batch, budget);
-          if (budget.isSpent) return undefined;
-        }
-      } finally {
-        scan.close();
-      }
+      const end = this.#scan.read({ program, bounds, budget }, (batch) => {
+        this.#look(batch, budget);
+        return undefined;
+      });
+      if (end === "spent") return undefined;
       if (this.#ring.length === this.#count) {
         return ((this.#ring[this.#ringStart] ?? 0) - 1) as Seq;
       }
       if (this.#after === 0) return SEQ_ZERO;
       this.#lookFurther();
     }
+  }
+
+  close(): void {
+    this.#scan.close();
   }
 
   #lookFurther(): void {
@@ -294,17 +303,6 @@ function checkHistory({ store, program, boundary }: SnapshotOptions): void {
   const { tableId, owner } = program().plan;
   const earliestSeq = store.earliestSeq(tableId, owner);
   if (boundary < earliestSeq) throw resumeExpired(earliestSeq);
-}
-
-/** Opens a scan over the plan's columns, and `_seq` after them where the plan does not read it. */
-function openScan(
-  store: Store,
-  { plan }: LiveProgram,
-  bounds: { after: Seq; upTo: Seq; batchRows: number },
-): Scan {
-  const hasSeq = plan.columnIds.includes(SEQ_COLUMN_ID);
-  const columnIds = hasSeq ? plan.columnIds : [...plan.columnIds, SEQ_COLUMN_ID];
-  return store.scan(plan.tableId, { owner: plan.owner, columnIds, ...bounds });
 }
 
 function planBatch({ plan }: LiveProgram, batch: ScanBatch): Batch {

@@ -11,7 +11,11 @@ import { ManualClock } from "../support/manual_clock.ts";
 const TIMEOUT_MS = 30_000;
 
 /** Loading says when it is asked for nothing; what is read does not matter here. */
-const NOTHING: LoadReader = { next: () => undefined, release: () => undefined };
+const NOTHING: LoadReader = {
+  next: () => undefined,
+  release: () => undefined,
+  close: () => undefined,
+};
 
 function begun(): { loading: Loading; clock: ManualClock; timeouts: number[] } {
   const clock = new ManualClock();

@@ -222,15 +222,18 @@ export class ModelStore implements Store {
       ({ isDeleted, replacedBy }) => replacedBy > upTo && (withTombstones || !isDeleted),
     );
     const size = Math.min(options.batchRows ?? this.#batchRows, this.#batchRows);
+    const isCurrent = new Set(found);
+    const mayBeEmpty = options.mayBeEmpty === true;
+    const passed = mayBeEmpty ? within : found;
     let start = 0;
     this.openScanCount += 1;
     return {
       groupsRead: 0,
       groupsPruned: 0,
       next: (): ScanBatch | undefined => {
-        const part = found.slice(start, start + size);
-        start += part.length;
-        if (part.length === 0) return undefined;
+        if (start >= passed.length) return undefined;
+        const part = passed.slice(start, start + size).filter((version) => isCurrent.has(version));
+        start += size;
         const columns = columnIds.map((columnId) => this.#column(tableId, columnId, part));
         return { rowCount: part.length, columns };
       },
