@@ -21,6 +21,7 @@ import { type Asked, Group, type GroupFeed, type GroupMember } from "./groups.ts
 import { resumeExpired } from "./live_errors.ts";
 import { LiveProgram, sliceChanges, takeChanges } from "./live_program.ts";
 import { PredicateIndex } from "./predicate_index.ts";
+import { ReadSize, replacedBytesOf, rowBytesOf, spendBytes } from "./read_size.ts";
 
 /** Versions of one batch at most, and how many messages a batch should make. */
 const FEED_ROWS_MAX = 512;
@@ -68,8 +69,11 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
   #waiting: Set<Member> | undefined;
   /** Messages that one version has made of late. */
   #messagesPerVersion = 1;
-  /** Messages that the batch under way has made. */
+  /** Messages that the batch under way has made, and bytes of the rows in them. */
   #messageCount = 0;
+  #messageBytes = 0;
+  /** Made with the first change. */
+  #readSize: ReadSize | undefined;
   /** Groups whose review is to come or under way. */
   #suspended: Set<Group<Member>> | undefined;
   #review: { readonly group: Group<Member>; readonly review: Review } | undefined;
@@ -259,7 +263,10 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
         const lastSeq = (batch.seqs[batch.rowCount - 1] ?? 0) as Seq;
         assert(lastSeq > this.#position, "changes ascend by seq");
         assert(lastSeq <= upTo, "nothing above the visible seq is delivered");
+        const replacedBytes = replacedBytesOf(batch, 0, batch.rowCount);
+        spendBytes(budget, replacedBytes);
         if (!this.#deliver(batch, budget)) return false;
+        this.#readSize?.note(batch.rowCount, replacedBytes + this.#messageBytes);
         this.#finishBatch(batch.rowCount, lastSeq);
         budget.spend(batch.rowCount);
         if (budget.isSpent && lastSeq < upTo) return false;
@@ -274,13 +281,16 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
   /** A batch makes about as many messages as a turn may send. */
   #batchRows(): number {
     const wanted = Math.floor(BATCH_MESSAGES_WANTED / Math.max(1, this.#messagesPerVersion));
-    return Math.min(this.#rowsMax, Math.max(1, wanted));
+    this.#readSize ??= new ReadSize();
+    const rowsMax = Math.min(this.#rowsMax, Math.max(1, wanted));
+    return this.#readSize.rowsOf({ rowsMax, frameBytesMax: this.#frameBytesMax });
   }
 
   #finishBatch(rowCount: number, lastSeq: Seq): void {
     const perVersion = this.#messageCount / rowCount;
     this.#messagesPerVersion += (perVersion - this.#messagesPerVersion) / 4;
     this.#messageCount = 0;
+    this.#messageBytes = 0;
     this.#rowsMax = Math.min(FEED_ROWS_MAX, 2 * this.#rowsMax);
     this.#position = lastSeq;
     for (const [group, seq] of this.#reached ?? []) {
@@ -371,8 +381,11 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
         if (changes.length > 0) {
           const after = this.#reached?.get(group) ?? this.#position;
           const sentCount = group.deliver(changes, after, this.#frameBytesMax);
+          const bytes = rowBytesOf(changes);
           this.#messageCount += sentCount;
+          this.#messageBytes += bytes;
           budget.spend(sentCount / MESSAGES_PER_UNIT);
+          spendBytes(budget, bytes);
         }
         if (start === part.rowCount || group.followerCount === 0) return true;
         this.#noteReach(group, (part.seqs[start - 1] ?? 0) as Seq);

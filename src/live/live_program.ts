@@ -21,6 +21,7 @@ import {
   valueAt,
 } from "../types/mod.ts";
 import type { Budget } from "./budget.ts";
+import { ReadSize } from "./read_size.ts";
 import {
   type MutableRow,
   type RowShape,
@@ -67,12 +68,19 @@ export class LiveProgram {
   /** Sources in a batch that holds exactly `storedColumnIds`. */
   readonly ownSources: Sources;
   readonly shape: RowShape;
+  #readSize: ReadSize | undefined;
 
   constructor(plan: LivePlan) {
     this.plan = plan;
     this.storedColumnIds = [...new Set(plan.columnIds.filter((columnId) => columnId > 0))];
     this.ownSources = this.sourcesIn(this.storedColumnIds);
     this.shape = rowShapeOf(plan);
+  }
+
+  /** Of who reads versions for one subscription; made when somebody does. */
+  get readSize(): ReadSize {
+    this.#readSize ??= new ReadSize();
+    return this.#readSize;
   }
 
   /** How many rows to read at once, of at most so many: what no turn evaluates is not read. */

@@ -212,15 +212,17 @@ export class ReplayReader implements LoadReader {
   }
 
   #read(budget: Budget): void {
-    const { store, program, boundary, mode, position } = this.#options;
-    const { tableId, owner } = program().plan;
+    const { store, boundary, frameBytesMax, mode, position } = this.#options;
+    const program = this.#options.program();
+    const { tableId, owner } = program.plan;
     this.#checkHistory();
+    const rowsMax = this.#latest.isWalking ? 1 : program.rowsAtOnce(READ_ROWS_MAX);
     const scan = store.changes(tableId, {
       owner,
       after: this.#readSeq,
       upTo: boundary,
-      columnIds: program().storedColumnIds,
-      batchRows: this.#latest.isWalking ? 1 : program().rowsAtOnce(READ_ROWS_MAX),
+      columnIds: program.storedColumnIds,
+      batchRows: program.readSize.rowsOf({ rowsMax, frameBytesMax }),
     });
     try {
       const batch = scan.next();
@@ -232,13 +234,14 @@ export class ReplayReader implements LoadReader {
       }
       // What is evaluated is paid for, also what is evaluated again because a walk broke off.
       budget.spend(batch.rowCount);
-      const reader = { store, program: program(), position, budget };
+      const reader = { store, program, position, budget };
       const portion =
         mode === "all"
-          ? program().changesFrom(batch, 0, { sources: program().ownSources, budget })
+          ? program.changesFrom(batch, 0, { sources: program.ownSources, budget })
           : this.#latest.changesFrom(batch, { ...reader, after: this.#readSeq, boundary });
       if (portion === undefined || portion.rowCount === 0) return;
       const { result, rowCount } = portion;
+      program.readSize.take({ batch, start: 0, end: rowCount }, result, budget);
       const lastSeq = (batch.seqs[rowCount - 1] ?? 0) as Seq;
       assert(lastSeq > this.#readSeq, "changes ascend by seq");
       this.#ahead = result;

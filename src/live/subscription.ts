@@ -315,22 +315,20 @@ export class Subscription implements LiveSubscription, GroupMember {
     assert(after !== undefined, "a ready subscription has a position");
     const earliestSeq = store.earliestSeq(tableId, owner);
     if (after < earliestSeq) throw resumeExpired(earliestSeq);
-    const columnIds = program.storedColumnIds;
-    const scan = store.changes(tableId, {
-      owner,
-      after,
-      upTo,
-      columnIds,
-      batchRows: program.rowsAtOnce(READ_ROWS_MAX),
-    });
+    const { readSize, storedColumnIds: columnIds } = program;
+    const rowsMax = program.rowsAtOnce(READ_ROWS_MAX);
+    const batchRows = readSize.rowsOf({ rowsMax, frameBytesMax });
+    const scan = store.changes(tableId, { owner, after, upTo, columnIds, batchRows });
     try {
       for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
         for (let start = 0; start < batch.rowCount; ) {
           const options = { sources: program.ownSources, budget };
           const portion = program.changesFrom(batch, start, options);
           if (portion === undefined) return false;
-          start += portion.rowCount;
+          const end = start + portion.rowCount;
+          readSize.take({ batch, start, end }, portion.result, budget);
           budget.spend(portion.rowCount);
+          start = end;
           if (!this.#sendAll(portion.result, frameBytesMax)) return false;
           this.#cursor = (batch.seqs[start - 1] ?? 0) as Seq;
           if (budget.isSpent) return false;
