@@ -4,7 +4,8 @@
  * found here saves the parser's and the binder's work, and the garbage of both.
  *
  * Invariant: a plan is used again only while it is the plan of an open group, because those are
- * made anew with every change of a definition; rights are asked of it at each use.
+ * made anew with every change of a definition; rights are asked of it at each use. It is held
+ * weakly, since it goes with its group, and its parameters may have a megabyte.
  */
 import type { Principal } from "../auth/mod.ts";
 import { putNewest } from "../base/newest.ts";
@@ -14,19 +15,22 @@ import type { LivePlan } from "../sql/mod.ts";
 /** Plans that are remembered; the oldest goes first. */
 const PLANS_MAX = 256;
 
+/** A longer key is a digest. */
+const KEY_CHARS_MAX = 512;
+
 export class RecentPlans {
-  readonly #byKey = new Map<string, LivePlan>();
+  readonly #byKey = new Map<string, WeakRef<LivePlan>>();
 
   /** @param isOpen Whether a plan is that of an open group. */
   find(key: string, isOpen: (plan: LivePlan) => boolean): LivePlan | undefined {
-    const plan = this.#byKey.get(key);
-    if (plan === undefined || (isOpen(plan) && plan.mayRead())) return plan;
+    const plan = this.#byKey.get(key)?.deref();
+    if (plan !== undefined && isOpen(plan) && plan.mayRead()) return plan;
     this.#byKey.delete(key);
     return undefined;
   }
 
   remember(key: string, plan: LivePlan): void {
-    putNewest(this.#byKey, [key, plan], PLANS_MAX);
+    putNewest(this.#byKey, [key, new WeakRef(plan)], PLANS_MAX);
   }
 }
 
@@ -37,7 +41,9 @@ export function planKeyOf(
 ): string {
   const parts = [userId, role, owner ?? null, namespace_id ?? null, sql, params ?? []];
   // A replacer costs every part a call, so it is there for parameters only.
-  return params === undefined ? JSON.stringify(parts) : JSON.stringify(parts, tagged);
+  const key = params === undefined ? JSON.stringify(parts) : JSON.stringify(parts, tagged);
+  if (key.length <= KEY_CHARS_MAX) return key;
+  return new Bun.CryptoHasher("sha256").update(key).digest("base64");
 }
 
 /** Numbers that JSON would not tell apart from null or from text: NaN, and those beyond 2^53. */

@@ -27,6 +27,20 @@ test("id and options are not part of the request; text, parameters and caller ar
   expect(new Set([keyOf({}), ...others]).size).toBe(others.length + 1);
 });
 
+test("a key is short, however long the parameters are, and tells those apart as well", () => {
+  const long = "x".repeat(500_000);
+  const keys = [
+    [long],
+    [`${long} `],
+    [long, 1],
+    ["\ud800".repeat(1000)],
+    ["\ud801".repeat(1000)],
+  ].map((params) => keyOf({ params }));
+  for (const key of keys) expect(key.length).toBeLessThan(64);
+  expect(new Set(keys).size).toBe(keys.length);
+  expect(keyOf({ params: [long] })).toBe(keys[0] ?? "");
+});
+
 function plan(mayRead: boolean): LivePlan {
   return { mayRead: () => mayRead } as LivePlan;
 }
@@ -45,8 +59,22 @@ test("a plan is found while its group is open and the caller may read", () => {
 
 test("the oldest of too many is forgotten", () => {
   const plans = new RecentPlans();
-  for (let i = 0; i < 257; i += 1) plans.remember(String(i), plan(true));
+  const open = Array.from({ length: 257 }, () => plan(true));
+  for (const [i, each] of open.entries()) plans.remember(String(i), each);
   expect(plans.find("0", () => true)).toBeUndefined();
-  expect(plans.find("1", () => true)).toBeDefined();
-  expect(plans.find("256", () => true)).toBeDefined();
+  expect(plans.find("1", () => true)).toBe(open[1] as LivePlan);
+  expect(plans.find("256", () => true)).toBe(open[256] as LivePlan);
+});
+
+test("a plan is not kept for its own sake", async () => {
+  const plans = new RecentPlans();
+  const kept = plan(true);
+  plans.remember("kept", kept);
+  for (let i = 0; i < 100; i += 1) plans.remember(String(i), plan(true));
+  await Bun.sleep(0);
+  Bun.gc(true);
+  const found = Array.from({ length: 100 }, (_, i) => plans.find(String(i), () => true));
+  // Some may still be seen on the stack.
+  expect(found.filter((it) => it !== undefined).length).toBeLessThan(50);
+  expect(plans.find("kept", () => true)).toBe(kept);
 });

@@ -43,6 +43,9 @@ const FIXED_FUNCTIONS: ReadonlySet<string> = new Set([
   "current_role",
 ]);
 
+/** A longer fingerprint is a digest: parameters may have a megabyte, and are kept once already. */
+const FINGERPRINT_CHARS_MAX = 512;
+
 /** What live queries are bound against, and their expressions run in. */
 export interface LivePlanWorld extends BindingWorld, RunWorld {}
 
@@ -326,7 +329,9 @@ function fingerprintOf(
   caller: Principal | undefined,
 ): string {
   const identity = caller === undefined ? [] : [caller.userId, caller.role];
-  return JSON.stringify([namespace, sql.trim(), params, ...identity]);
+  const text = JSON.stringify([namespace, sql.trim(), params, ...identity]);
+  if (text.length <= FINGERPRINT_CHARS_MAX) return text;
+  return new Bun.CryptoHasher("sha256").update(text).digest("base64");
 }
 
 /** A subscriber to its own rows has a number for them, so that the first row reaches it. */

@@ -54,6 +54,17 @@ test.each([
   expect(ofAnn).not.toBe(ofBob as string);
 });
 
+test("planLive: a fingerprint is short, however long the parameters are, and tells those apart", () => {
+  const sql = "SELECT * FROM news WHERE who = $1";
+  const fingerprintOf = (who: string): string =>
+    database.sql.planLive(subscriber("ann", 2), { sql, params: [who] }).fingerprint;
+  const long = "x".repeat(500_000);
+  expect(fingerprintOf(long).length).toBeLessThan(64);
+  expect(fingerprintOf(long)).toBe(fingerprintOf(long));
+  const others = [long, `${long}y`, `y${long}`, "x", "x".repeat(600)].map(fingerprintOf);
+  expect(new Set(others).size).toBe(others.length);
+});
+
 test.each([
   ["SELECT id, who FROM news WHERE id > 5 AND who = 'ann'", false],
   ["SELECT id FROM news WHERE lower(who) = 'ann'", true],
