@@ -103,7 +103,7 @@ export function readAuthenticate({ value }: Decoded): AuthenticateFields {
 export function readSubscriptionId({ value }: Decoded): string {
   const id = objectOf(objectOf(value)?.["subscription"])?.["id"];
   if (typeof id !== "string") throw missing("subscribe", "subscription.id");
-  if (id.trim() === "" || id.length > ID_CHARS_MAX || !id.isWellFormed()) {
+  if (id.trim() === "" || !hasAtMost(id, ID_CHARS_MAX) || !id.isWellFormed()) {
     throw refusal(
       "INVALID_SUBSCRIPTION_ID",
       "invalid_subscription",
@@ -170,8 +170,14 @@ export function readUnsubscribe({ value }: Decoded): string {
 export function readPing({ value }: Decoded): string | undefined {
   const id = objectOf(value)?.["id"] ?? undefined;
   if (id === undefined) return undefined;
-  if (typeof id === "string" && id.length <= PING_ID_CHARS_MAX) return id;
+  if (typeof id === "string" && hasAtMost(id, PING_ID_CHARS_MAX)) return id;
   throw invalidMessage(`Cannot read ping: id is text of at most ${PING_ID_CHARS_MAX} characters`);
+}
+
+/** Counts characters: one of those beyond 16 bits is two of what a string's length counts. */
+function hasAtMost(text: string, charsMax: number): boolean {
+  if (text.length <= charsMax) return true;
+  return text.length <= 2 * charsMax && Array.from(text).length <= charsMax;
 }
 
 function readParams(

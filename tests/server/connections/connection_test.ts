@@ -133,6 +133,12 @@ test.each<[string, object | string, string, string]>([
   ["no sql", { type: "subscribe", subscription: { id: "a" } }, "INVALID_MESSAGE", "protocol"],
   ["a blank id", subscribe(" "), "INVALID_SUBSCRIPTION_ID", "invalid_subscription"],
   ["a long id", subscribe("x".repeat(129)), "INVALID_SUBSCRIPTION_ID", "invalid_subscription"],
+  [
+    "a long id of signs",
+    subscribe("🌊".repeat(129)),
+    "INVALID_SUBSCRIPTION_ID",
+    "invalid_subscription",
+  ],
   ["bad options", subscribe("a", { batch_size: 0 }), "INVALID_OPTIONS", "a"],
   ["a bad position", subscribe("a", { from_seq_id: "1.5" }), "INVALID_OPTIONS", "a"],
   ["an unknown replay", subscribe("a", { replay: "some" }), "INVALID_OPTIONS", "a"],
@@ -162,6 +168,7 @@ test.each<[string, object | string, string, string]>([
   ["a bad unsubscribe", { type: "unsubscribe" }, "INVALID_MESSAGE", "protocol"],
   ["a bad ping", { type: "ping", id: 1 }, "INVALID_MESSAGE", "protocol"],
   ["a long ping", { type: "ping", id: "x".repeat(65) }, "INVALID_MESSAGE", "protocol"],
+  ["a long ping of signs", { type: "ping", id: "🌊".repeat(65) }, "INVALID_MESSAGE", "protocol"],
 ])("%s: the connection stays open", (_what, said, code, subscriptionId) => {
   const { connection, socket } = fixture.openAuthenticated();
   connection.receive(typeof said === "string" ? said : JSON.stringify(said));
@@ -169,6 +176,17 @@ test.each<[string, object | string, string, string]>([
     { type: "error", code, subscription_id: subscriptionId },
   ]);
   expect(connection.state).toBe("authenticated");
+});
+
+test.each(["x", "é", "🌊"])("ids have as many characters as they may, of %s, too", (sign) => {
+  const { socket, say } = fixture.openAuthenticated();
+  const [id, ping] = [sign.repeat(128), sign.repeat(64)];
+  say(subscribe(id, null));
+  say({ type: "ping", id: ping });
+  expect(socket.messages()).toMatchObject([
+    { type: "subscription_ack", subscription_id: id },
+    { type: "pong", id: ping },
+  ]);
 });
 
 test("the tenth invalid message within a minute closes 1008, not one that comes later", () => {
