@@ -338,9 +338,7 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
   #authenticateByMessage(decoded: Decoded): void {
     const fields = readAuthenticate(decoded);
     this.#format = this.#pending?.formatBy(fields, this.#format) ?? this.#format;
-    const bearer = bearerFrom(fields);
-    if (bearer === undefined) this.#refuseAuthentication("INVALID_CREDENTIALS");
-    else this.#authenticate(bearer);
+    this.#authenticate(bearerFrom(fields));
   }
 
   #authenticate(bearer: string): void {

@@ -19,9 +19,12 @@ const AUTH_ERROR_CODES: ReadonlySet<string> = new Set([
 
 type AuthFailure = Extract<ControlMessage, { type: "auth_error" }>;
 
-/** The `Authorization` header that a message stands for; undefined if it cannot be one. */
-export function bearerFrom({ method, token }: AuthenticateFields): string | undefined {
-  return method === "jwt" && token.length <= TOKEN_BYTES_MAX ? `Bearer ${token}` : undefined;
+/**
+ * The `Authorization` header that a message stands for. What can be none is one without a token,
+ * so that it counts against its address as every failure does.
+ */
+export function bearerFrom({ method, token }: AuthenticateFields): string {
+  return method === "jwt" && token.length <= TOKEN_BYTES_MAX ? `Bearer ${token}` : "Bearer";
 }
 
 /** The format from now on: what a message leaves open stays as the upgrade asked. */

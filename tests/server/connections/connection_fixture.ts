@@ -139,10 +139,10 @@ export class Identity {
     return identity;
   }
 
-  /** The same users at another time. */
-  at(clock: ManualClock): Auth {
+  /** The same users at another time, from addresses that may try for ever unless told otherwise. */
+  at(clock: ManualClock, attemptsPerSecond = 0): Auth {
     const random = new SeededRandom(1);
-    const settings = authSettings();
+    const settings = { ...authSettings(), attemptsPerSecond };
     return new Auth({
       catalog: this.#catalog,
       clock,

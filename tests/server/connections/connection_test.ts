@@ -70,6 +70,25 @@ test.each<[string, object]>([
   expect(socket.messages().length).toBe(1);
 });
 
+test.each<[string, object]>([
+  ["a wrong token", { type: "authenticate", token: "x.y.z" }],
+  ["another method", { type: "authenticate", method: "basic", token: "x" }],
+  ["a token of 17 KiB", { type: "authenticate", token: "x".repeat(17408) }],
+])("%s counts against the address, which has to wait after too many", (_what, attempt) => {
+  const auth = identity.at(new ManualClock(), 2);
+  const codes = Array.from({ length: 11 }, () => {
+    const caller = { address: "192.0.2.7", isLocal: false };
+    const { socket, say } = fixture.open({ as: auth, request: { caller } });
+    say(attempt);
+    expect(socket.closed?.code).toBe(1008);
+    const [answer] = socket.messages();
+    return answer?.type === "auth_error" ? answer.code : answer?.type;
+  });
+  // The bucket holds five times the rate.
+  const expected = Array.from({ length: 10 }, () => "INVALID_CREDENTIALS");
+  expect(codes).toEqual([...expected, "RATE_LIMIT_EXCEEDED"]);
+});
+
 test("a wrong header is auth_error and close 1008", () => {
   const { socket } = fixture.open({ request: { bearer: "Basic eDp5" } });
   expect(socket.messages()).toMatchObject([{ type: "auth_error", code: "INVALID_CREDENTIALS" }]);
