@@ -10,6 +10,7 @@ import { systemClock } from "../src/base/clock.ts";
 import { DiskError } from "../src/base/errors.ts";
 import { silentLog } from "../src/base/log.ts";
 import { systemRandom } from "../src/base/random.ts";
+import { CatalogDatabase } from "../src/catalog/mod.ts";
 import type { Database } from "../src/database.ts";
 import { openAt, SMALL_FILES } from "./support/database.ts";
 import { freshDirectory, maintain, removeDirectories, treeOf } from "./support/maintenance.ts";
@@ -86,6 +87,30 @@ test("openDatabase names the process that uses the directory, unless it only loo
   const endLook = bunDisk.lockShared(join(path, "LOCK"));
   expect(await refusal()).toEndWith(`Cannot open ${path}: another process is using it`);
   endLook?.();
+});
+
+test("a database holds the lock of its directory until its catalog is closed", async () => {
+  const path = freshDirectory();
+  const database = await openAt(path, { config: SMALL_FILES });
+  const { catalog } = database;
+  if (!(catalog instanceof CatalogDatabase)) throw new Error("the catalog is a file");
+  const isLocked = (): boolean => {
+    const release = bunDisk.lock(join(path, "LOCK"));
+    release?.();
+    return release === undefined;
+  };
+  const wasLocked: boolean[] = [];
+  const close = catalog.close.bind(catalog);
+  Object.assign(catalog, {
+    close: (): void => {
+      wasLocked.push(isLocked());
+      close();
+      wasLocked.push(isLocked());
+    },
+  });
+  await database.close();
+  expect(wasLocked).toEqual([true, true]);
+  expect(isLocked()).toBe(false);
 });
 
 test("openDatabase makes a catalog where a first start was stopped before it did", async () => {

@@ -36,7 +36,7 @@ const OWN_NAMES: ReadonlySet<string> = new Set([
 
 export interface DataDirectory {
   readonly paths: DataPaths;
-  /** Gives the lock back; the second time it does nothing. */
+  /** Gives the lock back; for who opened it, once. */
   release(): void;
 }
 
@@ -69,12 +69,7 @@ export function openDataDirectory(disk: Disk, root: string): DataDirectory {
     unlock();
     throw error;
   }
-  let isHeld = true;
-  const release = (): void => {
-    if (isHeld) unlock();
-    isHeld = false;
-  };
-  return { paths, release };
+  return { paths, release: unlock };
 }
 
 /** Says of a directory whose lock is taken by whom, as the end of a sentence. */

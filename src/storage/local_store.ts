@@ -43,14 +43,14 @@ import type {
   WriteBatch,
 } from "./contract/store.ts";
 import { type StoreSnapshot, snapshotOf } from "./contract/store_snapshot.ts";
-import { type DataDirectory, openDataDirectory } from "./data_directory.ts";
 import { Ballast } from "./directory/ballast.ts";
 import { SpaceGuard } from "./directory/space.ts";
 import {
   type LocalStoreParts,
+  noStorages,
+  openedBy,
   requireFileFitsRow,
-  type StoreWithStorages,
-  storagesOf,
+  type StoreWithPlaces,
 } from "./local_store_options.ts";
 import { openHighWater } from "./local_wal/high_water.ts";
 import { LocalWal } from "./local_wal/writer.ts";
@@ -77,7 +77,6 @@ export class LocalStore implements Store {
   /** What restores and crashes took away. */
   lostSeqs: readonly SeqGap[] = [];
   readonly storages: Storages;
-  readonly #directory: DataDirectory;
   readonly #manifest: Manifest;
   readonly #files: LocalSegmentFiles;
   readonly #tables: Map<number, StoredTable>;
@@ -93,6 +92,8 @@ export class LocalStore implements Store {
   readonly #clockWatch: ClockWatch;
   readonly #segmentWork: SegmentWork;
   readonly #onLogRolled: () => void;
+  /** What is to be released at the end, as the store itself opened it. */
+  #own: Disposable | undefined;
   #isOpen = true;
 
   /**
@@ -104,24 +105,20 @@ export class LocalStore implements Store {
    * @throws {DiskError}
    */
   static async open(parts: LocalStoreParts): Promise<LocalStore> {
-    const directory = parts.directory ?? openDataDirectory(parts.disk, parts.dataPath);
-    try {
-      requireFileFitsRow(parts.options);
-      if (parts.options.cacheBytes !== undefined) boundSharedCache(parts.options.cacheBytes);
-      const store = new LocalStore({ ...parts, storages: storagesOf(parts) }, directory);
-      store.storages.filesGone = () => store.#files.settled();
-      return store;
-    } catch (error) {
-      parts.storages?.close();
-      directory.release();
-      throw error;
-    }
+    using own = new DisposableStack();
+    const directory = parts.directory ?? openedBy(own, parts);
+    const storages = parts.storages ?? own.adopt(noStorages(parts), (it) => it.close());
+    requireFileFitsRow(parts.options);
+    if (parts.options.cacheBytes !== undefined) boundSharedCache(parts.options.cacheBytes);
+    const store = new LocalStore({ ...parts, directory, storages });
+    store.storages.filesGone = () => store.#files.settled();
+    store.#own = own.move();
+    return store;
   }
 
-  private constructor(parts: StoreWithStorages, directory: DataDirectory) {
+  private constructor(parts: StoreWithPlaces) {
     const { disk, clock, log, manifest, options, jobs, storages } = parts;
-    const { paths } = directory;
-    this.#directory = directory;
+    const { paths } = parts.directory;
     this.#onLogRolled = parts.onLogRolled ?? (() => {});
     this.#manifest = manifest;
     this.storages = storages;
@@ -435,8 +432,7 @@ export class LocalStore implements Store {
     for (const { segments } of this.#tables.values()) {
       for (const segment of segments) segment.close();
     }
-    this.storages.close();
-    this.#directory.release();
+    this.#own?.[Symbol.dispose]();
   }
 
   #noteRolled(): void {

@@ -11,7 +11,7 @@ import type { SegmentWork } from "./background/segment_work.ts";
 import type { JobList } from "./contract/job_list.ts";
 import type { Manifest } from "./contract/manifest.ts";
 import type { TableDefinition } from "./contract/store.ts";
-import type { DataDirectory } from "./data_directory.ts";
+import { type DataDirectory, openDataDirectory } from "./data_directory.ts";
 import { Storages } from "./storages.ts";
 
 /** Smallest log file: room for a few frames. */
@@ -49,7 +49,7 @@ export interface LocalStoreOptions {
 export interface LocalStoreParts {
   readonly disk: Disk;
   readonly dataPath: string;
-  /** The locked directory, when the caller opened it before the catalog; taken over. */
+  /** The locked directory, when the caller opened it, who releases it behind the catalog. */
   readonly directory?: DataDirectory;
   readonly clock: Clock;
   readonly random: Random;
@@ -57,7 +57,7 @@ export interface LocalStoreParts {
   readonly manifest: Manifest;
   /** Every table there is, also those that no catalog knows. Data of others is removed. */
   readonly definitions: readonly TableDefinition[];
-  /** Where tables may have their segments beside the data directory, opened; taken over. */
+  /** Where tables may have their segments beside the data directory, opened; the caller's, too. */
   readonly storages?: Storages | undefined;
   readonly options: LocalStoreOptions;
   /** Who writes segments; without it the store does, between other work of this thread. */
@@ -72,14 +72,21 @@ export interface LocalStoreParts {
   readonly onFatal?: ((cause: unknown) => void) | undefined;
 }
 
-/** The parts of a store, with storages if there are none. */
-export interface StoreWithStorages extends LocalStoreParts {
+/** The parts of a store, with those that it opens itself where the caller has none. */
+export interface StoreWithPlaces extends LocalStoreParts {
+  readonly directory: DataDirectory;
   readonly storages: Storages;
 }
 
-/** Those that are given, or none. */
-export function storagesOf({ storages, ...parts }: LocalStoreParts): Storages {
-  return storages ?? new Storages({ ...parts, allowedRoots: [] });
+/** Opens the data directory, to be released with the rest of what is in a stack. */
+export function openedBy(stack: DisposableStack, parts: LocalStoreParts): DataDirectory {
+  const directory = openDataDirectory(parts.disk, parts.dataPath);
+  return stack.adopt(directory, (it) => it.release());
+}
+
+/** Knows no directory beside that of the data. */
+export function noStorages({ disk, dataPath, log, random }: LocalStoreParts): Storages {
+  return new Storages({ disk, dataPath, log, random, allowedRoots: [] });
 }
 
 /** @throws {DatabaseError} INVALID_OPTION if a log file cannot hold the largest row. */

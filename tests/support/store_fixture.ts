@@ -139,9 +139,12 @@ function openedStorages({ disk, log, storages }: FixtureParts): Storages | undef
   return opened;
 }
 
-/** Opens a store; what is not given is new. */
-export function openStore(parts: FixtureParts): Promise<LocalStore> {
-  return LocalStore.open({
+/** Opens a store; what is not given is new. Its storages are closed with it. */
+export async function openStore(parts: FixtureParts): Promise<LocalStore> {
+  using opened = new DisposableStack();
+  const storages = openedStorages(parts);
+  opened.defer(() => storages?.close());
+  const store = await LocalStore.open({
     disk: parts.disk ?? new SimulatedDisk(),
     dataPath: parts.dataPath ?? DATA_PATH,
     clock: parts.clock ?? new ManualClock(),
@@ -153,7 +156,16 @@ export function openStore(parts: FixtureParts): Promise<LocalStore> {
     segmentWork: parts.segmentWork,
     jobs: parts.jobs,
     onFatal: parts.onFatal,
-    storages: openedStorages(parts),
+    storages,
+  });
+  if (storages === undefined) return store;
+  const closing = opened.move();
+  const close = store.close.bind(store);
+  return Object.assign(store, {
+    close: async (): Promise<void> => {
+      await close();
+      closing.dispose();
+    },
   });
 }
 
