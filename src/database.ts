@@ -106,6 +106,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     spillSpace: spillSpace(config, parts, directory),
     settings: settingsOf(config),
     version: parts.version,
+    nodeId: config.cluster.node_id,
     activity: newActivity(clock),
     writeGates: new WriteGates(clock),
     definitionOf,

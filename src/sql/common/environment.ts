@@ -62,6 +62,8 @@ export interface SqlEnvironment {
   readonly spillSpace: SpillSpace;
   readonly settings: readonly SettingRow[];
   readonly version: string;
+  /** This server's number in its cluster. */
+  readonly nodeId: number;
   /** What runs and ran; one for each engine. */
   readonly activity: Activity;
   /** Of the tables; one for each engine. */

@@ -1,7 +1,6 @@
 /**
  * `system.jobs` and `system.my_jobs`: long work that is under way, and what has lately ended.
  */
-import type { Catalog } from "../../catalog/mod.ts";
 import type { Job } from "../../storage/mod.ts";
 import { DATETIME, DOUBLE, INT, JSON_TEXT, type Row, TEXT } from "../../types/mod.ts";
 import type { SystemView } from "../bind/query/select_world.ts";
@@ -28,11 +27,11 @@ const COLUMNS: ColumnList = [
   ["node_id", INT],
 ];
 
-export function jobViews({
-  catalog,
-  jobs,
-}: Pick<SqlEnvironment, "catalog" | "jobs">): [string, SystemView][] {
-  const rowsOf = (list: readonly Job[]): Row[] => list.map((job) => jobRow(job, catalog));
+type JobViewWorld = Pick<SqlEnvironment, "catalog" | "jobs" | "nodeId">;
+
+export function jobViews(world: JobViewWorld): [string, SystemView][] {
+  const { jobs } = world;
+  const rowsOf = (list: readonly Job[]): Row[] => list.map((job) => jobRow(job, world));
   return [
     ["system.jobs", view(COLUMNS, () => rowsOf(jobs.all()), ADMIN_ONLY)],
     [
@@ -46,7 +45,7 @@ export function jobViews({
   ];
 }
 
-function jobRow(job: Job, catalog: Catalog): Row {
+function jobRow(job: Job, { catalog, nodeId }: JobViewWorld): Row {
   const table = job.tableId === undefined ? undefined : catalog.tableById(job.tableId);
   return [
     job.jobId,
@@ -66,6 +65,6 @@ function jobRow(job: Job, catalog: Catalog): Row {
     microsOf(job.startedAtMs),
     microsOf(job.finishedAtMs),
     job.updatedAtMs * 1000,
-    0,
+    nodeId,
   ];
 }

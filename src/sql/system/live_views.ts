@@ -44,7 +44,7 @@ const CONNECTION_COLUMNS: ColumnList = [
   ["last_seen_at", DATETIME],
 ];
 
-type LiveViewWorld = Pick<SqlEnvironment, "catalog" | "connections" | "live">;
+type LiveViewWorld = Pick<SqlEnvironment, "catalog" | "connections" | "live" | "nodeId">;
 
 export function liveViews(world: LiveViewWorld): [string, SystemView][] {
   const live = (userId?: string): Row[] => liveRows(world, userId);
@@ -58,7 +58,7 @@ export function liveViews(world: LiveViewWorld): [string, SystemView][] {
 }
 
 /** Subscriptions of everybody, or of one user. */
-function liveRows({ catalog, live }: LiveViewWorld, userId: string | undefined): Row[] {
+function liveRows({ catalog, live, nodeId }: LiveViewWorld, userId: string | undefined): Row[] {
   return live()
     .rows()
     .filter((row) => userId === undefined || row.userId === userId)
@@ -79,7 +79,7 @@ function liveRows({ catalog, live }: LiveViewWorld, userId: string | undefined):
         row.queuedBytes,
         row.createdAtMs * 1000,
         row.lastUpdateMs === undefined ? null : row.lastUpdateMs * 1000,
-        0,
+        nodeId,
         row.position ?? null,
         row.lagMs ?? null,
         row.changesPerSecond,

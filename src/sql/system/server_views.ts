@@ -10,7 +10,7 @@ import { ADMIN_ONLY, view } from "./system_view.ts";
 
 type StatsWorld = Pick<
   SqlEnvironment,
-  "catalog" | "clock" | "connections" | "jobs" | "live" | "metrics" | "version"
+  "catalog" | "clock" | "connections" | "jobs" | "live" | "metrics" | "nodeId" | "version"
 >;
 
 /** The views by "namespace.name". */
@@ -25,7 +25,7 @@ export function serverViews(
 }
 
 function statsView(world: StatsWorld): SystemView {
-  const { clock, metrics, version } = world;
+  const { clock, metrics, nodeId, version } = world;
   const startMs = clock.monotonicMs();
   const startCpu = process.cpuUsage();
   return view(
@@ -50,7 +50,7 @@ function statsView(world: StatsWorld): SystemView {
         ),
         row("server_version", version),
         row("server_uptime_seconds", seconds.toFixed(0), "seconds"),
-        row("node_id", 0),
+        row("node_id", nodeId),
         ...metrics().map(({ description, name, value }) =>
           row(name, value, undefined, description),
         ),

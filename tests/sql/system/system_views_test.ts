@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { StatementResult } from "../../../src/sql/mod.ts";
 import { failureOf } from "../../auth/auth_fixture.ts";
+import { RecordingSink } from "../../support/live_fixture.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
@@ -317,6 +318,22 @@ test("system.stats counts its seconds from the opening, whenever the first state
       "SELECT metric_value FROM system.stats WHERE metric_name = 'server_uptime_seconds'",
     ),
   ).toEqual([["90"]]);
+});
+
+test("every node_id is the one of the configuration", async () => {
+  const config = "cluster.node_bits = 3\ncluster.node_id = 5";
+  await using node = await TestEngine.open({ config });
+  await node.run("CREATE TABLE t (id INT PRIMARY KEY); STORAGE FLUSH TABLE t");
+  node.database.live.subscribe({
+    principal: node.principal,
+    spec: { id: "s", sql: "SELECT * FROM t" },
+    sink: new RecordingSink(),
+  });
+  expect(await node.rows("SELECT node_id FROM system.jobs")).toEqual([[5]]);
+  expect(await node.rows("SELECT node_id FROM system.live")).toEqual([[5]]);
+  expect(
+    await node.rows("SELECT metric_value FROM system.stats WHERE metric_name = 'node_id'"),
+  ).toEqual([["5"]]);
 });
 
 test("the digits that a time column keeps are part of its type, as they are of its values", async () => {
