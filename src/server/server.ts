@@ -112,7 +112,8 @@ class HttpServer implements RunningServer {
       clock,
       version: options.version,
       gauges: {
-        connections: () => this.#connections.count,
+        sockets: () => this.#connections.countBy("websocket"),
+        eventStreams: () => this.#connections.countBy("sse"),
         subscriptions: () => options.live.subscriptions().length,
         delivery: () => options.live.delivery(),
         requestsRunning: () => this.#runningCount,
@@ -143,7 +144,7 @@ class HttpServer implements RunningServer {
       connections: this.#connections,
       nextNumber: () => this.#nextNumber(),
       isStopping: () => this.#isStopping,
-      onOpened: () => this.#metrics.connectionOpened(),
+      onOpened: () => this.#metrics.socketOpened(),
     });
     this.#turns = new RequestTurns(clock, (request, arrivedMs, send) =>
       this.#serve(this.#exchangeOf(request, arrivedMs), send),

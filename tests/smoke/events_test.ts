@@ -74,9 +74,10 @@ async function liveCountIs(count: number): Promise<void> {
   await until(async () => (await liveCount()) === count);
 }
 
-async function connectionCount(): Promise<number> {
+/** What a gauge of /metrics says. */
+async function gauge(name: string): Promise<number> {
   const answer = await server.get("/metrics", { Authorization: `Bearer ${server.token}` });
-  return Number(/^tidemark_websocket_connections (\d+)$/m.exec(await answer.text())?.[1]);
+  return Number(new RegExp(`^tidemark_${name} (\\d+)$`, "m").exec(await answer.text())?.[1]);
 }
 
 test("a stream is the ack, all batches, then changes, each with a position as its id", async () => {
@@ -118,6 +119,8 @@ test("a stream is the ack, all batches, then changes, each with a position as it
       commit_seq: SEQ,
     },
   });
+  // A stream is no socket.
+  expect([await gauge("event_streams"), await gauge("websocket_connections")]).toEqual([1, 0]);
   client.close();
   await liveCountIs(0);
 });
@@ -320,7 +323,7 @@ test.each([
   await server.rows(statement.replace("$u", user).replace("$c", connectionId ?? ""));
 
   // What counts against the bound of connections, and not only what is listed.
-  await until(async () => (await connectionCount()) === 0);
+  await until(async () => (await gauge("event_streams")) === 0);
   expect(await server.rows("SELECT 1 FROM system.connections")).toEqual([]);
   socket.destroy();
 });

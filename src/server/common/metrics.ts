@@ -10,7 +10,8 @@ const DURATION_BOUNDS: readonly number[] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 
 
 /** What is read at the moment of asking. */
 export interface Gauges {
-  readonly connections: () => number;
+  readonly sockets: () => number;
+  readonly eventStreams: () => number;
   readonly subscriptions: () => number;
   readonly requestsRunning: () => number;
   readonly delivery: () => DeliveryReport;
@@ -53,7 +54,7 @@ export class Metrics {
   readonly #durationCounts: number[] = DURATION_BOUNDS.map(() => 0);
   #durationSum = 0;
   #requestCount = 0;
-  #connectionCount = 0;
+  #socketCount = 0;
 
   constructor(options: MetricsOptions) {
     this.#options = options;
@@ -76,8 +77,8 @@ export class Metrics {
     }
   }
 
-  connectionOpened(): void {
-    this.#connectionCount += 1;
+  socketOpened(): void {
+    this.#socketCount += 1;
   }
 
   text(): string {
@@ -100,9 +101,11 @@ export class Metrics {
     metric("tidemark_http_requests_running", "gauge", "HTTP requests being answered.");
     lines.push(`tidemark_http_requests_running ${gauges.requestsRunning()}`);
     metric("tidemark_websocket_connections", "gauge", "Open WebSocket connections.");
-    lines.push(`tidemark_websocket_connections ${gauges.connections()}`);
+    lines.push(`tidemark_websocket_connections ${gauges.sockets()}`);
     metric("tidemark_websocket_connections_total", "counter", "WebSocket connections opened.");
-    lines.push(`tidemark_websocket_connections_total ${this.#connectionCount}`);
+    lines.push(`tidemark_websocket_connections_total ${this.#socketCount}`);
+    metric("tidemark_event_streams", "gauge", "Open streams of server-sent events.");
+    lines.push(`tidemark_event_streams ${gauges.eventStreams()}`);
     metric("tidemark_subscriptions", "gauge", "Open subscriptions.");
     lines.push(`tidemark_subscriptions ${gauges.subscriptions()}`);
     lines.push(...storageLines(gauges.storage()), ...archiveLines(gauges.archive()));

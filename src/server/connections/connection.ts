@@ -65,6 +65,7 @@ const BUSY_RETRY_MS = 1000;
 type State = "unauthenticated" | "authenticated" | "closing";
 
 export class Connection implements LiveSink, MessageServer, OpenConnection, OutboxOwner {
+  readonly transport = "websocket";
   /** The live engine's. */
   outlet: unknown;
   readonly #number: number;
@@ -215,7 +216,7 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
     return connectionRow(this.#parts.clock, {
       connectionId: this.connectionId,
       principal,
-      transport: "websocket",
+      transport: this.transport,
       clientAddress: this.#address,
       serialization,
       compression: isGzipOn ? "gzip" : "none",

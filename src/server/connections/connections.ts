@@ -51,6 +51,12 @@ export class Connections implements ConnectionAccess {
     return this.#open.size;
   }
 
+  countBy(transport: OpenConnection["transport"]): number {
+    let count = 0;
+    for (const connection of this.#open) if (connection.transport === transport) count += 1;
+    return count;
+  }
+
   countOf(address: string): number {
     return this.#byAddress.get(address)?.count ?? 0;
   }

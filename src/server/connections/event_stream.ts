@@ -51,6 +51,7 @@ export interface EventStreamOptions {
 }
 
 export class EventStream implements LiveSink, OpenConnection {
+  readonly transport = "sse";
   /** The live engine's. */
   outlet: unknown;
   readonly #options: EventStreamOptions;
@@ -179,7 +180,7 @@ export class EventStream implements LiveSink, OpenConnection {
     return connectionRow(clock, {
       connectionId: this.connectionId,
       principal,
-      transport: "sse",
+      transport: this.transport,
       clientAddress: address,
       serialization: "json",
       compression: isCompressed ? "gzip" : "none",

@@ -7,6 +7,7 @@ import type { ConnectionRow } from "../../sql/mod.ts";
 
 export interface OpenConnection {
   readonly address: string;
+  readonly transport: ConnectionRow["transport"];
   /** Who is connected; undefined before authentication. */
   readonly principal: Principal | undefined;
   /** What `system.connections` shows; undefined while there is nothing to show. */

@@ -42,6 +42,7 @@ interface CountedOptions {
 
 class Counted implements OpenConnection {
   readonly address = "127.0.0.1";
+  readonly transport = "sse";
   readonly principal: Principal | undefined;
   readonly #clock: WorkClock;
   readonly #visitMs: number;

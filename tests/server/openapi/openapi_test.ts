@@ -97,7 +97,8 @@ test("openapi.json is open to everybody and is JSON of version 3.1", async () =>
 
 test("openapi.json has every route of the table, and no other", () => {
   const gauges = {
-    connections: () => 0,
+    sockets: () => 0,
+    eventStreams: () => 0,
     subscriptions: () => 0,
     delivery: () => server.options.live.delivery(),
     requestsRunning: () => 0,
