@@ -70,6 +70,7 @@ function routesOf(options: ServerOptions, parts: ServerParts): readonly Route[] 
       auth,
       metrics,
       metricsAllow: rangesFrom("security.metrics_allow", config.security.metrics_allow),
+      mayCompress: config.performance.http_compression,
       version,
       buildDate,
       isStopping,

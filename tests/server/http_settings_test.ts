@@ -329,6 +329,22 @@ test("UI assets: type, caching, and the nonce in the page", async () => {
   });
 });
 
+test("performance.http_compression holds for /metrics as for every other answer", async () => {
+  const encodingOf = async (isOn: boolean): Promise<string | null> => {
+    let encoding: string | null = null;
+    await withServer({ config: { performance: { http_compression: isOn } } }, async (server) => {
+      const Authorization = `Bearer ${await server.token("ada")}`;
+      const headers = { Authorization, "Accept-Encoding": "gzip" };
+      const answer = await server.fetch("/metrics", { headers });
+      expect(await answer.text()).toContain("tidemark_uptime_seconds");
+      encoding = answer.headers.get("content-encoding");
+    });
+    return encoding;
+  };
+  expect(await encodingOf(true)).toBe("gzip");
+  expect(await encodingOf(false)).toBeNull();
+});
+
 test("/ui is 404 throughout when it is off", async () => {
   await withServer({ config: { server: { ui_enabled: false } } }, async (server) => {
     expect((await server.fetch("/ui")).status).toBe(404);

@@ -21,6 +21,7 @@ export interface HealthRouteOptions {
   readonly auth: Auth;
   readonly metrics: Metrics;
   readonly metricsAllow: readonly IpRange[];
+  readonly mayCompress: boolean;
   readonly version: string;
   readonly buildDate: string;
   readonly isStopping: () => boolean;
@@ -98,7 +99,7 @@ function metrics(exchange: Exchange, options: HealthRouteOptions): Response | Pr
   return textResponse(exchange, options.metrics.text(), {
     status: 200,
     headers: METRICS_HEADERS,
-    mayCompress: true,
+    mayCompress: options.mayCompress,
   });
 }
 
