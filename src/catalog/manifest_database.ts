@@ -3,8 +3,8 @@
  * transaction, and there is no manifest file to get wrong.
  *
  * Storage owns the interface (`storage/contract/manifest.ts`) and is a sibling that is not
- * imported; the same shapes are declared here, by the same names, and `database.ts`, which sees
- * both, hands one to the other. What their members mean is said there.
+ * imported; the same shapes are declared here, by the same names, and `open_layers.ts`, which
+ * sees both, hands one to the other. What their members mean is said there.
  */
 import { assert } from "../base/assert.ts";
 import type { Hash64 } from "../base/checksum.ts";
