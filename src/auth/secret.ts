@@ -132,25 +132,19 @@ function withChecksum(secret: Uint8Array): Uint8Array {
   return bytes;
 }
 
-/** Writes the file whole or not at all, for its owner's eyes only. */
+/** Writes the file whole or not at all; as all that a `Disk` makes, it is for its owner alone. */
 function writeSecret(
   disk: Disk,
   { dataPath, path, secret }: { dataPath: string; path: string; secret: Uint8Array },
 ): void {
   const temporary = `${path}.tmp`;
   if (disk.exists(temporary)) disk.remove(temporary);
-  // Disk has no word for file modes; the mask of the process does it, and nothing else runs here.
-  const before = process.umask(0o077);
+  const file = disk.open(temporary, { create: true, exclusive: true });
   try {
-    const file = disk.open(temporary, { create: true, exclusive: true });
-    try {
-      file.write(withChecksum(secret), 0);
-      file.syncNow();
-    } finally {
-      file.close();
-    }
+    file.write(withChecksum(secret), 0);
+    file.syncNow();
   } finally {
-    process.umask(before);
+    file.close();
   }
   disk.rename(temporary, path);
   disk.syncDirectory(dataPath);
