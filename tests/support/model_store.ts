@@ -327,7 +327,7 @@ export class ModelStore implements Store {
   }
 
   flush(): Promise<FlushResult> {
-    return Promise.resolve({ versions: 0, bytes: 0 });
+    return Promise.resolve({ versions: 0 });
   }
 
   stats(tableId: number): TableStats {

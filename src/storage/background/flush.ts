@@ -46,7 +46,7 @@ const PACED_LOG_SHARE = 0.25;
 /** A timer cannot be set further ahead; a policy that waits longer has no age. */
 const TIMER_MS_MAX: number = 2 ** 31 - 1;
 
-const NOTHING: FlushResult = { versions: 0, bytes: 0 };
+const NOTHING: FlushResult = { versions: 0 };
 
 export interface FlusherOptions extends Omit<SegmentTools, "isCancelled"> {
   readonly clock: Clock;
@@ -386,5 +386,5 @@ function isAtMost(memtable: Memtable | undefined, seq: number): boolean {
 }
 
 function sum(left: FlushResult, right: FlushResult): FlushResult {
-  return { versions: left.versions + right.versions, bytes: left.bytes + right.bytes };
+  return { versions: left.versions + right.versions };
 }

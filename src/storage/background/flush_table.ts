@@ -24,7 +24,7 @@ import { OpenSegment } from "../table/open_segment.ts";
 import { type StoredTable, tableStateOf } from "../table/table.ts";
 import { SegmentDrafts, type SegmentTools } from "./segment_drafts.ts";
 
-const NOTHING: FlushResult = { versions: 0, bytes: 0 };
+const NOTHING: FlushResult = { versions: 0 };
 
 /** Replacements that recovery missed are noted so many at a time. */
 const MISSED_PER_STEP = 4096;
@@ -105,7 +105,7 @@ class TableFlush {
     copy: ReplacementCopy,
   ): Promise<FlushResult> {
     if (this.#tools.isCancelled()) return NOTHING;
-    const { bytes, rowCount } = summary;
+    const { rowCount } = summary;
     const { deletions } = copy;
     const upTo = this.#flushedSeq;
     const entry = await this.#drafts.writeEntry(segmentId, { summary, deletions, upTo });
@@ -116,7 +116,7 @@ class TableFlush {
     const outdated = this.#publish(entry, copy.deletions, changed);
     const { files } = this.#tools;
     for (const old of outdated) files.removeFile(files.deletionVectorPath(old));
-    return { versions: rowCount, bytes };
+    return { versions: rowCount };
   }
 
   /** Writes deletion vectors of older segments whose rows this memtable replaces. */

@@ -301,7 +301,6 @@ export type OnVisible = (changed: readonly ChangedPartition[], visibleSeq: Seq) 
 export interface FlushResult {
   /** Row versions written; 0 when there was nothing to flush. */
   readonly versions: number;
-  readonly bytes: number;
 }
 
 export interface CompactResult {
