@@ -123,12 +123,8 @@ function namespaceOf(value: unknown): string | undefined {
 
 function timeoutOf(value: unknown, maximumMs: number): number | undefined {
   if (value === undefined || value === null) return undefined;
-  // A maximum of 0 is no maximum.
   const isInRange =
-    typeof value === "number" &&
-    Number.isSafeInteger(value) &&
-    value >= 1 &&
-    (maximumMs === 0 || value <= maximumMs);
+    typeof value === "number" && Number.isSafeInteger(value) && value >= 1 && value <= maximumMs;
   if (!isInRange) throw wrongField("timeout_ms", `a whole number from 1 to ${maximumMs}`);
   return value;
 }
