@@ -5,7 +5,6 @@ import { mayRead, mayRun, type Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { Catalog, TableEntry } from "../../catalog/mod.ts";
 import { TEXT } from "../../types/mod.ts";
-import { notAvailable } from "../bind/binding.ts";
 import type { StatementResult } from "../common/engine.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import type { ShownSetting } from "../common/layers_above.ts";
@@ -125,8 +124,6 @@ export function show(
     case "show all":
     case "show":
       return settingsOf(node, [...settings, ...requestSettings], asUser);
-    case "show export":
-      throw notAvailable(node, node.type.toUpperCase());
   }
 }
 

@@ -10,6 +10,7 @@ import type {
   ExplainSubscribeStatement,
   Name,
   SetValue,
+  ShowExportStatement,
   ShowSimpleStatement,
   Statement,
   SubscribeStatement,
@@ -82,7 +83,7 @@ function parseVariable(cursor: Cursor): Name {
   return { name, _location: cursor.since(start) };
 }
 
-const SHOW_SIMPLE = new Map<string, ShowSimpleStatement["type"]>([
+const SHOW_SIMPLE = new Map<string, (ShowExportStatement | ShowSimpleStatement)["type"]>([
   ["namespaces", "show namespaces"],
   ["schemas", "show namespaces"],
   ["storages", "show storages"],

@@ -18,6 +18,7 @@ export type AdminStatement =
   | SetTimezone
   | ShowVariableStatement
   | ShowSimpleStatement
+  | ShowExportStatement
   | ShowTablesStatement
   | ShowColumnsStatement
   | ShowStatsStatement
@@ -106,9 +107,13 @@ export interface ShowVariableStatement extends AstNode {
   readonly variable: Name;
 }
 
-/** SHOW NAMESPACES, STORAGES, MANIFEST, EXPORT, ALL. */
+/** SHOW NAMESPACES, STORAGES, MANIFEST, ALL. */
 export interface ShowSimpleStatement extends AstNode {
-  readonly type: "show namespaces" | "show storages" | "show manifest" | "show export" | "show all";
+  readonly type: "show namespaces" | "show storages" | "show manifest" | "show all";
+}
+
+export interface ShowExportStatement extends AstNode {
+  readonly type: "show export";
 }
 
 export interface ShowTablesStatement extends AstNode {
