@@ -39,24 +39,22 @@ export interface FileAccess {
   open(principal: Principal, path: FilePath): Promise<OpenFile>;
 }
 
-export interface FileAccessOptions extends FileWorld {
+interface FileAccessParts extends FileWorld {
   readonly blobs: BlobStore;
-  /** Whether a row still names a file, if that is not asked of the store: only then is it given. */
-  readonly isLive?: (entry: FileEntry) => boolean;
 }
 
 export class LocalFileAccess implements FileAccess {
-  readonly #options: FileAccessOptions;
+  readonly #parts: FileAccessParts;
   readonly #verified = new Set<string>();
 
-  constructor(options: FileAccessOptions) {
-    this.#options = options;
+  constructor(parts: FileAccessParts) {
+    this.#parts = parts;
   }
 
   async open(principal: Principal, path: FilePath): Promise<OpenFile> {
     const table = this.#table(path);
     const entry = this.#entry(path, table, this.#owner(table, principal, path));
-    const bytes = this.#options.blobs.read(entry);
+    const bytes = this.#parts.blobs.read(entry);
     if (bytes === undefined) throw damaged(entry, "its bytes are missing");
     await this.#verify(entry, bytes);
     return { entry, bytes };
@@ -66,7 +64,7 @@ export class LocalFileAccess implements FileAccess {
     if (isSystemNamespace(namespace)) {
       throw invalid(`Cannot read a file of ${namespace}.${name}: it is a system table`);
     }
-    const table = this.#options.catalog.table(namespace, name);
+    const table = this.#parts.catalog.table(namespace, name);
     if (table === undefined) {
       throw new DatabaseError("TABLE_NOT_FOUND", `Table ${namespace}.${name} not found`);
     }
@@ -78,7 +76,7 @@ export class LocalFileAccess implements FileAccess {
 
   /** Whose rows hold the file; undefined when that user never had any. */
   #owner(table: TableEntry, principal: Principal, { userId }: FilePath): number | undefined {
-    const { catalog } = this.#options;
+    const { catalog } = this.#parts;
     const name = `${table.namespace}.${table.name}`;
     if (table.kind === "shared") {
       if (userId !== undefined) throw invalid(`Table ${name} is SHARED: it has no user_id`);
@@ -98,7 +96,7 @@ export class LocalFileAccess implements FileAccess {
   }
 
   #entry(path: FilePath, table: TableEntry, owner: number | undefined): FileEntry {
-    const { catalog, isLive = (file) => isFileLive(file, this.#options) } = this.#options;
+    const { catalog } = this.#parts;
     const fileId = /^\d{1,16}/.exec(path.storedName)?.[0];
     const entry = fileId === undefined ? undefined : catalog.file(fileId);
     const isWanted =
@@ -107,7 +105,7 @@ export class LocalFileAccess implements FileAccess {
       entry.owner === owner &&
       entry.sub === path.sub &&
       (entry.storedName === path.storedName || entry.fileId === path.storedName) &&
-      isLive(entry);
+      isFileLive(entry, this.#parts);
     if (isWanted) return entry;
     throw new DatabaseError(
       "FILE_NOT_FOUND",

@@ -12,7 +12,10 @@ import { SEQ_ZERO } from "../../../src/base/seq.ts";
 import type { FileEntry, TableEntry } from "../../../src/catalog/mod.ts";
 import { LocalFileAccess } from "../../../src/sql/mod.ts";
 import { LocalBlobStore, SHARED_OWNER } from "../../../src/storage/mod.ts";
+import { FILE, TEXT } from "../../../src/types/mod.ts";
 import { startTestServer, type TestServer } from "../../support/http.ts";
+import type { ModelStore } from "../../support/model_store.ts";
+import { defineTable } from "../../support/store_fixture.ts";
 
 const CONTENT = "0123456789";
 const TAG = `"${new Bun.CryptoHasher("sha256").update(CONTENT).digest("hex")}"`;
@@ -21,8 +24,8 @@ let server: TestServer;
 let directory: string;
 let blobs: LocalBlobStore;
 let adaOwner: number;
-/** Files that no row names any more. */
-const dead = new Set<string>();
+/** Its rows name the files. */
+let store: ModelStore;
 
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), "tidemark-files-"));
@@ -32,9 +35,11 @@ beforeAll(async () => {
     log: silentLog,
     random: systemRandom,
   });
-  const isLive = ({ fileId }: FileEntry): boolean => !dead.has(fileId);
   server = await startTestServer({
-    files: (world) => new LocalFileAccess({ ...world, blobs, isLive }),
+    files: (world) => {
+      ({ store } = world);
+      return new LocalFileAccess({ ...world, blobs });
+    },
   });
   await server.token();
   await server.token("bob");
@@ -50,6 +55,7 @@ beforeAll(async () => {
   ] as const) {
     const options = accessLevel === undefined ? {} : { accessLevel };
     catalog.createTable(table({ tableId, name, kind, options }), SEQ_ZERO);
+    store.defineTable(defineTable(tableId, [TEXT, FILE]));
   }
   await add({ fileId: "101", storedName: "101-my-notes.txt" });
   await add({ fileId: "102", owner: bobOwner, storedName: "102-bobs.txt" });
@@ -66,11 +72,14 @@ afterAll(async () => {
 function table(change: Pick<TableEntry, "tableId" | "name" | "kind" | "options">): TableEntry {
   return {
     namespace: "chat",
-    columns: [],
-    primaryKey: [],
+    columns: [
+      { columnId: 1, name: "id", type: TEXT, notNull: true, generatedAlways: false, missing: null },
+      { columnId: 2, name: "f", type: FILE, notNull: false, generatedAlways: false, missing: null },
+    ],
+    primaryKey: [1],
     checks: [],
     schemaVersion: 1,
-    nextColumnId: 1,
+    nextColumnId: 3,
     createdBy: "ada",
     createdAtMs: 0,
     updatedAtMs: 0,
@@ -78,7 +87,7 @@ function table(change: Pick<TableEntry, "tableId" | "name" | "kind" | "options">
   };
 }
 
-/** Stores a file as an upload does; ada's in `chat.notes` unless told otherwise. */
+/** Stores a file and its row as an upload does; ada's in `chat.notes` unless told otherwise. */
 async function add(
   change: Partial<FileEntry> & Pick<FileEntry, "fileId" | "storedName">,
   content: string = CONTENT,
@@ -87,8 +96,8 @@ async function add(
   const entry: FileEntry = {
     tableId: 20,
     owner: adaOwner,
-    columnId: 1,
-    keyJson: "[1]",
+    columnId: 2,
+    keyJson: JSON.stringify([change.fileId]),
     sub: "f0001",
     name: change.storedName.slice(4),
     mime: change.storedName.endsWith("html") ? "text/html" : "text/plain",
@@ -99,6 +108,9 @@ async function add(
   };
   blobs.publish([{ blob, path: entry }]);
   server.catalog.addFiles([entry]);
+  const { fileId, owner, tableId } = entry;
+  const rows = [[fileId, JSON.stringify({ id: fileId })]];
+  store.write({ tableId, owner, operation: "insert", rows });
   return entry;
 }
 
@@ -191,7 +203,8 @@ test.each<Case>([
 test("a file that no row names any more is gone, and a token is needed", async () => {
   await add({ fileId: "107", storedName: "107-x.txt" });
   expect((await get("/v1/files/chat/notes/f0001/107")).status).toBe(200);
-  dead.add("107");
+  const rows = [["107", null]];
+  store.write({ tableId: 20, owner: adaOwner, operation: "delete", rows });
   expect((await get("/v1/files/chat/notes/f0001/107")).status).toBe(404);
   expect((await server.fetch(NOTES)).status).toBe(401);
 });
