@@ -169,7 +169,7 @@ export interface FileEntry {
   readonly tableId: number;
   readonly owner: number;
   readonly columnId: number;
-  /** Primary key of the row, as JSON text of wire cells. */
+  /** Primary key of the row, as the layer that lists the file writes it. */
   readonly keyJson: string;
   readonly sub: string;
   readonly storedName: string;

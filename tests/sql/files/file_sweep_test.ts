@@ -86,6 +86,32 @@ test("sweepFiles keeps what a row or the history names, and removes the rest", a
   await database.close();
 });
 
+test("isFileLive finds the row of a file by a key of any type", async () => {
+  const { database } = await open(new ManualClock());
+  const keys = [
+    ["BIGINT", "9223372036854775807"],
+    ["BYTES", "'\\x00ff'::bytes"],
+    ["TEXT", "'é\"'"],
+    ["BOOLEAN", "true"],
+    ["DOUBLE", "-0.1"],
+    ["TIMESTAMP", "TIMESTAMP '9999-12-31 23:59:59.999999'"],
+  ] as const;
+  for (const [type, key] of keys) {
+    await run(database, `CREATE TABLE of_${type} (id ${type} PRIMARY KEY, f FILE)`);
+    await run(database, `INSERT INTO of_${type} VALUES (${key}, FILE('f'))`, type);
+  }
+  const entries = database.catalog.files();
+  expect(entries).toHaveLength(keys.length);
+  for (const entry of entries) expect(isFileLive(entry, database), entry.keyJson).toBe(true);
+  // A form that an older server does not know would have it remove the file.
+  expect(entries.slice(0, 3).map(({ keyJson }) => keyJson)).toEqual([
+    '[{"whole":"9223372036854775807"}]',
+    '[{"hex":"00ff"}]',
+    '["é\\""]',
+  ]);
+  await database.close();
+});
+
 test("a start removes the files of a table that was dropped while a backup held them", async () => {
   const clock = new ManualClock();
   const { database, directory } = await open(clock);
