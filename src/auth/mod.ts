@@ -11,6 +11,7 @@ export {
   mayReadFilesOf,
   mayReadHistory,
   mayRun,
+  mayWrite,
   ownsNamespace,
   requireAlter,
   requireCreateTable,

@@ -5,7 +5,7 @@
  * had when the view was made. A column that was added since is hidden, a renamed one keeps its name
  * here, and one that the view needs cannot be dropped.
  */
-import { mayRead, mayRun, type Principal } from "../../auth/mod.ts";
+import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { Catalog, ColumnEntry, TableEntry, ViewEntry } from "../../catalog/mod.ts";
 import type { DataType } from "../../types/mod.ts";
@@ -15,6 +15,7 @@ import { bindQuery } from "../bind/query/select_binder.ts";
 import type { RelationSource, SystemView, ViewRelation } from "../bind/query/select_world.ts";
 import type { AstNode, SelectStatement } from "../parse/ast/ast.ts";
 import { PARSE_LIMITS, parseStatements } from "../parse/parser.ts";
+import { meets } from "./requirements.ts";
 
 /** Where names lead. */
 export interface ViewWorld {
@@ -131,8 +132,10 @@ export function visibleViews(
 ): ShownView[] {
   return catalog.views().flatMap((entry) => {
     const shape = currentShape(entry, catalog, systemView);
-    if (shape === undefined || !meets(principal, shape.requirements, catalog)) return [];
-    return [{ entry, columns: shape.columns }];
+    if (shape === undefined) return [];
+    const { columns, requirements } = shape;
+    if (!requirements.every((requirement) => meets(requirement, principal, catalog))) return [];
+    return [{ entry, columns }];
   });
 }
 
@@ -154,21 +157,6 @@ function currentShape(
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }
-}
-
-function meets(
-  principal: Principal,
-  requirements: readonly Requirement[],
-  catalog: Catalog,
-): boolean {
-  return requirements.every((requirement) => {
-    if (requirement.action === "read-system") {
-      return requirement.isOpen || mayRun(principal, "inspect");
-    }
-    if (requirement.action === "sleep") return mayRun(principal, "maintain");
-    const { table } = requirement;
-    return mayRead(principal, table, catalog.namespace(table.namespace));
-  });
 }
 
 /** What a view is asked about when something else is to go. */

@@ -18,6 +18,7 @@ import { readLiterals } from "../bind/expression/untyped_literals.ts";
 import { bindQuery } from "../bind/query/select_binder.ts";
 import type { RelationSource } from "../bind/query/select_world.ts";
 import { storedColumnsOf } from "../bind/query/stored_columns.ts";
+import { authorize } from "../common/requirements.ts";
 import { findNamespace, requireHolder } from "../common/table_names.ts";
 import {
   dependentsOf,
@@ -28,7 +29,7 @@ import {
 } from "../common/views.ts";
 import type { CreateViewStatement, DropViewStatement, QName } from "../parse/ast/ast.ts";
 import { type BindingWorld, dmlWorldOf, type NameWorld } from "../prepare/binding_world.ts";
-import { authorize, boundFor } from "../prepare/prepared.ts";
+import { boundFor } from "../prepare/prepared.ts";
 import type { BoundDefinition, EntryWorld } from "./namespace_definitions.ts";
 
 export interface ViewCall {

@@ -17,6 +17,7 @@ import { childrenOf, columnIdsIn, conjunctsOf, mayTakeLong, sameExpression } fro
 import type { CompiledExpression, LivePlan, LiveRequest } from "../common/engine.ts";
 import type { SqlLimits } from "../common/environment.ts";
 import { parseLimitsOf, requireNoGap, typedParameters } from "../common/parameters.ts";
+import { authorize } from "../common/requirements.ts";
 import { fieldsOf } from "../common/result.ts";
 import { Attempts } from "../execute/evaluate/attempts.ts";
 import { compileExpression } from "../execute/evaluate/expression.ts";
@@ -33,7 +34,7 @@ import { equalityIn } from "../plan/access.ts";
 import { type BindingWorld, dmlWorldOf } from "./binding_world.ts";
 import { withoutTimeWords } from "./live_moments.ts";
 import { newRun, type RunWorld } from "./new_run.ts";
-import { authorize, boundFor } from "./prepared.ts";
+import { boundFor } from "./prepared.ts";
 
 /** The names of CURRENT_USER and CURRENT_ROLE, which are fixed at subscribe. */
 const FIXED_FUNCTIONS: ReadonlySet<string> = new Set([

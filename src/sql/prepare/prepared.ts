@@ -4,7 +4,7 @@
  * A prepared statement names no caller: rights are asked at every run, the owner of the rows comes
  * from the principal of the run.
  */
-import { type Principal, requireRead, requireRun, requireWrite } from "../../auth/mod.ts";
+import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { inOneTurn } from "../../base/steps.ts";
 import type { Catalog, TableEntry } from "../../catalog/mod.ts";
@@ -24,6 +24,7 @@ import {
 import { bindLongValues } from "../bind/query/long_values.ts";
 import { bindQuery } from "../bind/query/select_binder.ts";
 import { worldWith } from "../bind/query/with_binder.ts";
+import { authorize } from "../common/requirements.ts";
 import { CellRows, fieldsOf } from "../common/result.ts";
 import { buildRowRead, type RowRead } from "../execute/build/build_scan.ts";
 import type { DmlProgram } from "../execute/change/change_writer.ts";
@@ -217,31 +218,4 @@ export function* boundInSteps<Bound>(
 function toldTo({ catalog, principal, statement }: Binder, error: unknown): unknown {
   if (error instanceof DatabaseError) authorize(statement.requirements, principal, catalog);
   return error;
-}
-
-/** Asks for every right that a statement needs. @throws {DatabaseError} PERMISSION_DENIED */
-export function authorize(
-  requirements: readonly Requirement[],
-  principal: Principal,
-  catalog: Catalog,
-): void {
-  for (const requirement of requirements) {
-    if (requirement.action === "read-system") {
-      if (!requirement.isOpen) {
-        requireRun(principal, "inspect", { action: `read ${requirement.name}` });
-      }
-      continue;
-    }
-    if (requirement.action === "sleep") {
-      requireRun(principal, "maintain", {
-        action: "call PG_SLEEP",
-        position: requirement.position,
-      });
-      continue;
-    }
-    const { table } = requirement;
-    const right = { namespace: catalog.namespace(table.namespace) };
-    if (requirement.action === "read") requireRead(principal, table, right);
-    else requireWrite(principal, table, right);
-  }
 }
