@@ -4,6 +4,7 @@
  * A cell is a SQL value as the wire has it; `types` makes it. A bigint stands for a whole number
  * beyond 2^53 − 1: decimal text in JSON, a 64-bit integer in MessagePack.
  */
+import type { SubscriptionCode } from "./error_codes.ts";
 
 export type Cell = null | boolean | number | bigint | string | readonly number[];
 
@@ -90,7 +91,7 @@ export interface Change {
 export interface ErrorMessage {
   readonly type: "error";
   readonly subscription_id: string;
-  readonly code: string;
+  readonly code: SubscriptionCode;
   readonly message: string;
   readonly ended: boolean;
   readonly position?: number;

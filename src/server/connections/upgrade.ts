@@ -6,7 +6,7 @@ import type { ServerConfig } from "../common/options.ts";
 import { frameFormat } from "../frames/encode.ts";
 import type { Cors } from "../http/cors.ts";
 import type { Exchange } from "../http/exchange.ts";
-import { HttpError } from "../http/http_error.ts";
+import { HttpError, RETRY_SECONDS } from "../http/http_error.ts";
 import type { ConnectionRequest } from "./connection_options.ts";
 import type { Connections } from "./connections.ts";
 
@@ -15,9 +15,6 @@ export interface UpgradeRules {
   readonly cors: Cors;
   readonly connections: Connections;
 }
-
-/** Retry-After of refusals that pass by themselves. */
-const RETRY_SECONDS = 5;
 
 /**
  * Reads an upgrade request; whether the server stops has been asked before.

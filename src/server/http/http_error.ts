@@ -12,7 +12,7 @@ import {
   namesOnly,
   withoutPaths,
 } from "../../base/errors.ts";
-import { type ErrorBody, wireErrorOf } from "../../protocol/mod.ts";
+import { type ErrorBody, type SqlResponseBody, wireErrorOf } from "../../protocol/mod.ts";
 import { type Exchange, tookMs } from "./exchange.ts";
 import { json } from "./responses.ts";
 
@@ -55,18 +55,28 @@ export function responseFromError(
 ): Response | undefined {
   const failure = failureOf(error, shape);
   if (failure === undefined) return undefined;
+  if (shape === "B") return failedResponse(exchange, failure, clock);
   const { status, body, extra } = failure;
-  const response =
-    shape === "A"
-      ? json(exchange, status, plainBody(body, extra))
-      : json(exchange, status, {
-          results: [],
-          status: "error",
-          took: tookMs(exchange, clock),
-          error: body,
-        });
+  const response = json(exchange, status, plainBody(body, extra));
   addErrorHeaders(response.headers, extra);
-  if (status === 401 && shape === "B") response.headers.set("WWW-Authenticate", "Bearer");
+  return response;
+}
+
+/** A failed answer in shape B. */
+export function failedResponse(
+  exchange: Exchange,
+  { body, extra, status }: Failure,
+  clock: Clock,
+): Response {
+  const answer: SqlResponseBody = {
+    results: [],
+    status: "error",
+    took: tookMs(exchange, clock),
+    error: body,
+  };
+  const response = json(exchange, status, answer);
+  addErrorHeaders(response.headers, extra);
+  if (status === 401) response.headers.set("WWW-Authenticate", "Bearer");
   return response;
 }
 
@@ -170,17 +180,18 @@ function failureOf(error: unknown, shape: ErrorShape): Failure | undefined {
     return { status: wireErrorOf(error.condition).status, body, extra };
   }
   if (error instanceof CorruptionError) {
-    const message = namesOnly(error.message);
-    return { status: 500, body: { code: "DATA_DAMAGED", message }, extra: {} };
+    const { code, status } = wireErrorOf("DATA_DAMAGED");
+    return { status, body: { code, message: namesOnly(error.message) }, extra: {} };
   }
   if (error instanceof DiskError && error.code === "ENOSPC") {
     const { code, status } = wireErrorOf("DISK_FULL");
     return { status, body: { code, message: "Cannot write: the disk is full" }, extra: {} };
   }
   if (error instanceof DiskError) {
-    const code = shape === "A" ? "internal_error" : "INTERNAL_ERROR";
+    const { code: own, status } = wireErrorOf("INTERNAL_ERROR");
+    const code = shape === "A" ? own.toLowerCase() : own;
     const message = "Cannot answer: a disk operation failed, see the server's log";
-    return { status: 500, body: { code, message }, extra: {} };
+    return { status, body: { code, message }, extra: {} };
   }
   return undefined;
 }

@@ -5,16 +5,16 @@
 import type { Auth, Principal } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
 import { type LiveEngine, SubscriptionError } from "../../live/mod.ts";
-import type { ErrorMessage, SubscriptionSpec } from "../../protocol/mod.ts";
+import type { ErrorMessage, SubscriptionCode, SubscriptionSpec } from "../../protocol/mod.ts";
 import type { ServerConfig } from "../common/options.ts";
 import type { Connections } from "../connections/connections.ts";
 import { EventStream, STREAM_WORD } from "../connections/event_stream.ts";
 import { refuseTooMany } from "../connections/upgrade.ts";
 import { readSpec } from "../frames/client_message.ts";
 import { cookieOf } from "../http/cookies.ts";
-import { type Exchange, tookMs } from "../http/exchange.ts";
-import { RETRY_SECONDS } from "../http/http_error.ts";
-import { acceptsGzip, apiHeaders, empty, json, openResponse } from "../http/responses.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { failedResponse, RETRY_SECONDS } from "../http/http_error.ts";
+import { acceptsGzip, apiHeaders, empty, openResponse } from "../http/responses.ts";
 import type { Route } from "../http/route.ts";
 import { LIVE_OPERATION } from "../openapi/operations.ts";
 
@@ -30,20 +30,33 @@ export interface LiveRouteOptions {
 
 const HEADERS = apiHeaders("text/event-stream");
 
-/** How a refusal before the stream begins is answered; every other code is a failure of ours. */
-const STATUS_OF_CODE: ReadonlyMap<string, number> = new Map([
-  ["INVALID_SQL", 400],
-  ["UNSUPPORTED", 400],
-  ["INVALID_OPTIONS", 400],
-  ["INVALID_PARAMETER", 400],
-  ["INVALID_RESUME", 400],
-  ["UNAUTHORIZED", 403],
-  ["NOT_FOUND", 404],
-  ["RESUME_EXPIRED", 410],
-  ["SCHEMA_CHANGED", 410],
-  ["SUBSCRIPTION_LIMIT_EXCEEDED", 429],
-  ["SHUTTING_DOWN", 503],
-]);
+/** How a refusal before the stream begins is answered. */
+const STATUS_OF_CODE: Readonly<Record<SubscriptionCode, number>> = {
+  INVALID_SQL: 400,
+  UNSUPPORTED: 400,
+  INVALID_OPTIONS: 400,
+  INVALID_PARAMETER: 400,
+  INVALID_RESUME: 400,
+  UNAUTHORIZED: 403,
+  NOT_FOUND: 404,
+  RESUME_EXPIRED: 410,
+  SCHEMA_CHANGED: 410,
+  SUBSCRIPTION_LIMIT_EXCEEDED: 429,
+  SHUTTING_DOWN: 503,
+  // A failure of ours, or of a stream that has begun, or of a socket's messages.
+  SUBSCRIPTION_FAILED: 500,
+  CONVERSION_ERROR: 500,
+  KILLED: 500,
+  TOKEN_REVOKED: 500,
+  AUTH_REQUIRED: 500,
+  INVALID_SUBSCRIPTION_ID: 500,
+  BATCH_FETCH_FAILED: 500,
+  AMBIGUOUS_SUBSCRIPTION: 500,
+  INVALID_MESSAGE: 500,
+  UNSUPPORTED_DATA: 500,
+  MESSAGE_TOO_LARGE: 500,
+  RATE_LIMIT_EXCEEDED: 500,
+};
 
 export function liveRoute(options: LiveRouteOptions): Route {
   return {
@@ -145,22 +158,14 @@ function definedOnly(fields: Record<string, unknown>): Record<string, unknown> {
 
 function refusal(exchange: Exchange, response: ErrorMessage, clock: Clock): Response {
   const { code, earliest_seq, hint, message, position } = response;
-  const status = STATUS_OF_CODE.get(code) ?? 500;
+  const status = STATUS_OF_CODE[code];
   // A limit of subscriptions passes by itself, too: others end.
-  const retry_after_seconds = status === 429 || status === 503 ? RETRY_SECONDS : undefined;
-  const error = {
+  const retryAfterSeconds = status === 429 || status === 503 ? RETRY_SECONDS : undefined;
+  const body = {
     code,
     message,
-    ...definedOnly({ position, hint, earliest_seq, retry_after_seconds }),
+    ...definedOnly({ position, hint, earliest_seq, retry_after_seconds: retryAfterSeconds }),
   };
-  const answer = json(exchange, status, {
-    results: [],
-    status: "error",
-    took: tookMs(exchange, clock),
-    error,
-  });
-  if (retry_after_seconds !== undefined) {
-    answer.headers.set("Retry-After", String(retry_after_seconds));
-  }
-  return answer;
+  const extra = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
+  return failedResponse(exchange, { status, body, extra }, clock);
 }
