@@ -23,7 +23,12 @@ import {
 } from "../../types/mod.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import type { PlainColumn } from "../common/result.ts";
-import { LOCAL_STORAGE, SHARED_TEMPLATE, USER_TEMPLATE } from "../common/storage_templates.ts";
+import {
+  LOCAL_STORAGE,
+  SHARED_TEMPLATE,
+  storageIdOf,
+  USER_TEMPLATE,
+} from "../common/storage_templates.ts";
 import type { ShownView } from "../common/views.ts";
 import { ownerOf } from "../execute/operators/scan.ts";
 
@@ -143,7 +148,7 @@ export function tableRows(
       table.updatedAtMs * 1000,
       JSON.stringify(table.options),
       accessLevelOf(table) ?? null,
-      table.options.storageId ?? "local",
+      storageIdOf(table.options),
     ],
   }));
   const shown = views.map(({ entry }) => ({

@@ -20,6 +20,7 @@ import {
   typeName,
 } from "../../types/mod.ts";
 import type { SystemView } from "../bind/query/select_world.ts";
+import { storageIdOf } from "../common/storage_templates.ts";
 import { MANIFEST_COLUMNS, type ManifestWorld, manifestViewRows } from "./manifest_rows.ts";
 import { SHOW_STORAGES_COLUMNS, type StorageListWorld, storageRows } from "./show_rows.ts";
 import { ADMIN_ONLY, type ColumnList, OPEN, portionedView, view } from "./system_view.ts";
@@ -125,7 +126,7 @@ function schemasView(catalog: Catalog): SystemView {
                 JSON.stringify(constraintsOf(table)),
                 JSON.stringify(table.options),
                 accessLevelOf(table) ?? null,
-                table.options.storageId ?? "local",
+                storageIdOf(table.options),
                 table.schemaVersion === latest.schemaVersion,
                 null,
                 table.createdAtMs * 1000,

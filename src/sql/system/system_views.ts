@@ -18,6 +18,7 @@ import {
 import type { SystemView } from "../bind/query/select_world.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import type { SettingRow } from "../common/layers_above.ts";
+import { storageIdOf } from "../common/storage_templates.ts";
 import { noSystemView } from "../common/table_names.ts";
 import type { QName } from "../parse/ast/ast.ts";
 import { activityViews } from "./activity_views.ts";
@@ -260,7 +261,7 @@ function tablesView(catalog: Catalog): SystemView {
             table.namespace,
             table.name,
             table.kind.toUpperCase(),
-            table.options.storageId ?? "local",
+            storageIdOf(table.options),
             accessLevelOf(table) ?? null,
             table.schemaVersion,
             JSON.stringify(table.options),
@@ -361,7 +362,7 @@ function segmentsView({ catalog, store }: ManifestWorld): SystemView {
             table.namespace,
             table.name,
             null,
-            segment.storageId ?? "local",
+            storageIdOf(segment),
             segment.minSeq,
             segment.maxSeq,
             segment.rowCount,
