@@ -119,14 +119,19 @@ export function checksumOfFile(disk: Disk, path: string, upTo: number = Infinity
 /** Removes a directory and all that is in it, if it is there. @throws {DiskError} */
 export function removeTree(disk: Disk, path: string): void {
   if (!disk.exists(path)) return;
+  emptyDirectory(disk, path);
+  disk.removeDirectory(path);
+}
+
+/** Removes all that is in a directory; an empty one stays untouched. @throws {DiskError} */
+export function emptyDirectory(disk: Disk, path: string): void {
   for (const { name, isDirectory } of disk.list(path)) {
     if (isDirectory) removeTree(disk, `${path}/${name}`);
     else disk.remove(`${path}/${name}`);
   }
-  disk.removeDirectory(path);
 }
 
-/** The same off the event loop, one file after the other. Rejects with DiskError. */
+/** As {@linkcode removeTree}, off the event loop, one by one. Rejects with DiskError. */
 export async function removeTreeSoon(disk: Disk, path: string): Promise<void> {
   if (!disk.exists(path)) return;
   for (const { name, isDirectory } of disk.list(path)) {

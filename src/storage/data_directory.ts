@@ -6,6 +6,8 @@
  * exactly as it is. It is made first, so a directory that has a log or a `tmp` but no `format.json`
  * is not one that Tidemark left behind.
  */
+import { dirname } from "node:path";
+import { emptyDirectory } from "../base/copy_file.ts";
 import type { Disk } from "../base/disk.ts";
 import { DatabaseError, DiskError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
@@ -54,7 +56,7 @@ export function openDataDirectory(disk: Disk, root: string): DataDirectory {
   refuseNewerFiles(disk, paths);
   if (!disk.exists(root)) {
     disk.makeDirectory(root);
-    disk.syncDirectory(parentOf(root));
+    disk.syncDirectory(dirname(root));
   }
   const unlock = disk.lock(paths.lock);
   if (unlock === undefined) {
@@ -108,7 +110,7 @@ export function sweepSegments(
   const tableNames = new Set(entries.map(({ tableId }) => String(tableId)));
   const movedCounts = new Map<string, number>();
   for (const from of unlistedFiles(disk, paths.segments, listedFiles(paths, entries))) {
-    const directory = parentOf(from);
+    const directory = dirname(from);
     moveToLostAndFound(disk, paths, { from, name: nameInLostAndFound(from) });
     movedCounts.set(directory, (movedCounts.get(directory) ?? 0) + 1);
   }
@@ -219,22 +221,4 @@ function writeFormat(disk: Disk, paths: DataPaths): void {
   }
   disk.rename(draft, paths.format);
   disk.syncDirectory(paths.root);
-}
-
-function parentOf(path: string): string {
-  const end = path.lastIndexOf("/");
-  return end === -1 ? "." : path.slice(0, Math.max(end, 1));
-}
-
-/** Removes everything in a directory. */
-function emptyDirectory(disk: Disk, path: string): void {
-  for (const { name, isDirectory } of disk.list(path)) {
-    const inner = `${path}/${name}`;
-    if (isDirectory) {
-      emptyDirectory(disk, inner);
-      disk.removeDirectory(inner);
-    } else {
-      disk.remove(inner);
-    }
-  }
 }

@@ -16,6 +16,7 @@
  *   segments left alone; the log keeps what they cannot flush.
  * - One that does not take the rows of a flush takes no more until it does.
  */
+import { dirname } from "node:path";
 import { removeTree } from "../base/copy_file.ts";
 import { DatabaseError, DiskError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
@@ -41,7 +42,6 @@ import {
   isMarked,
   type ListedStorage,
   markSteps,
-  parentOf,
   pruneBelow,
   removeIfEmpty,
   storageFault,
@@ -152,7 +152,7 @@ export class Storages {
     const action = `create storage ${storageId} in`;
     const refuse = (what: string, hint?: string): DatabaseError =>
       new DatabaseError("INVALID_OPTION", `Cannot ${action} "${root}": ${what}`, { hint });
-    const parent = parentOf(root);
+    const parent = dirname(root);
     try {
       requireAllowedPath(this.#options, { action, path: root });
       this.requireApart({ action, path: root });
@@ -370,7 +370,7 @@ export class Storages {
     let count = 0;
     for (const from of unlistedFiles(disk, segments, listed)) {
       moveToLostAndFound(disk, { lostAndFound }, { from, name: nameInLostAndFound(from) });
-      disk.syncDirectory(from.slice(0, from.lastIndexOf("/")));
+      disk.syncDirectory(dirname(from));
       count += 1;
     }
     pruneBelow(disk, segments);

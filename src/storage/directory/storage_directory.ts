@@ -2,6 +2,7 @@
  * The directory of one storage: what makes it that and no other, and when it may become one.
  * `storage/storages.ts` draws it, and says who uses it.
  */
+import { dirname } from "node:path";
 import { assert } from "../../base/assert.ts";
 import { removeTree } from "../../base/copy_file.ts";
 import type { Disk } from "../../base/disk.ts";
@@ -117,15 +118,11 @@ export function* claimSteps(
   }
 }
 
-export function parentOf(root: string): string {
-  return root.slice(0, Math.max(1, root.lastIndexOf("/")));
-}
-
 /** The last step: from now on it is a storage. */
 export function* markSteps(disk: Disk, { key, root, storageId }: ListedStorage): SyncSteps<void> {
   assert(key !== "", "a mark has a key");
   // Also when it was there: an attempt before this one may not have made its name durable.
-  yield parentOf(root);
+  yield dirname(root);
   const body = JSON.stringify({ storage: storageId, key });
   yield* sealedTextSteps(disk, storagePathsOf(root).mark, body);
 }
