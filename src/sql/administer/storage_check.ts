@@ -7,7 +7,7 @@ import { BIGINT, BOOLEAN, DATETIME, DOUBLE, type Row, TEXT } from "../../types/m
 import type { SqlEnvironment } from "../common/environment.ts";
 import type { PlainColumn } from "../common/result.ts";
 import { LOCAL_STORAGE } from "../common/storage_templates.ts";
-import { findStorage } from "../define/storage_definitions.ts";
+import { findStorage } from "../common/table_names.ts";
 import type { StorageCheckStatement } from "../parse/ast/ast.ts";
 
 export const STORAGE_CHECK_COLUMNS: readonly PlainColumn[] = [
@@ -29,7 +29,8 @@ export function checkedStorage(
   catalog: Catalog,
   { name }: StorageCheckStatement,
 ): string | undefined {
-  return name.name === LOCAL_STORAGE ? undefined : findStorage(catalog, name).storageId;
+  if (name.name === LOCAL_STORAGE) return undefined;
+  return findStorage(catalog, name.name, name._location.start).storageId;
 }
 
 /**

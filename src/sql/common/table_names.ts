@@ -1,5 +1,5 @@
 /**
- * Table names of a statement → catalog entries, with hints for near misses.
+ * Names of tables, namespaces and storages in a statement → catalog entries, with hints.
  */
 import { mayRead, type Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -8,6 +8,7 @@ import {
   type Catalog,
   isSystemNamespace,
   type NamespaceEntry,
+  type StorageEntry,
   type TableEntry,
 } from "../../catalog/mod.ts";
 import type { AstNode } from "../parse/ast/ast.ts";
@@ -89,5 +90,19 @@ export function findNamespace(catalog: Catalog, name: string, node: AstNode): Na
   throw new DatabaseError("NAMESPACE_NOT_FOUND", `namespace ${name} not found`, {
     position: node._location.start,
     hint: "SHOW NAMESPACES lists those that you may see",
+  });
+}
+
+/** A storage beside the data directory. @throws {DatabaseError} OBJECT_NOT_FOUND */
+export function findStorage(
+  catalog: Catalog,
+  storageId: string,
+  position: number | undefined,
+): StorageEntry {
+  const storage = catalog.storage(storageId);
+  if (storage !== undefined) return storage;
+  throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find storage "${storageId}"`, {
+    position,
+    hint: "SHOW STORAGES lists them",
   });
 }

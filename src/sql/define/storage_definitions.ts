@@ -18,6 +18,7 @@ import {
 import { unavailable } from "../../storage/mod.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import { LOCAL_STORAGE, SHARED_TEMPLATE, USER_TEMPLATE } from "../common/storage_templates.ts";
+import { findStorage } from "../common/table_names.ts";
 import type {
   AlterStorageStatement,
   CreateStorageStatement,
@@ -123,7 +124,7 @@ export function alterStorage(
 ): BoundDefinition {
   refuseLocal(node, "alter");
   const given = settingsOf(node.settings, ALTER_SETTINGS);
-  const storage = findStorage(catalog, node.name);
+  const storage = findStorage(catalog, node.name.name, node.name._location.start);
   const sharedTemplate = templateOf(given.get("shared_tables_template"));
   const userTemplate = templateOf(given.get("user_tables_template"));
   if (sharedTemplate !== undefined || userTemplate !== undefined) {
@@ -171,21 +172,11 @@ export function dropStorage(
 /** @throws {DatabaseError} OBJECT_NOT_FOUND, DEPENDENT_OBJECTS */
 function refuseDrop(node: DropStorageStatement, catalog: Catalog): void {
   if (node.ifExists === true && catalog.storage(node.name.name) === undefined) return;
-  refuseUsed(catalog, findStorage(catalog, node.name), {
+  refuseUsed(catalog, findStorage(catalog, node.name.name, node.name._location.start), {
     action: "drop storage",
     position: node.name._location.start,
     hint: "drop those tables first",
   });
-}
-
-/** A storage beside the data directory. @throws {DatabaseError} OBJECT_NOT_FOUND */
-export function findStorage(
-  catalog: Catalog,
-  name: { readonly name: string; readonly _location: { readonly start: number } },
-): StorageEntry {
-  const storage = catalog.storage(name.name);
-  if (storage !== undefined) return storage;
-  throw notFound(name.name, name._location.start);
 }
 
 /**
@@ -207,8 +198,7 @@ export function storageDirectoryOf(
 ): ((table: Pick<TableEntry, "namespace" | "name" | "tableId">) => string) | undefined {
   const { storageId = LOCAL_STORAGE } = options;
   if (storageId === LOCAL_STORAGE) return undefined;
-  const storage = catalog.storage(storageId);
-  if (storage === undefined) throw notFound(storageId, positionOf(entries));
+  const storage = findStorage(catalog, storageId, positionOf(entries));
   const fault = storages.faultOf(storageId);
   if (fault !== undefined) throw unavailable("create a table in", storage, fault);
   const template = kind === "user" ? storage.userTemplate : storage.sharedTemplate;
@@ -228,9 +218,7 @@ export function requireSameStorage(
   const { storageId = LOCAL_STORAGE } = options;
   const { storageId: own = LOCAL_STORAGE } = table.options;
   if (storageId === own) return;
-  if (storageId !== LOCAL_STORAGE && catalog.storage(storageId) === undefined) {
-    throw notFound(storageId, position);
-  }
+  if (storageId !== LOCAL_STORAGE) findStorage(catalog, storageId, position);
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
     `Cannot move table ${table.namespace}.${table.name} from storage ${own} to ${storageId}: it is not available yet`,
@@ -368,13 +356,6 @@ function refuseUsed(
     `Cannot ${action} ${storageId}: ${count} table(s) are in it`,
     { position, hint },
   );
-}
-
-function notFound(storageId: string, position: number | undefined): DatabaseError {
-  return new DatabaseError("OBJECT_NOT_FOUND", `Cannot find storage "${storageId}"`, {
-    position,
-    hint: "SHOW STORAGES lists them",
-  });
 }
 
 function positionOf(entries: readonly OptionEntry[] | undefined): number | undefined {
