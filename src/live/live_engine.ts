@@ -60,7 +60,7 @@ export interface LiveLimits {
   readonly replayChangesMax: number;
 }
 
-export interface LocalLiveEngineOptions {
+interface LocalLiveEngineOptions {
   /** Its `onVisible` is taken. */
   readonly store: Store;
   readonly sql: Pick<SqlEngine, "planLive">;

@@ -10,7 +10,7 @@ export {
   type SharedMessage,
   SubscriptionError,
 } from "./live.ts";
-export { type LiveLimits, LocalLiveEngine, type LocalLiveEngineOptions } from "./live_engine.ts";
+export { type LiveLimits, LocalLiveEngine } from "./live_engine.ts";
 export type { DefinitionHistory } from "./resume_meaning.ts";
 export { RowPage } from "./row_page.ts";
 export { cellOf, type Field, rowShapeOf, type ShapedRows, setCell } from "./row_shape.ts";

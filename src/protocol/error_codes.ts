@@ -37,7 +37,7 @@ export type WireCode =
   | "COMMIT_UNKNOWN"
   | "STORAGE_FULL";
 
-export interface WireError {
+interface WireError {
   readonly code: WireCode;
   /** Set exactly when the code is SQL_EXECUTION_ERROR. */
   readonly reason?: string;

@@ -6,7 +6,6 @@ export {
   endsSubscription,
   type SubscriptionCode,
   type WireCode,
-  type WireError,
   wireErrorOf,
 } from "./error_codes.ts";
 export type {

@@ -30,7 +30,6 @@ export type {
   LiveMatch,
   LiveRow,
   MetricSample,
-  SettingRow,
 } from "./common/layers_above.ts";
 export { OWN_TABLES, ownTables } from "./common/own_tables.ts";
 export { WriteGates } from "./common/write_gates.ts";

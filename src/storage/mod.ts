@@ -64,7 +64,6 @@ export { type DataDirectory, openDataDirectory } from "./data_directory.ts";
 export { requireAllowedPath } from "./directory/allowed_paths.ts";
 export { LocalBlobStore } from "./directory/local_blob_store.ts";
 export { type ListedStorage, unavailable } from "./directory/storage_directory.ts";
-export type { StorageProbe } from "./directory/storage_probe.ts";
 export { LocalStore } from "./local_store.ts";
 export type { LocalStoreOptions } from "./local_store_options.ts";
 export { Storages } from "./storages.ts";

@@ -9,6 +9,5 @@ export {
   piecesOf,
   SpillFile,
   SpillSpace,
-  type SpillSpaceOptions,
   TemporaryFiles,
 } from "./temporary_files.ts";

@@ -39,7 +39,7 @@ const LOOK_BYTES: number = 16 * MIB;
 /** What stays free for the log, beyond the reserve below which the server only reads. */
 const SPARE_BYTES: number = 64 * MIB;
 
-export interface SpillSpaceOptions {
+interface SpillSpaceOptions {
   readonly disk: Disk;
   readonly log: Log;
   /** Exists, and is emptied at each start. */
