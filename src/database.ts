@@ -191,9 +191,7 @@ function liveAccess(live: LocalLiveEngine): LiveAccess {
 /** Nobody copies what is about to be closed, or erases in it. */
 async function endJobs(jobs: JobList): Promise<void> {
   jobs.cancelAll();
-  const kinds: ReadonlySet<string> = new Set(["backup", "restore", "purge"]);
-  const running = jobs.all().filter(({ kind }) => kinds.has(kind));
-  await Promise.all(running.map(({ ended }) => ended));
+  await jobs.endedAbove();
 }
 
 async function startAuth(

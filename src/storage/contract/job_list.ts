@@ -15,19 +15,30 @@ import { isExpected } from "../../base/errors.ts";
 /** Ended jobs that stay in the list. */
 const ENDED_MAX = 1000;
 
-export type JobKind = "flush" | "compact" | "merge" | "scrub" | "backup" | "restore" | "purge";
+/** What the store does itself, and ends when it closes. */
+type StoreJobKind = "flush" | "compact" | "merge" | "scrub";
+
+/** What layers above do with an open store: it is to end before that closes. */
+type JobKindAbove = "backup" | "restore" | "purge";
+
+export type JobKind = StoreJobKind | JobKindAbove;
 
 export type JobStatus = "queued" | "running" | "completed" | "failed" | "cancelled" | "skipped";
 
-/** What ids of a kind begin with. */
-const LETTERS: Readonly<Record<JobKind, string>> = {
-  flush: "FL",
-  compact: "CO",
-  merge: "ME",
-  scrub: "SC",
-  backup: "BA",
-  restore: "RE",
-  purge: "PU",
+const KINDS: Readonly<{
+  [Kind in JobKind]: {
+    /** What ids of the kind begin with. */
+    readonly letters: string;
+    readonly isOfStore: Kind extends StoreJobKind ? true : false;
+  };
+}> = {
+  flush: { letters: "FL", isOfStore: true },
+  compact: { letters: "CO", isOfStore: true },
+  merge: { letters: "ME", isOfStore: true },
+  scrub: { letters: "SC", isOfStore: true },
+  backup: { letters: "BA", isOfStore: false },
+  restore: { letters: "RE", isOfStore: false },
+  purge: { letters: "PU", isOfStore: false },
 };
 
 export interface NewJob {
@@ -130,7 +141,7 @@ export class JobList {
   /** In the order in which they ended. */
   readonly #ended = new Set<Job>();
   readonly #failedCounts = new Map<JobKind, number>(
-    Object.keys(LETTERS).map((kind) => [kind as JobKind, 0]),
+    Object.keys(KINDS).map((kind) => [kind as JobKind, 0]),
   );
   #lastNumber = 0;
 
@@ -141,7 +152,7 @@ export class JobList {
   begin(job: NewJob): Job {
     // Of the clock, so that an id of the process before this one is not met again.
     this.#lastNumber = Math.max(this.#lastNumber + 1, this.#clock.nowMs() * 1000);
-    const begun = new Job(`${LETTERS[job.kind]}${this.#lastNumber}`, this.#clock, job);
+    const begun = new Job(`${KINDS[job.kind].letters}${this.#lastNumber}`, this.#clock, job);
     this.#jobs.set(begun.jobId, begun);
     if (begun.createdBy !== undefined) this.#lastStarted.set(pathOf(begun), begun);
     void begun.ended.then(() => this.#noteEnd(begun));
@@ -172,6 +183,12 @@ export class JobList {
   /** Asks every job that is under way to end. */
   cancelAll(): void {
     for (const job of this.#jobs.values()) if (!job.isEnded) job.isCancelled = true;
+  }
+
+  /** Resolves when all jobs of the layers above the store have ended. */
+  async endedAbove(): Promise<void> {
+    const above = this.all().filter(({ kind }) => !KINDS[kind].isOfStore);
+    await Promise.all(above.map(({ ended }) => ended));
   }
 
   #noteEnd(job: Job): void {

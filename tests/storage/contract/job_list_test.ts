@@ -22,6 +22,20 @@ test("openOf is the job that somebody started of a kind and a table, until it ha
   expect(jobs.openOf("flush", 1)).toBe(next);
 });
 
+test("endedAbove waits for the jobs of layers above the store, and for no others", async () => {
+  const jobs = new JobList(new ManualClock());
+  jobs.begin({ kind: "flush", tableId: 1 });
+  await jobs.endedAbove();
+  for (const kind of ["backup", "restore", "purge"] as const) {
+    const job = jobs.begin({ kind });
+    const over = jobs.endedAbove();
+    await Promise.resolve();
+    expect(Bun.peek.status(over), kind).toBe("pending");
+    job.end({ status: "cancelled" });
+    await over;
+  }
+});
+
 test("begin forgets the jobs that ended first beyond a thousand, and none that is open", async () => {
   const jobs = new JobList(new ManualClock());
   const begun = Array.from({ length: 1500 }, (_, tableId) =>
