@@ -152,9 +152,9 @@ export class LocalStore implements Store {
     const lastId = Math.max(lastSeq, ids.value) as Seq;
     this.#ids = new SnowflakeIds({ ...node, file: ids.file, last: lastId });
     const commits = { commitLog, tables, seqs: this.#seqs, space: this.#space, visibleSeq };
-    const catalogVersion = manifest.highestSeq();
+    const catalogSeq = manifest.highestSeq();
     const onFatal = parts.onFatal ?? (() => {});
-    this.#committer = new Committer({ ...commits, catalogVersion }, this.#events(onFatal));
+    this.#committer = new Committer({ ...commits, catalogSeq }, this.#events(onFatal));
     this.#segmentWork = parts.segmentWork ?? new InThreadWork({ disk, clock });
     const background = {
       disk,
@@ -451,10 +451,7 @@ export class LocalStore implements Store {
 
   /** Frames from now on say that they were written with the newest definitions. */
   #noteDefinition(): void {
-    this.#committer.catalogVersion = Math.max(
-      this.#committer.catalogVersion,
-      this.#manifest.highestSeq(),
-    );
+    this.#committer.catalogSeq = Math.max(this.#committer.catalogSeq, this.#manifest.highestSeq());
   }
 
   /** Nobody sees what has expired. */

@@ -145,11 +145,11 @@ function tablesOf(
 
 /** The catalog is never behind the log, but when somebody put an older one in its place. */
 function requireCatalog({ frames, lastSeq }: LoggedCommit, catalogSeq: Seq): void {
-  for (const { catalogVersion, path } of frames) {
-    if (catalogVersion <= catalogSeq) continue;
+  for (const { catalogSeq: writtenUnder, path } of frames) {
+    if (writtenUnder <= catalogSeq) continue;
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
-      `Cannot replay ${path}: commit ${lastSeq} was written under definition ${catalogVersion}, and the catalog ends at ${catalogSeq}: it is missing, or older than the log`,
+      `Cannot replay ${path}: commit ${lastSeq} was written under definition ${writtenUnder}, and the catalog ends at ${catalogSeq}: it is missing, or older than the log`,
       { hint: "put back the catalog that belongs to this log" },
     );
   }

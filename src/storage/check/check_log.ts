@@ -170,12 +170,12 @@ function* framesIn(
 }
 
 function aheadOf(
-  { catalogVersion, offset, path }: Frame,
+  { catalogSeq: writtenUnder, offset, path }: Frame,
   lastSeq: number,
   catalogSeq: number | undefined,
 ): CorruptionError | undefined {
-  if (catalogSeq === undefined || catalogVersion <= catalogSeq) return undefined;
-  const what = `commit ${lastSeq} was written under definition ${catalogVersion}, and the catalog ends at ${catalogSeq}: it is missing, or older than the log`;
+  if (catalogSeq === undefined || writtenUnder <= catalogSeq) return undefined;
+  const what = `commit ${lastSeq} was written under definition ${writtenUnder}, and the catalog ends at ${catalogSeq}: it is missing, or older than the log`;
   return new CorruptionError(path, offset, what);
 }
 

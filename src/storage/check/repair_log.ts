@@ -200,7 +200,7 @@ function addFile(
   const draft = `${paths.tmp}/repair.wal`;
   const commit = new ByteWriter(FRAME_HEADER_BYTES);
   const head = { kind: "commit", fileNumber: number, frameNumber: 0, durableFrames: 0 } as const;
-  const seqs = { firstSeq: floorSeq, lastSeq: floorSeq, catalogVersion: 0 };
+  const seqs = { firstSeq: floorSeq, lastSeq: floorSeq, catalogSeq: 0 };
   sealFrame(commit, beginFrame(commit), { ...head, ...seqs });
   const file = disk.open(draft, { create: true });
   try {

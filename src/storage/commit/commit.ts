@@ -37,8 +37,8 @@ export interface CommitterOptions {
   readonly space: SpaceGuard;
   /** Highest durable seq. */
   readonly visibleSeq: Seq;
-  /** Version of the newest definition. */
-  readonly catalogVersion: number;
+  /** That of the newest definition. */
+  readonly catalogSeq: number;
 }
 
 /** What the store does beside the commit itself. */
@@ -49,7 +49,7 @@ export interface CommitterEvents {
 }
 
 export class Committer {
-  catalogVersion: number;
+  catalogSeq: number;
   /** What becomes of commits once they are applied. */
   readonly groups: CommitGroups;
   readonly #commitLog: CommitLog;
@@ -66,7 +66,7 @@ export class Committer {
     this.#seqs = options.seqs;
     this.#space = options.space;
     this.#events = events;
-    this.catalogVersion = options.catalogVersion;
+    this.catalogSeq = options.catalogSeq;
     this.groups = new CommitGroups({
       tables: options.tables,
       space: options.space,
@@ -87,7 +87,7 @@ export class Committer {
     const touches: Touch[] = [];
     const isAlone = batch.writes.length === 1;
     let firstSeq = SEQ_ZERO;
-    commitLog.begin(this.catalogVersion);
+    commitLog.begin(this.catalogSeq);
     try {
       for (const write of batch.writes) {
         if (rowCountOf(write) === 0) continue;
@@ -175,8 +175,8 @@ export class Committer {
     }
     const firstSeq = this.#seqs.block(rowCount);
     const lastSeq = this.#seqs.last;
-    const { catalogVersion } = this;
-    const number = this.#commitLog.append(draft, { catalogVersion, firstSeq });
+    const { catalogSeq } = this;
+    const number = this.#commitLog.append(draft, { catalogSeq, firstSeq });
     const group = this.groups.applied(number, lastSeq);
     const touches = tables.map((staged) => this.#adopt(staged, firstSeq));
     for (const touch of touches) this.#enlist(group, touch, lastSeq);

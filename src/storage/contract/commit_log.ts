@@ -44,7 +44,7 @@ export interface CommitLog {
   /** The end of what was written, durable or not, and the highest seq in it. */
   readonly written: { readonly fileNumber: number; readonly offset: number; readonly seq: number };
 
-  begin(catalogVersion: number): void;
+  begin(catalogSeq: number): void;
   /** The rows that follow are of this table and owner, in the order of these columns. */
   beginWrite(write: TableWrite, columns: readonly StoredColumn[]): void;
   /** @throws {DatabaseError} ROW_TOO_LARGE; `abort` must follow. */
@@ -70,7 +70,7 @@ export interface CommitLog {
    */
   draft(offsetOf: (index: number) => number): CommitDraft;
   /** Hands a draft over, whole, in place of `begin` to `end`; returns what `end` does. */
-  append(draft: CommitDraft, head: { catalogVersion: number; firstSeq: number }): number;
+  append(draft: CommitDraft, head: { catalogSeq: number; firstSeq: number }): number;
 
   /**
    * Resolves once the disk has everything up to a seq that was handed over, which may be later than

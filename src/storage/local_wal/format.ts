@@ -26,7 +26,7 @@
  *              21     1   u8 count of padding bytes at the end, 0 to 7
  *              24     8   u53 first seq
  *              32     8   u53 last seq
- *              40     8   u53 catalog version: seq of the newest definition the writer knew
+ *              40     8   u53 catalog seq: that of the newest definition the writer knew
  *              48         body
  *
  * A frame is valid only if CRC, file number and frame number all fit: a stale frame of a recycled
@@ -87,7 +87,7 @@ export interface FrameHead {
   readonly durableFrames: number;
   readonly firstSeq: number;
   readonly lastSeq: number;
-  readonly catalogVersion: number;
+  readonly catalogSeq: number;
 }
 
 /** A valid frame and where it lies. */
@@ -167,7 +167,7 @@ export function sealFrame(into: ByteWriter, start: number, head: FrameHead): voi
   into.setU32(start + 20, FRAME_KINDS[head.kind] | ((end - bodyEnd) << 8));
   into.setU53(start + 24, head.firstSeq);
   into.setU53(start + 32, head.lastSeq);
-  into.setU53(start + 40, head.catalogVersion);
+  into.setU53(start + 40, head.catalogSeq);
   into.setU32(start, crc32(into.range(start + 4, end)));
 }
 
@@ -207,7 +207,7 @@ export function decodeFrame(bytes: Uint8Array, place: FramePlace): Frame | undef
     durableFrames: view.getUint32(16, true),
     firstSeq: u53At(view, 24),
     lastSeq: u53At(view, 32),
-    catalogVersion: u53At(view, 40),
+    catalogSeq: u53At(view, 40),
     body: bytes.subarray(bodyStart, offset + length - padding),
   };
 }

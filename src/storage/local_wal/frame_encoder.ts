@@ -95,7 +95,7 @@ export class FrameEncoder {
 
   // The commit that is being encoded.
   readonly #mark: Mark;
-  #catalogVersion = 0;
+  #catalogSeq = 0;
   #frameStart = -1;
   #frameFirstSeq = 0;
   #nextSeq = 0;
@@ -129,7 +129,7 @@ export class FrameEncoder {
     return this.#groups[0];
   }
 
-  begin(catalogVersion: number): void {
+  begin(catalogSeq: number): void {
     assert(this.#frameStart === -1, "one commit is written at a time");
     const mark = this.#mark;
     mark.fileNumber = this.#position.fileNumber;
@@ -140,7 +140,7 @@ export class FrameEncoder {
     mark.openEnd = this.#open?.end ?? -1;
     mark.openLastSeq = this.#open?.lastSeq ?? 0;
     mark.lastSeq = this.#lastSeq;
-    this.#catalogVersion = catalogVersion;
+    this.#catalogSeq = catalogSeq;
     this.#partCount = 0;
     this.#beginFrame();
   }
@@ -212,7 +212,7 @@ export class FrameEncoder {
   /** Puts the parts of a draft behind everything; each is a group. Returns that of the last. */
   append(
     draft: FrameDraft,
-    { catalogVersion, firstSeq }: { catalogVersion: number; firstSeq: number },
+    { catalogSeq, firstSeq }: { catalogSeq: number; firstSeq: number },
   ): number {
     assert(this.#frameStart === -1, "one commit is written at a time");
     assert(draft.partCount > 0, "a commit has a row");
@@ -223,7 +223,7 @@ export class FrameEncoder {
       const { fileNumber, frameNumber } = position;
       const before = { fileNumber, firstFrame: frameNumber };
       const durableFrames = this.#durableBefore(before);
-      const head = { fileNumber, frameNumber, durableFrames, catalogVersion };
+      const head = { fileNumber, frameNumber, durableFrames, catalogSeq };
       const own = draft.seal(part, head, firstSeq);
       const group = this.#openGroup({ start: 0, end: length, own });
       position.offset += length;
@@ -333,7 +333,7 @@ export class FrameEncoder {
       durableFrames: this.#durableBefore(group),
       firstSeq: this.#frameFirstSeq === 0 ? this.#lastSeq : this.#frameFirstSeq,
       lastSeq: this.#lastSeq,
-      catalogVersion: this.#catalogVersion,
+      catalogSeq: this.#catalogSeq,
     });
     position.offset += length;
     position.frameNumber += 1;

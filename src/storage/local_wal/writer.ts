@@ -127,10 +127,10 @@ export class LocalWal implements CommitLog {
     return { fileNumber, offset, seq: this.#writtenSeq };
   }
 
-  begin(catalogVersion: number): void {
+  begin(catalogSeq: number): void {
     assert(!this.#isFatal, "a failed log takes nothing more");
     assert(!this.#isClosed, "a closed log takes nothing more");
-    this.#encoder.begin(catalogVersion);
+    this.#encoder.begin(catalogSeq);
   }
 
   beginWrite(write: TableWrite, columns: readonly StoredColumn[]): void {
@@ -166,7 +166,7 @@ export class LocalWal implements CommitLog {
     return this.#encoder.draft(offsetOf);
   }
 
-  append(draft: FrameDraft, head: { catalogVersion: number; firstSeq: number }): number {
+  append(draft: FrameDraft, head: { catalogSeq: number; firstSeq: number }): number {
     assert(!this.#isFatal, "a failed log takes nothing more");
     assert(!this.#isClosed, "a closed log takes nothing more");
     const groupNumber = this.#encoder.append(draft, head);

@@ -122,7 +122,7 @@ test("a commit's frame gives back every kind of value, seq, prev, owner and form
   ]);
   const frame = firstFrame(bytes);
   if (frame === undefined) throw new Error("the frame is valid");
-  expect([frame.kind, frame.firstSeq, frame.lastSeq, frame.catalogVersion]).toEqual([
+  expect([frame.kind, frame.firstSeq, frame.lastSeq, frame.catalogSeq]).toEqual([
     "commit",
     5000,
     9005,
@@ -517,7 +517,7 @@ test("sealFrame pads to 8 bytes and the padding is under the checksum", () => {
       durableFrames: 0,
       firstSeq: 1,
       lastSeq: 1,
-      catalogVersion: 0,
+      catalogSeq: 0,
     });
     expect(bytes.length % 8).toBe(0);
     expect(firstFrame(bytes.copy())?.body.length).toBe(size);
