@@ -6,10 +6,11 @@
  * `server` is the exception: it is handed the keys that `server/common/options.ts` lists, named as
  * in the file.
  */
+import { HOUR_MS } from "./base/clock.ts";
 import type { Config } from "./config/mod.ts";
 import type { CopyLimits } from "./copies/mod.ts";
 import type { LiveLimits } from "./live/mod.ts";
-import type { SqlLimits } from "./sql/mod.ts";
+import type { SqlLimits, TableDefaults } from "./sql/mod.ts";
 import type { LocalStoreOptions } from "./storage/mod.ts";
 
 export function copyLimits({ storage }: Config): CopyLimits {
@@ -33,6 +34,13 @@ export function storeOptions({ cluster, limits, storage }: Config): LocalStoreOp
     ballastBytes: storage.ballast_bytes,
     historyBytesMax: storage.history_max_bytes,
     cacheBytes: storage.cache_bytes,
+  };
+}
+
+export function tableDefaults({ storage }: Config): TableDefaults {
+  return {
+    flush: { rowsMax: storage.flush_rows, ageMsMax: storage.flush_interval_secs * 1000 },
+    historyMs: storage.history_hours * HOUR_MS,
   };
 }
 

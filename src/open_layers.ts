@@ -26,7 +26,7 @@ import {
   type PointBringer,
   requireArchive,
 } from "./copies/mod.ts";
-import { copyLimits, storeOptions } from "./layer_limits.ts";
+import { copyLimits, storeOptions, tableDefaults } from "./layer_limits.ts";
 import { homeOf, ownTables, tableDefinition } from "./sql/mod.ts";
 import { type DataPaths, dataPathsOf, holdsRows, refuseForeignDirectory } from "./storage/files.ts";
 import {
@@ -167,11 +167,9 @@ function beginCommits(
 }
 
 /** How the store sees a table of the catalog. */
-function definitionsOf(
-  { storage }: Config,
-  catalog: Catalog,
-): (table: TableEntry) => TableDefinition {
-  return (table) => ({ ...tableDefinition(table, storage), home: homeOf(table, catalog) });
+function definitionsOf(config: Config, catalog: Catalog): (table: TableEntry) => TableDefinition {
+  const defaults = tableDefaults(config);
+  return (table) => ({ ...tableDefinition(table, defaults), home: homeOf(table, catalog) });
 }
 
 /** Those that a restore brought here are taken over first, where that can be. */

@@ -224,7 +224,9 @@ class PointRun {
     await this.#withCatalog(async (catalog) => {
       // The copy has all segments, and tables go on in their storages once it is in its place.
       catalog.manifest.leaveStorages();
-      const defaults = { flush_rows: 999_999, flush_interval_secs: 86_399, history_hours: 8760 };
+      // As seldom, and as much of it, as any configuration has it: all is flushed below.
+      const flush = { rowsMax: 999_999, ageMsMax: 24 * HOUR_MS };
+      const defaults = { flush, historyMs: 8760 * HOUR_MS };
       const tables = catalog.tables().map((table) => tableDefinition(table, defaults));
       const definitions = [...tables, ...ownTables({ answersTtlMs: HOUR_MS })];
       const store = await LocalStore.open({

@@ -33,7 +33,12 @@ export type {
 } from "./common/layers_above.ts";
 export { OWN_TABLES, ownTables } from "./common/own_tables.ts";
 export { WriteGates } from "./common/write_gates.ts";
-export { homeOf, tableDefinition, tableNamesOf } from "./define/table_definition.ts";
+export {
+  homeOf,
+  type TableDefaults,
+  tableDefinition,
+  tableNamesOf,
+} from "./define/table_definition.ts";
 export type { RowPace } from "./execute/evaluate/attempts.ts";
 export {
   type FileAccess,

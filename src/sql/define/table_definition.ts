@@ -7,11 +7,7 @@ import type { SegmentHome, TableDefinition } from "../../storage/mod.ts";
 import { OWN_TABLES } from "../common/own_tables.ts";
 
 /** What holds for tables that set no option of their own. */
-export interface StorageDefaults {
-  readonly flush_rows: number;
-  readonly flush_interval_secs: number;
-  readonly history_hours: number;
-}
+export type TableDefaults = Pick<TableDefinition, "flush" | "historyMs">;
 
 /** Names of the tables that a catalog knows, and of the store's own, by id. */
 export function tableNamesOf(catalog: Pick<Catalog, "tables"> | undefined): Map<number, string> {
@@ -34,15 +30,9 @@ export function homeOf(
   return { storageId: storage.storageId, root: storage.root, directory: storageDirectory };
 }
 
-/**
- * How storage sees a table, but for its home; options it does not set come from the configuration.
- */
-export function tableDefinition(table: TableEntry, storage: StorageDefaults): TableDefinition {
+/** How storage sees a table, but for its home. */
+export function tableDefinition(table: TableEntry, defaults: TableDefaults): TableDefinition {
   const { compression = "auto", deletedRetentionHours, flushPolicy, ttlSeconds } = table.options;
-  const policy = flushPolicy === undefined ? undefined : flushPolicyFrom(flushPolicy);
-  const rowsMax = policy === undefined ? storage.flush_rows : policy.rows;
-  const intervalSeconds =
-    policy === undefined ? storage.flush_interval_secs : policy.intervalSeconds;
   return {
     tableId: table.tableId,
     name: `${table.namespace}.${table.name}`,
@@ -53,14 +43,21 @@ export function tableDefinition(table: TableEntry, storage: StorageDefaults): Ta
       missing,
     })),
     keyColumnIds: table.primaryKey,
-    flush: {
-      rowsMax: rowsMax ?? Number.POSITIVE_INFINITY,
-      ageMsMax: (intervalSeconds ?? Number.POSITIVE_INFINITY) * 1000,
-    },
+    flush: flushPolicy === undefined ? defaults.flush : flushOf(flushPolicy),
     // A STREAM table has no such option: its rows are gone before it would pay.
     compression: table.kind === "stream" ? "none" : compression,
-    historyMs: (deletedRetentionHours ?? storage.history_hours) * HOUR_MS,
+    historyMs:
+      deletedRetentionHours === undefined ? defaults.historyMs : deletedRetentionHours * HOUR_MS,
     ttlMs: ttlSeconds === undefined ? undefined : ttlSeconds * 1000,
     expiredSeq: table.expiredSeq,
+  };
+}
+
+/** By the option of a table: what it does not name starts no flush. */
+function flushOf(option: string): TableDefinition["flush"] {
+  const { intervalSeconds, rows } = flushPolicyFrom(option);
+  return {
+    rowsMax: rows ?? Number.POSITIVE_INFINITY,
+    ageMsMax: (intervalSeconds ?? Number.POSITIVE_INFINITY) * 1000,
   };
 }
