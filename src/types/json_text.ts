@@ -194,7 +194,7 @@ function skipValue(text: string, start: number): number {
   for (;;) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) {
-      at = skipString(text, at);
+      at = jsonStringEnd(text, at);
     } else if (code === OBJECT_OPEN || code === ARRAY_OPEN) {
       depth += 1;
       at += 1;
@@ -221,13 +221,18 @@ function skipScalar(text: string, start: number): number {
   return at;
 }
 
-function skipString(text: string, open: number): number {
-  let at = open + 1;
-  for (;;) {
-    const code = text.charCodeAt(at);
-    if (code === QUOTE) return at + 1;
-    at += code === BACKSLASH ? 2 : 1;
+/**
+ * Returns the end of the string that begins at `open`, or of a text that does not close it. Most of
+ * a large document are strings, and the next quote is found many characters at a time.
+ */
+export function jsonStringEnd(text: string, open: number): number {
+  for (let quote = text.indexOf('"', open + 1); quote >= 0; quote = text.indexOf('"', quote + 1)) {
+    let backslashCount = 0;
+    while (text.charCodeAt(quote - 1 - backslashCount) === BACKSLASH) backslashCount += 1;
+    // Pairs of them are characters of the string, and leave the quote alone.
+    if (backslashCount % 2 === 0) return quote + 1;
   }
+  return text.length;
 }
 
 /** The characters that a string value stands for. */
@@ -241,7 +246,7 @@ export function jsonMembers(text: string, { start }: JsonSlice): JsonMember[] {
   const members: JsonMember[] = [];
   let at = skipSpace(text, start + 1);
   while (text.charCodeAt(at) !== OBJECT_CLOSE) {
-    const keyEnd = skipString(text, at);
+    const keyEnd = jsonStringEnd(text, at);
     const key = jsonString(text, { start: at, end: keyEnd });
     const valueStart = skipSpace(text, skipSpace(text, keyEnd) + 1);
     const valueEnd = skipValue(text, valueStart);
@@ -264,13 +269,17 @@ export function jsonElements(text: string, { start }: JsonSlice): JsonSlice[] {
   return elements;
 }
 
-/** The value of a key, the last one if it repeats; undefined if absent or not an object. */
+/**
+ * The value of a key, the last one if it repeats; undefined if absent or not an object. There may
+ * be space around the object, as around a whole document.
+ */
 export function jsonMember(text: string, slice: JsonSlice, key: string): JsonSlice | undefined {
-  if (text.charCodeAt(slice.start) !== OBJECT_OPEN) return undefined;
+  const open = skipSpace(text, slice.start);
+  if (text.charCodeAt(open) !== OBJECT_OPEN) return undefined;
   let found: JsonSlice | undefined;
-  let at = skipSpace(text, slice.start + 1);
+  let at = skipSpace(text, open + 1);
   while (text.charCodeAt(at) !== OBJECT_CLOSE) {
-    const keyEnd = skipString(text, at);
+    const keyEnd = jsonStringEnd(text, at);
     const start = skipSpace(text, skipSpace(text, keyEnd) + 1);
     const end = skipValue(text, start);
     if (isJsonString(text, { start: at, end: keyEnd }, key)) found = { start, end };

@@ -125,6 +125,7 @@ export {
   jsonPath,
   jsonRoot,
   jsonScalarText,
+  jsonStringEnd,
   textOfJsonString,
 } from "./json_text.ts";
 export {

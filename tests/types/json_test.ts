@@ -228,3 +228,18 @@ test.each([
 ])("isJsonString: %s stands for %s: %p", (written, wanted, isEqual) => {
   expect(isJsonString(written, jsonRoot(written), wanted)).toBe(isEqual);
 });
+
+test.each([
+  '{"params":[1.0]}',
+  ' { "sql" : "x" , "params" : [ 1.0 , "]" ] , "z" : 1 } ',
+  '{"params":[1.0],"params":[2.0]}',
+  '{"params":[1.0],"par\\u0061ms":[2.0,{"params":[3.0]}]}',
+  '{"z":{"params":[3.0]},"y":"params","x":["params",{"params":4.0}],"params":[1.0]}',
+  '{"a\\"b":"\\\\","params":["{\\"params\\":[5.0]}",1.0,"\\\\"],"é":{}}',
+  '{"params":null}',
+  '{"Params":[1.0],"param":[2.0],"paramsx":[3.0],"\\"params":[4.0]}',
+])("jsonMember of %s is what JSON.parse takes for the member", (text) => {
+  const { params } = JSON.parse(text) as { params?: unknown };
+  const own = jsonMember(text, { start: 0, end: text.length }, "params");
+  expect(own && JSON.parse(text.slice(own.start, own.end))).toEqual(params);
+});

@@ -7,7 +7,7 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { Parameter } from "../../sql/mod.ts";
-import { memberText } from "./request_body.ts";
+import { type JsonSlice, jsonMember } from "../../types/mod.ts";
 
 /**
  * A digit followed by a fraction or exponent, anywhere: then some number may not be a plain one.
@@ -105,11 +105,12 @@ function keepDigits(_key: string, value: unknown, { source }: { source?: string 
 
 function valuesWithDigits(text: string, path: readonly string[]): readonly unknown[] {
   // A reviver is called for each value, so it gets the parameters alone: their number is bounded.
-  let own = text;
-  for (const name of path) own = memberText(own, name) ?? "[]";
+  let own: JsonSlice | undefined = { start: 0, end: text.length };
+  for (const name of path) own = own === undefined ? undefined : jsonMember(text, own, name);
+  const source = own === undefined ? "[]" : text.slice(own.start, own.end);
   // The language has given revivers a third argument that the type library does not know yet.
   const reviver = keepDigits as (key: string, value: unknown) => unknown;
-  return JSON.parse(own, reviver) as readonly unknown[];
+  return JSON.parse(source, reviver) as readonly unknown[];
 }
 
 function digitsOf(value: unknown, index: number, limits: ParameterLimits): Parameter {

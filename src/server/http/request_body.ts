@@ -6,19 +6,16 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { NESTING_MAX } from "../../base/limits.ts";
+import { jsonStringEnd } from "../../types/mod.ts";
 import { HttpError } from "./http_error.ts";
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
 
 const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
-const COMMA = 0x2c;
-
-const NOT_SPACE = /[^ \t\r\n]/g;
 
 /** A JSON media type: `application/json`, `text/json` or anything ending in `+json`. */
 const JSON_TYPE = /^(?:application\/json|text\/json|[\w.+-]+\/[\w.+-]+\+json)$/;
@@ -146,7 +143,7 @@ function isTooDeep(text: string): boolean {
   for (let offset = 0; offset < text.length; offset += 1) {
     switch (text.charCodeAt(offset)) {
       case QUOTE:
-        offset = endOfString(text, offset);
+        offset = jsonStringEnd(text, offset) - 1;
         break;
       case OPEN_BRACKET:
       case OPEN_BRACE:
@@ -162,67 +159,6 @@ function isTooDeep(text: string): boolean {
     }
   }
   return false;
-}
-
-/**
- * The text of a member's value in the text of a JSON object, of the last one where several have the
- * name; undefined when none has. `text` is well-formed.
- */
-export function memberText(text: string, name: string): string | undefined {
-  let depth = 0;
-  let valueStart: number | undefined;
-  let found: string | undefined;
-  for (let offset = 0; offset < text.length; offset += 1) {
-    switch (text.charCodeAt(offset)) {
-      case QUOTE: {
-        const end = endOfString(text, offset);
-        const isMember =
-          depth === 1 && isKey(text, end) && keyIs(text.slice(offset, end + 1), name);
-        offset = end;
-        if (isMember) valueStart = text.indexOf(":", end) + 1;
-        break;
-      }
-      case OPEN_BRACKET:
-      case OPEN_BRACE:
-        depth += 1;
-        break;
-      case CLOSE_BRACKET:
-      case CLOSE_BRACE:
-        depth -= 1;
-        break;
-      default:
-        break;
-    }
-    const isOver = depth === 0 || (depth === 1 && text.charCodeAt(offset) === COMMA);
-    if (isOver && valueStart !== undefined) {
-      found = text.slice(valueStart, offset);
-      valueStart = undefined;
-    }
-  }
-  return found;
-}
-
-/** Whether a colon follows the string that ends here: else it is a value. */
-function isKey(text: string, end: number): boolean {
-  NOT_SPACE.lastIndex = end + 1;
-  return NOT_SPACE.exec(text)?.[0] === ":";
-}
-
-/** A key may have escapes, which make it longer only. */
-function keyIs(quoted: string, name: string): boolean {
-  if (quoted.length === name.length + 2) return quoted.slice(1, -1) === name;
-  return quoted.includes("\\") && JSON.parse(quoted) === name;
-}
-
-/** Where the quote is that closes the string that begins at `start`; the end when none does. */
-function endOfString(text: string, start: number): number {
-  for (let end = text.indexOf('"', start + 1); end >= 0; end = text.indexOf('"', end + 1)) {
-    let backslashCount = 0;
-    while (text.charCodeAt(end - 1 - backslashCount) === BACKSLASH) backslashCount += 1;
-    // Pairs of them are characters of the string, and leave the quote alone.
-    if (backslashCount % 2 === 0) return end;
-  }
-  return text.length;
 }
 
 /** The members of a JSON object, or undefined when the value is no object. */

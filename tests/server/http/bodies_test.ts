@@ -4,7 +4,7 @@
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
 import { parseMultipart } from "../../../src/server/http/multipart.ts";
-import { memberText, parseJson } from "../../../src/server/http/request_body.ts";
+import { parseJson } from "../../../src/server/http/request_body.ts";
 import { sqlRequestFromForm, sqlRequestFromJson } from "../../../src/server/http/sql_request.ts";
 import { serverConfig } from "../../support/http.ts";
 
@@ -141,21 +141,6 @@ test.each<[string, string, boolean]>([
 ])("parseJson of %s", (_what, text, isTaken) => {
   const padded = `${" ".repeat(300)}${text}`;
   expect(parseJson(padded)).toEqual(isTaken ? JSON.parse(text) : undefined);
-});
-
-test.each([
-  '{"params":[1.0]}',
-  ' { "sql" : "x" , "params" : [ 1.0 , "]" ] , "z" : 1 } ',
-  '{"params":[1.0],"params":[2.0]}',
-  '{"params":[1.0],"par\\u0061ms":[2.0,{"params":[3.0]}]}',
-  '{"z":{"params":[3.0]},"y":"params","x":["params",{"params":4.0}],"params":[1.0]}',
-  '{"a\\"b":"\\\\","params":["{\\"params\\":[5.0]}",1.0,"\\\\"],"é":{}}',
-  '{"params":null}',
-  '{"Params":[1.0],"param":[2.0],"paramsx":[3.0],"\\"params":[4.0]}',
-])("memberText of %s is what JSON.parse takes for the member", (text) => {
-  const { params } = JSON.parse(text) as { params?: unknown };
-  const own = memberText(text, "params");
-  expect(own === undefined ? undefined : JSON.parse(own)).toEqual(params);
 });
 
 test("sqlRequestFromJson keeps digits of the parameters that count", () => {
