@@ -217,3 +217,30 @@ test("a client that does not read gets everything, in order, when it does", asyn
   client.close();
   await slow.close();
 });
+
+test("what is said behind one row above the frame size is not dropped", async () => {
+  const limits = { send_queue_bytes: 65_536, max_frame_bytes: 65_536 };
+  const slow = await startTestServer({ config: { websocket: limits } });
+  const token = await slow.token("u8");
+  const owner = slow.catalog.ownerNumber("u8", { create: true }) ?? 0;
+  const client = await SocketClient.connect(slow.url, { token, query: "?compress=false" });
+  await client.expect("auth_success");
+  const ids = Array.from({ length: 20 }, (_, index) => `m${index}`);
+  for (const id of ids) {
+    client.send({ type: "subscribe", subscription: { id, sql: SELECT, options: null } });
+    await client.expect("subscription_ack");
+  }
+  await settle();
+  // More than the network takes before the client, who shares this event loop, reads any of it.
+  const rows = [message(1, "lobby", 0, "z".repeat(12_000_000))];
+  slow.store.write({ tableId: MESSAGES, owner, operation: "insert", rows });
+  for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+  const closing = slow.close();
+  await client.expect("change");
+  for (const id of ids) {
+    const ended = await client.expect("error");
+    expect(ended).toMatchObject({ code: "SHUTTING_DOWN", subscription_id: id });
+  }
+  expect((await client.closed()).code).toBe(1001);
+  await closing;
+});

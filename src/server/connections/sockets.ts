@@ -32,9 +32,6 @@ export interface SocketsOptions
 
 type ServerSocket = ServerWebSocket<SocketState>;
 
-/** Room above the send queue's budget, in frames: reaching it closes the connection. */
-const FRAMES_ABOVE_BUDGET = 8;
-
 export class Sockets {
   readonly #options: SocketsOptions;
   readonly #parts: ConnectionParts;
@@ -50,15 +47,16 @@ export class Sockets {
 
   /** For the runtime. */
   get handler(): WebSocketHandler<SocketState> {
-    const { limits, websocket } = this.#options.config;
+    const { limits } = this.#options.config;
     return {
       // Keep-alive is the connection's: it counts every frame, and closes with 1000.
       idleTimeout: 0,
       sendPings: false,
       perMessageDeflate: false,
       maxPayloadLength: 4 * limits.max_message_size,
-      backpressureLimit:
-        websocket.send_queue_bytes + FRAMES_ABOVE_BUDGET * websocket.max_frame_bytes,
+      // The outbox bounds the queue. What the runtime dropped behind one row above the frame size
+      // its client would miss: that its subscription has ended, for one.
+      backpressureLimit: 0,
       closeOnBackpressureLimit: false,
       open: (socket) => this.#guard(socket, () => this.#opened(socket)),
       message: (socket, frame) => this.#guard(socket, () => connectionOf(socket)?.receive(frame)),
