@@ -9,14 +9,12 @@
  */
 import type { Principal } from "../auth/mod.ts";
 import { putNewest } from "../base/newest.ts";
+import { shortKey } from "../base/short_key.ts";
 import type { SubscriptionSpec } from "../protocol/mod.ts";
 import type { LivePlan } from "../sql/mod.ts";
 
 /** Plans that are remembered; the oldest goes first. */
 const PLANS_MAX = 256;
-
-/** A longer key is a digest. */
-const KEY_CHARS_MAX = 512;
 
 export class RecentPlans {
   readonly #byKey = new Map<string, WeakRef<LivePlan>>();
@@ -41,9 +39,7 @@ export function planKeyOf(
 ): string {
   const parts = [userId, role, owner ?? null, namespace_id ?? null, sql, params ?? []];
   // A replacer costs every part a call, so it is there for parameters only.
-  const key = params === undefined ? JSON.stringify(parts) : JSON.stringify(parts, tagged);
-  if (key.length <= KEY_CHARS_MAX) return key;
-  return new Bun.CryptoHasher("sha256").update(key).digest("base64");
+  return shortKey(params === undefined ? JSON.stringify(parts) : JSON.stringify(parts, tagged));
 }
 
 /** Numbers that JSON would not tell apart from null or from text: NaN, and those beyond 2^53. */

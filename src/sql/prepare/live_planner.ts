@@ -4,6 +4,7 @@
 import type { Principal } from "../../auth/mod.ts";
 import { mayRead } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
+import { shortKey } from "../../base/short_key.ts";
 import { type Catalog, DEFAULT_NAMESPACE } from "../../catalog/mod.ts";
 import { SEQ_COLUMN_ID } from "../../storage/mod.ts";
 import { type Batch, type DataType, groupKeyOf } from "../../types/mod.ts";
@@ -43,9 +44,6 @@ const FIXED_FUNCTIONS: ReadonlySet<string> = new Set([
   "current_user_id",
   "current_role",
 ]);
-
-/** A longer fingerprint is a digest: parameters may have a megabyte, and are kept once already. */
-const FINGERPRINT_CHARS_MAX = 512;
 
 /** What live queries are bound against, and their expressions run in. */
 export interface LivePlanWorld extends BindingWorld, RunWorld {}
@@ -330,9 +328,7 @@ function fingerprintOf(
   caller: Principal | undefined,
 ): string {
   const identity = caller === undefined ? [] : [caller.userId, caller.role];
-  const text = JSON.stringify([namespace, sql.trim(), params, ...identity]);
-  if (text.length <= FINGERPRINT_CHARS_MAX) return text;
-  return new Bun.CryptoHasher("sha256").update(text).digest("base64");
+  return shortKey(JSON.stringify([namespace, sql.trim(), params, ...identity]));
 }
 
 /** A subscriber to its own rows has a number for them, so that the first row reaches it. */
