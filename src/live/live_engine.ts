@@ -280,10 +280,12 @@ export class LocalLiveEngine implements LiveEngine {
   #effectiveStart(start: Start, asked: Omit<Resume, "position">): Start {
     if (start.kind !== "resume") return start;
     const { id, plan } = asked;
-    // Rows from before the table was opened to more people may have been deleted for that.
+    // Rows from before the table was opened to more people may have been deleted for that. What is
+    // visible may lie before it still: who has that has all there was.
+    const openedSeq = this.#definitions.tableOpenedSeq(plan.tableId);
     const earliestSeq = Math.max(
       this.#store.earliestSeq(plan.tableId, plan.owner),
-      this.#definitions.tableOpenedSeq(plan.tableId),
+      Math.min(openedSeq, this.#store.visibleSeq),
     );
     if (start.position === 0) {
       return earliestSeq === 0 ? start : { kind: "snapshot", lastRows: undefined };

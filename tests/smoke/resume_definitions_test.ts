@@ -170,6 +170,9 @@ test.each([
   expect(late.told).toEqual(refused);
   const whole = await follow(sql, { token: user, from_seq_id: 0 });
   expect(whole.told).toEqual([2]);
+  // Who has what is visible goes on from there, though nothing was written since.
+  const here = await follow(sql, { token: user, from_seq_id: whole.position });
+  expect(here.told).toEqual([]);
   // What happened since is everybody's.
   await server.rows(`INSERT INTO ${table} VALUES (3, 'open')`);
   const next = await follow(sql, { token: user, from_seq_id: Number(earliest) });
