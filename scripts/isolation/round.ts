@@ -102,12 +102,10 @@ export class Round implements AsyncDisposable {
     if (this.#plant !== undefined) leakFrom(this.#all.database.store, this.#plant);
     this.#watchers = CALLERS.map((caller) => ({
       caller,
-      watcher: watch(
-        this.#all,
-        caller.name,
-        "SELECT * FROM t1 WHERE mark IS NOT NULL",
-        caller.name,
-      ),
+      watcher: watch(this.#all, caller.name, {
+        id: caller.name,
+        sql: "SELECT * FROM t1 WHERE mark IS NOT NULL",
+      }),
     }));
   }
 
@@ -214,7 +212,10 @@ export class Round implements AsyncDisposable {
     ]);
     const id = `s${this.#totals.statements}`;
     const sql = `SELECT * FROM ${this.#anyTable()} WHERE ${condition}`;
-    this.#watchers.push({ caller, watcher: watch(this.#all, caller.name, sql, id) });
+    // A replay reads every change there was, where a snapshot reads rows.
+    const options = this.#chance.below(2) === 0 ? { from_seq_id: 1 } : {};
+    const watcher = watch(this.#all, caller.name, { id, sql, options });
+    this.#watchers.push({ caller, watcher });
     if (this.#watchers.length > WATCHERS_MAX)
       this.#watchers.splice(CALLERS.length, 1)[0]?.watcher.close();
   }

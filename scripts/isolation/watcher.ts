@@ -3,6 +3,7 @@
  */
 import type { LiveSink, LiveSubscription } from "../../src/live/mod.ts";
 import { SubscriptionError } from "../../src/live/mod.ts";
+import type { SubscriptionSpec } from "../../src/protocol/mod.ts";
 import { principalFor } from "../../tests/support/principal_for.ts";
 import type { World } from "./world.ts";
 
@@ -13,7 +14,11 @@ export interface Watcher {
 }
 
 /** Subscribes a caller; a refusal is a message, too. */
-export function watch(world: World, caller: string, sql: string, id: string): Watcher {
+export function watch(
+  world: World,
+  caller: string,
+  spec: Pick<SubscriptionSpec, "id" | "sql" | "options">,
+): Watcher {
   let texts: string[] = [];
   const sink: LiveSink = {
     connectionId: `isolation-${caller}`,
@@ -31,7 +36,7 @@ export function watch(world: World, caller: string, sql: string, id: string): Wa
   try {
     subscription = live.subscribe({
       principal: principalFor({ catalog }, caller),
-      spec: { id, sql },
+      spec,
       sink,
     });
     while (subscription.state === "loading") {
