@@ -61,11 +61,12 @@ function* historyBytes(tables: Iterable<StoredTable>): Generator<void, number> {
 }
 
 function* readableSegments(tables: Iterable<StoredTable>): Generator<OpenSegment> {
-  for (const { isDropped, segments } of tables) {
-    if (isDropped) continue;
-    for (const segment of segments) {
+  for (const table of tables) {
+    for (const segment of table.segments) {
+      // It may have been merged, and its table dropped, since the step before.
+      if (table.isDropped || segment.isDropped || segment.entry.quarantined) continue;
       // Damage that is met here quarantines the segment, and stops nobody.
-      if (!segment.entry.quarantined && unlessDamaged(() => segment.deletions)) yield segment;
+      if (unlessDamaged(() => segment.deletions)) yield segment;
     }
   }
 }

@@ -230,9 +230,9 @@ export class Merger {
       for (const table of tables.values()) {
         table.sizeHorizonSeq = Math.max(table.sizeHorizonSeq, step.value);
       }
-      this.#discardHistory(BOUNDED_SHARE_MIN);
-      // What takes the room is younger than what may go, and only time changes that.
-      if (this.#merging.size === 0) this.#boundAgainMs = clock.monotonicMs() + BOUND_AGAIN_MS;
+      const hasBegun = this.#discardHistory(BOUNDED_SHARE_MIN);
+      // What takes the room is younger than what may go, or in no segment that may be written anew.
+      if (!hasBegun) this.#boundAgainMs = clock.monotonicMs() + BOUND_AGAIN_MS;
     } catch (error) {
       // Safe: history takes its room until the next look.
       if (!isExpected(error)) throw error;
@@ -240,10 +240,14 @@ export class Merger {
     }
   }
 
-  #discardHistory(shareMin: number): void {
+  /** Returns whether there was anything to discard. */
+  #discardHistory(shareMin: number): boolean {
+    let hasBegun = false;
     for (const table of this.#options.tables.values()) {
-      if (!this.#merging.has(table) && !table.isDropped) this.#discardNext(table, shareMin);
+      if (this.#merging.has(table) || table.isDropped) continue;
+      if (this.#discardNext(table, shareMin)) hasBegun = true;
     }
+    return hasBegun;
   }
 
   /** Begins to rewrite the oldest segment that is due, and then the others. */

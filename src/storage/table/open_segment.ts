@@ -87,6 +87,11 @@ export class OpenSegment {
     if (this.#isDropped && this.#pinCount === 0) this.#remove();
   }
 
+  /** The segment is in no manifest any more, and its files may be gone. */
+  get isDropped(): boolean {
+    return this.#isDropped;
+  }
+
   /** The segment is in no manifest any more. */
   drop(): void {
     this.#isDropped = true;
