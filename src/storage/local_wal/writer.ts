@@ -182,6 +182,8 @@ export class LocalWal implements CommitLog {
 
   release(belowFileNumber: number): void {
     this.#files.release(belowFileNumber);
+    // One that was let go may serve where the next is still being made.
+    if (this.#awaitsFile) this.#schedule();
   }
 
   async close(): Promise<void> {
