@@ -263,9 +263,9 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
         const lastSeq = (batch.seqs[batch.rowCount - 1] ?? 0) as Seq;
         assert(lastSeq > this.#position, "changes ascend by seq");
         assert(lastSeq <= upTo, "nothing above the visible seq is delivered");
+        if (!this.#deliver(batch, budget)) return false;
         const replacedBytes = replacedBytesOf(batch, 0, batch.rowCount);
         spendBytes(budget, replacedBytes);
-        if (!this.#deliver(batch, budget)) return false;
         this.#readSize?.note(batch.rowCount, replacedBytes + this.#messageBytes);
         this.#finishBatch(batch.rowCount, lastSeq);
         budget.spend(batch.rowCount);

@@ -4,8 +4,8 @@
  *     request → Host → stopping? → connections → rate of the address → route → headers
  *                └───────── refused: shape A, or B on paths of shape B ─────┘
  *
- * A route throws what it refuses; the one catch is here. What is no expected failure is a bug:
- * the caller gets 500, and the error goes up by `onBug`.
+ * A route throws what it refuses, or hands it to its reply; either is made an answer here. What is
+ * no expected failure is a bug: the caller gets 500, and the error goes up by `onBug`.
  */
 import { DiskError, hasNoDescriptor } from "../base/errors.ts";
 import { SeldomLog } from "../base/seldom_log.ts";

@@ -78,12 +78,16 @@ export class RequestTurns {
     if (waiting.length === 0) return;
     const endMs = this.#clock.monotonicMs() + TURN_MS;
     let count = 0;
-    while (count < waiting.length && (count === 0 || this.#clock.monotonicMs() < endMs)) {
-      const next = waiting[count];
-      count += 1;
-      if (next !== undefined) this.#serve(next.request, next.atMs, next.send);
+    try {
+      while (count < waiting.length && (count === 0 || this.#clock.monotonicMs() < endMs)) {
+        const next = waiting[count];
+        count += 1;
+        if (next !== undefined) this.#serve(next.request, next.atMs, next.send);
+      }
+    } finally {
+      // Also where a bug is thrown: nothing is served twice.
+      this.#waiting = waiting.slice(count);
+      if (this.#waiting.length > 0) this.#schedule();
     }
-    this.#waiting = waiting.slice(count);
-    if (this.#waiting.length > 0) this.#schedule();
   }
 }

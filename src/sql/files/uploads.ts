@@ -11,10 +11,10 @@
  */
 import { assert } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
-import { DatabaseError, isDamage } from "../../base/errors.ts";
+import { CorruptionError, DatabaseError, isDamage } from "../../base/errors.ts";
 import { pauser } from "../../base/pauser.ts";
 import { type Seq, seqFromUnixMs } from "../../base/seq.ts";
-import type { Catalog, FileEntry, TableEntry } from "../../catalog/mod.ts";
+import { CATALOG_FILE, type Catalog, type FileEntry, type TableEntry } from "../../catalog/mod.ts";
 import type { BlobStore, StagedBlob, Store } from "../../storage/mod.ts";
 import type { Row, Value } from "../../types/mod.ts";
 import type { UploadedFile } from "../common/engine.ts";
@@ -341,7 +341,9 @@ function keyFromJson(text: string): Row {
   return parts.map((part): Value => {
     if (typeof part !== "object" || part === null) return part;
     if ("whole" in part) return BigInt(part.whole);
-    assert("hex" in part, "a key is read in a form that it was written in");
+    if (!("hex" in part)) {
+      throw new CorruptionError(CATALOG_FILE, 0, "a listed file has a key of an unknown form");
+    }
     return Uint8Array.from(Buffer.from(part.hex, "hex"));
   });
 }
