@@ -90,9 +90,15 @@ export class Flusher {
 
   /** Begins to watch the tables that recovery has filled. */
   start(): void {
-    this.#releaseLog();
-    for (const table of this.#options.tables.values()) this.noteAppended(table);
-    this.relieveLog();
+    try {
+      this.#releaseLog();
+      for (const table of this.#options.tables.values()) this.noteAppended(table);
+      this.relieveLog();
+    } catch (error) {
+      // Nobody gets the store that would close it.
+      this.#cancelTimers();
+      throw error;
+    }
   }
 
   /** Rows were added to a table, or its policy changed. */
@@ -178,10 +184,15 @@ export class Flusher {
   }
 
   async close(): Promise<void> {
+    this.#cancelTimers();
+    await Promise.allSettled(this.#flushing.values());
+  }
+
+  /** No flush begins any more. */
+  #cancelTimers(): void {
     this.#isClosing = true;
     for (const { cancel } of this.#timers.values()) cancel();
     this.#timers.clear();
-    await Promise.allSettled(this.#flushing.values());
   }
 
   #requestPaced(table: StoredTable): void {
