@@ -11,6 +11,7 @@
  *     exit 70  a bug, or the disk failed: start again to recover
  */
 import { tmpdir } from "node:os";
+import { settleAllocator } from "./allocator.ts";
 import { isLoopbackHost, keptSecret } from "./auth/mod.ts";
 import { bunDisk } from "./base/bun_disk.ts";
 import { systemClock } from "./base/clock.ts";
@@ -129,6 +130,7 @@ function announce(
 }
 
 async function serve(path: string): Promise<void> {
+  beginAnew();
   settleGlobals();
   // Who reads the console may leave, as a pager does; the log is in its files all the same.
   process.stdout.on("error", () => undefined);
@@ -176,6 +178,16 @@ async function serve(path: string): Promise<void> {
     url: server.url,
     local: isLoopbackHost(config.server.host),
   });
+}
+
+/** First of all, as nothing of this process is left then but what it was started with. */
+function beginAnew(): void {
+  try {
+    settleAllocator(IS_EXECUTABLE);
+  } catch (error) {
+    // It costs speed, and no more: a program that was replaced while it started, for one.
+    tell(`Tidemark starts without settings of its allocator: ${String(error)}`);
+  }
 }
 
 /** Whether `nohup` started this process, which goes on then when its terminal closes. */

@@ -6,6 +6,7 @@ import { rmSync } from "node:fs";
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { ALLOCATOR_SETTINGS } from "../../src/allocator.ts";
 import { startPostgres } from "../../tests/support/postgres.ts";
 import { type ServerProcess, startReadyServer } from "../../tests/support/server_process.ts";
 import { claimsOf, signToken } from "./bearer.ts";
@@ -110,6 +111,8 @@ async function startFront(name: string, args: readonly string[]): Promise<Front>
     stdin: "pipe",
     stdout: "pipe",
     stderr: "inherit",
+    // Peers keep freed memory as Tidemark does.
+    env: { ...process.env, ...ALLOCATOR_SETTINGS },
   });
   const reader = child.stdout.getReader();
   const timer = setTimeout(() => child.kill(), PORT_MS_MAX);

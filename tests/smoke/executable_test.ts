@@ -3,9 +3,10 @@
  * page, and starts its threads.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { ALLOCATOR_SETTINGS } from "../../src/allocator.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 
 const ROOT: string = join(import.meta.dir, "../..");
@@ -26,7 +27,9 @@ beforeAll(async () => {
   if (!built.success) throw new Error(`Cannot build: ${built.stderr.toString()}`);
   program = join(directory, `tidemark-${process.platform}-${process.arch}`);
   const config = { server: { ui_enabled: true }, storage: { allowed_roots: [directory] } };
-  server = await startReadyServer({ command: [program], config });
+  // As its users start it: without settings of its allocator, with which it begins anew.
+  const env = Object.fromEntries(Object.keys(ALLOCATOR_SETTINGS).map((name) => [name, undefined]));
+  server = await startReadyServer({ command: [program], config, env });
 }, BUILD_MS_MAX);
 
 afterAll(async () => {
@@ -40,6 +43,14 @@ test("it serves the admin page and what the page loads", async () => {
   const [, script = ""] = /src="([^"]+\.js)"/.exec(await page.text()) ?? [];
   const loaded = await fetch(new URL(script, `${server.url}/ui/`));
   expect([loaded.status, (await loaded.text()).length > 10_000]).toEqual([200, true]);
+});
+
+test.skipIf(process.platform !== "linux")("it has begun anew as itself", () => {
+  const partsOf = (file: string): string[] =>
+    readFileSync(`/proc/${server.pid}/${file}`, "utf8").split("\0");
+  const wanted = Object.entries(ALLOCATOR_SETTINGS).map(([name, value]) => `${name}=${value}`);
+  expect(partsOf("environ")).toEqual(expect.arrayContaining(wanted));
+  expect(partsOf("cmdline").slice(1, -1)).toEqual([server.configPath]);
 });
 
 test("its help calls it by its name", () => {

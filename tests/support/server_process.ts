@@ -9,6 +9,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { ALLOCATOR_SETTINGS } from "../../src/allocator.ts";
 import type { SchemaField } from "../../src/protocol/mod.ts";
 
 const ROOT: string = join(import.meta.dir, "../..");
@@ -33,7 +34,8 @@ export type ConfigSections = Readonly<Record<string, Readonly<Record<string, Con
 export interface ServerOptions {
   /** Merged over what a test needs: a free local port and paths in the temporary directory. */
   config?: ConfigSections;
-  env?: Readonly<Record<string, string>>;
+  /** `undefined` takes away what is there unless said otherwise. */
+  env?: Readonly<Record<string, string | undefined>>;
   /** Put before the command, as in `["strace", "-f", …]`. The process is then the wrapper's. */
   wrapper?: readonly string[];
   /** What to run instead of `src/main.ts`: a compiled binary, for one. */
@@ -176,7 +178,8 @@ export class ServerProcess {
     this.#output = "";
     this.#child = Bun.spawn([...wrapper, ...command, this.configPath], {
       cwd: ROOT,
-      env: { ...inheritedEnvironment(), ...env },
+      // Without its settings the process would begin twice.
+      env: { ...inheritedEnvironment(), ...ALLOCATOR_SETTINGS, ...env },
       stdin: "ignore",
       stdout: "pipe",
       stderr: "pipe",
