@@ -4,8 +4,8 @@
  * Every call is synchronous but those that take long: {@linkcode DiskFile.sync},
  * {@linkcode DiskFile.writeDurably}, {@linkcode Disk.removeSoon} and
  * {@linkcode Disk.syncDirectorySoon}. Nothing is durable before one of the first two has resolved
- * for its file, and a name not before `syncDirectory` of its directory has returned. What is made
- * is for its owner alone.
+ * for its file, or `syncNow` has returned, and a name not before `syncDirectory` of its directory
+ * has. What is made is for its owner alone.
  * Implementations: `bun_disk.ts`, and the simulated and recording disks of the tests.
  */
 
@@ -50,7 +50,10 @@ export interface OpenOptions {
   readonly exclusive?: boolean;
   /** The file is read and nothing else; works where the disk may not be written. */
   readonly readOnly?: boolean;
-  /** For {@linkcode DiskFile.writeDurably}, which then is one call of the system. */
+  /**
+   * Each write waits for the disk: {@linkcode DiskFile.writeDurably} is one call of the system then,
+   * and a sync has little left to do. What was written is durable by those two alone, though.
+   */
   readonly writesThrough?: boolean;
 }
 

@@ -111,7 +111,8 @@ class TableFlush {
     const entry = await this.#drafts.writeEntry(segmentId, { summary, deletions, upTo });
     const changed = await this.#writeChangedDeletions();
     if (this.#tools.isCancelled()) return NOTHING;
-    this.#drafts.moveIntoPlace(this.#table.segments);
+    await this.#drafts.moveIntoPlace(this.#table.segments);
+    if (this.#tools.isCancelled()) return NOTHING;
     copy.refresh();
     const outdated = this.#publish(entry, copy.deletions, changed);
     const { files } = this.#tools;

@@ -158,10 +158,10 @@ async function publish(
   const entry = isEmpty
     ? undefined
     : await drafts.writeEntry(segmentId, { summary, deletions, upTo: flushedSeq });
+  if (entry !== undefined) await drafts.moveIntoPlace(table.segments);
   // A large commit may have come meanwhile, which this turn should not have to bring over.
   await drafts.finished(bringOver(segments, newRows, deletions));
   if (tools.isCancelled()) return undefined;
-  if (entry !== undefined) drafts.moveIntoPlace(table.segments);
   assert(table.progress.flushedSeq === flushedSeq, "no flush publishes while a merge does");
   const progress = { ...table.progress, lowWater: table.progress.lowWater.raisedBy(lowWaters) };
   drafts.publish({

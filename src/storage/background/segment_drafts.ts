@@ -126,11 +126,11 @@ export class SegmentDrafts {
   }
 
   /**
-   * Gives every file its name, durably.
+   * Gives every file its name, durably; the disk is waited for off the event loop.
    *
    * @param segments Those of the table: a directory without any of them is new. @throws {DiskError}
    */
-  moveIntoPlace(segments: readonly OpenSegment[]): void {
+  async moveIntoPlace(segments: readonly OpenSegment[]): Promise<void> {
     const { disk, paths } = this.#tools;
     const directoryOf = (home: SegmentHome | undefined): string =>
       segmentDirectory(paths, { tableId: this.#table.tableId, home });
@@ -138,17 +138,18 @@ export class SegmentDrafts {
     const homes = new Map(this.#drafts.map(({ home }) => [directoryOf(home), home]));
     for (const [directory, home] of homes) {
       disk.makeDirectory(directory);
-      if (!known.has(directory)) this.#syncAbove(directory, segmentRoot(paths, home).segments);
+      if (known.has(directory)) continue;
+      await this.#syncAbove(directory, segmentRoot(paths, home).segments);
     }
     for (const { draft, path } of this.#drafts) disk.rename(draft, path);
-    for (const directory of homes.keys()) disk.syncDirectory(directory);
+    for (const directory of homes.keys()) await disk.syncDirectorySoon(directory);
   }
 
   /** Also what was there: an attempt before this one may not have made its names durable. */
-  #syncAbove(directory: string, top: string): void {
+  async #syncAbove(directory: string, top: string): Promise<void> {
     for (let path = directory; path !== top; ) {
       path = path.slice(0, path.lastIndexOf("/"));
-      this.#tools.disk.syncDirectory(path);
+      await this.#tools.disk.syncDirectorySoon(path);
     }
   }
 

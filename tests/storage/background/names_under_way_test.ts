@@ -1,0 +1,108 @@
+/**
+ * While the names of new files are on their way to the disk, in a flush or a merge, nobody waits
+ * for that but the flush or merge itself: rows are changed, and tables dropped, in between.
+ */
+import { afterEach, describe, expect, test } from "bun:test";
+import type { DiskFile, OpenOptions } from "../../../src/base/disk.ts";
+import type { LocalStore } from "../../../src/storage/mod.ts";
+import { ForwardingDisk } from "../../support/forwarding_disk.ts";
+import { MemoryManifest } from "../../support/memory_manifest.ts";
+import { SimulatedDisk } from "../../support/simulated_disk.ts";
+import {
+  commit,
+  DATA_PATH,
+  defineTable,
+  openStore,
+  readRows,
+} from "../../support/store_fixture.ts";
+
+const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
+const SEGMENTS = `${DATA_PATH}/segments/1`;
+
+/** Once it is shut, directories are synced when a test says so; none may be waited for in place. */
+class GatedDisk extends ForwardingDisk {
+  isShut = false;
+  readonly reached: PromiseWithResolvers<void> = Promise.withResolvers<void>();
+  readonly opened: PromiseWithResolvers<void> = Promise.withResolvers<void>();
+
+  /** Paths of drafts whose writes did not wait for the disk. */
+  readonly delayed: string[] = [];
+
+  override open(path: string, options: OpenOptions): DiskFile {
+    const isDraft = options.create === true && path.endsWith(".seg");
+    if (isDraft && options.writesThrough !== true) this.delayed.push(path);
+    return super.open(path, options);
+  }
+
+  override syncDirectory(path: string): void {
+    if (this.isShut) throw new Error(`nobody is held up by ${path}`);
+    super.syncDirectory(path);
+  }
+
+  override async syncDirectorySoon(path: string): Promise<void> {
+    if (this.isShut) {
+      this.reached.resolve();
+      await this.opened.promise;
+    }
+    await super.syncDirectorySoon(path);
+  }
+}
+
+const stores: LocalStore[] = [];
+
+afterEach(async () => {
+  for (const store of stores.splice(0)) await store.close();
+});
+
+async function opened(disk: GatedDisk, manifest: MemoryManifest): Promise<LocalStore> {
+  const store = await openStore({ disk, manifest, definitions: [TABLE] });
+  stores.push(store);
+  return store;
+}
+
+describe.each(["flush", "compact"] as const)("in a %s", (work) => {
+  /** Begins it, and comes back when its names are on their way. */
+  async function begun(): Promise<{
+    disk: GatedDisk;
+    manifest: MemoryManifest;
+    store: LocalStore;
+    ended: Promise<unknown>;
+  }> {
+    const disk = new GatedDisk(new SimulatedDisk());
+    const manifest = new MemoryManifest();
+    const store = await opened(disk, manifest);
+    await commit(store, 1, "insert", [[1, "a"]]);
+    if (work === "compact") await store.flush(1);
+    await commit(store, 1, "insert", [[2, "b"]]);
+    if (work === "compact") await store.flush(1);
+    disk.isShut = true;
+    const ended = store[work](1).catch((error: unknown) => error);
+    await disk.reached.promise;
+    return { disk, manifest, store, ended };
+  }
+
+  const rowsOf = (store: LocalStore): unknown => readRows(store, TABLE).map(([, ...row]) => row);
+
+  test("rows that are changed meanwhile stay so, there and behind a start", async () => {
+    const { disk, ended, manifest, store } = await begun();
+    await commit(store, 1, "update", [[1, "c"]]);
+    await commit(store, 1, "delete", [[2, null]]);
+    disk.opened.resolve();
+    await ended;
+    expect(rowsOf(store)).toEqual([[1, "c"]]);
+    expect(disk.delayed).toEqual([]);
+    disk.isShut = false;
+    await store.close();
+    stores.length = 0;
+    expect(rowsOf(await opened(disk, manifest.restart()))).toEqual([[1, "c"]]);
+  });
+
+  test("a table that is dropped meanwhile leaves no file", async () => {
+    const { disk, ended, store } = await begun();
+    store.dropTable(1);
+    disk.opened.resolve();
+    await ended;
+    expect(disk.exists(SEGMENTS) ? disk.list(SEGMENTS) : []).toEqual([]);
+    expect(disk.list(`${DATA_PATH}/tmp`)).toEqual([]);
+  });
+});
