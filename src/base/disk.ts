@@ -51,8 +51,8 @@ export interface OpenOptions {
   /** The file is read and nothing else; works where the disk may not be written. */
   readonly readOnly?: boolean;
   /**
-   * Each write waits for the disk: {@linkcode DiskFile.writeDurably} is one call of the system then,
-   * and a sync has little left to do. What was written is durable by those two alone, though.
+   * Each write waits for the disk: {@linkcode DiskFile.writeDurably} is one call of the system, and
+   * a sync has little left to do. What was written is durable by those two alone, though.
    */
   readonly writesThrough?: boolean;
 }
