@@ -22,7 +22,7 @@ import { Exchange, type ExchangeOptions, RequestIds } from "./http/exchange.ts";
 import { HttpError, isWorthLogging, RETRY_SECONDS, responseFromError } from "./http/http_error.ts";
 import { RequestTurns } from "./http/request_turns.ts";
 import { empty, json } from "./http/responses.ts";
-import { type Reply, settle } from "./http/route.ts";
+import { answerWith, type Reply } from "./http/route.ts";
 import {
   allowedMethods,
   type Found,
@@ -272,14 +272,7 @@ class HttpServer implements RunningServer {
     const send = (response: Response): void => sendFinished(this.#finished(exchange, response));
     const fail = (error: unknown): void => send(this.#failure(exchange, error, found));
     const reply: Reply = { send, fail };
-    let answer: Response | Promise<Response> | undefined;
-    try {
-      answer = this.#answer(exchange, found, reply);
-    } catch (error) {
-      fail(error);
-      return;
-    }
-    settle(reply, answer);
+    answerWith(reply, () => this.#answer(exchange, found, reply));
   }
 
   #finished(exchange: Exchange, response: Response): Response {

@@ -15,11 +15,18 @@ export interface Reply {
   readonly fail: (error: unknown) => void;
 }
 
-/** Answers by what was returned instead of a call. */
-export function settle(
+/** Answers by what some work returns or throws; where it returns nothing, it answers by itself. */
+export function answerWith(
   { fail, send }: Reply,
-  answer: Response | Promise<Response> | undefined,
+  work: () => Response | Promise<Response> | undefined,
 ): void {
+  let answer: Response | Promise<Response> | undefined;
+  try {
+    answer = work();
+  } catch (error) {
+    fail(error);
+    return;
+  }
   if (answer instanceof Promise) answer.then(send, fail);
   else if (answer !== undefined) send(answer);
 }

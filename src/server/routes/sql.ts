@@ -30,7 +30,7 @@ import {
   ndjsonPieces,
   type ResultFormat,
 } from "../http/result_format.ts";
-import { type Reply, type Route, settle } from "../http/route.ts";
+import { answerWith, type Reply, type Route } from "../http/route.ts";
 import { releaseBody } from "../http/sql_body.ts";
 import { sqlRequestFromForm, sqlRequestFromJson } from "../http/sql_request.ts";
 import {
@@ -117,15 +117,7 @@ class SqlRoute {
   }
 
   #answer(asked: Asked, body: Uint8Array): void {
-    const { reply } = asked;
-    let answer: Response | Promise<Response> | undefined;
-    try {
-      answer = this.#run(asked, body);
-    } catch (error) {
-      reply.fail(error);
-      return;
-    }
-    settle(reply, answer);
+    answerWith(asked.reply, () => this.#run(asked, body));
   }
 
   /** Returns nothing where the answer is sent later. */
@@ -172,16 +164,10 @@ class SqlRoute {
   }
 
   #sendJson(asked: Asked, { sqlUtf8 }: SqlRequest, response: SqlResponse): void {
-    const { reply } = asked;
-    let answer: Response | Promise<Response>;
-    try {
+    answerWith(asked.reply, () => {
       if (sqlUtf8 !== undefined && response.stream === undefined) releaseBody(sqlUtf8);
-      answer = this.#jsonResponse(asked, response);
-    } catch (error) {
-      reply.fail(error);
-      return;
-    }
-    settle(reply, answer);
+      return this.#jsonResponse(asked, response);
+    });
   }
 
   #jsonResponse(asked: Asked, response: SqlResponse): Response | Promise<Response> {

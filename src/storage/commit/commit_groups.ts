@@ -2,7 +2,7 @@
  * Commits on their way to the disk: they settle in groups, in order, as the log writes them, and
  * their writers are answered then.
  *
- *     applied ──group synced──► visible
+ *     applied ──group durable─► visible
  *        ├─────no room────────► taken back: rows, keys and replacements are as before
  *        └─────log failed─────► unknown: never visible in this process
  *

@@ -74,8 +74,8 @@ export class LocalWal implements CommitLog {
   #awaitsRest = false;
   /** The next file is being made, and the next group begins it. */
   #awaitsFile = false;
-  /** A group is on its way to the disk. */
-  #isSyncing = false;
+  /** A group is on its way to the disk, or what relaxed mode has written is being synced. */
+  #isDiskBusy = false;
   #isFatal = false;
   #isClosed = false;
   #idleWaiters: (() => void)[] = [];
@@ -159,7 +159,7 @@ export class LocalWal implements CommitLog {
     const group = this.#encoder.nextGroup;
     const { earlyBytesMin = EARLY_BYTES_MIN } = this.#options;
     if (group === undefined || group.end - group.start < earlyBytesMin) return;
-    if (!this.#isSyncing) this.#writeAtOnce(group);
+    if (!this.#isDiskBusy) this.#writeAtOnce(group);
   }
 
   draft(offsetOf: (index: number) => number): FrameDraft {
@@ -187,7 +187,7 @@ export class LocalWal implements CommitLog {
   }
 
   async close(): Promise<void> {
-    while (!this.#isFatal && (this.#isSyncing || this.#encoder.nextGroup !== undefined)) {
+    while (!this.#isFatal && (this.#isDiskBusy || this.#encoder.nextGroup !== undefined)) {
       await new Promise<void>((resolve) => this.#idleWaiters.push(resolve));
     }
     this.#isClosed = true;
@@ -210,7 +210,7 @@ export class LocalWal implements CommitLog {
   }
 
   #schedule(): void {
-    const waitsForSync = this.#isSyncing && !this.#options.isRelaxed;
+    const waitsForSync = this.#isDiskBusy && !this.#options.isRelaxed;
     if (this.#isScheduled || waitsForSync) return;
     this.#isScheduled = true;
     void this.#writeSoon();
@@ -235,7 +235,7 @@ export class LocalWal implements CommitLog {
       if (nextGroup === undefined) break;
       // A file that is being synced is not closed.
       const isRolling = nextGroup.fileNumber !== this.#files.currentNumber;
-      if (this.#isSyncing && (isRolling || !isRelaxed)) return;
+      if (this.#isDiskBusy && (isRolling || !isRelaxed)) return;
       if (isRolling && this.#waitsForFile()) return;
       const group = this.#encoder.takeGroup();
       if (!this.#reachFile(group)) break;
@@ -245,9 +245,9 @@ export class LocalWal implements CommitLog {
       }
       if (!this.#writeRelaxed(group)) break;
       this.events.onSettled(group.number);
-      if (!this.#isSyncing) this.#sync(group);
+      if (!this.#isDiskBusy) this.#sync(group);
     }
-    if (!this.#isSyncing && this.#encoder.nextGroup === undefined) this.#wakeIdle();
+    if (!this.#isDiskBusy && this.#encoder.nextGroup === undefined) this.#wakeIdle();
   }
 
   /**
@@ -295,11 +295,11 @@ export class LocalWal implements CommitLog {
   }
 
   #writeDurably(group: TakenGroup): void {
-    this.#isSyncing = true;
+    this.#isDiskBusy = true;
     this.#files.current.writeDurably(group.bytes, group.offset).then(
       () => this.#afterWrite(group),
       (error: unknown) => {
-        this.#isSyncing = false;
+        this.#isDiskBusy = false;
         if (error instanceof DiskError) {
           this.#failGroup(group, error.operation === "write" ? "write" : "sync", error);
         } else {
@@ -381,18 +381,18 @@ export class LocalWal implements CommitLog {
   }
 
   #sync(group: FrameGroup): void {
-    this.#isSyncing = true;
+    this.#isDiskBusy = true;
     this.#files.current.sync().then(
       () => this.#afterSync(group),
       (error: unknown) => {
-        this.#isSyncing = false;
+        this.#isDiskBusy = false;
         this.#fail(error);
       },
     );
   }
 
   #afterSync({ number, fileNumber, nextFrame, lastSeq }: FrameGroup): void {
-    this.#isSyncing = false;
+    this.#isDiskBusy = false;
     if (this.#isFatal) return;
     if (fileNumber === this.#files.currentNumber) this.#encoder.durableFrames = nextFrame;
     this.#synced.note(lastSeq);
@@ -405,13 +405,13 @@ export class LocalWal implements CommitLog {
     if (this.#encoder.nextGroup === undefined) this.#wakeIdle();
     // In relaxed mode more may have been written meanwhile.
     const last = this.#lastWritten;
-    if (last !== undefined && last.number > number && !this.#isSyncing) this.#sync(last);
+    if (last !== undefined && last.number > number && !this.#isDiskBusy) this.#sync(last);
   }
 
   /** Writes the high-water file once for groups that follow each other without a pause. */
   #noteSettled(seq: number): void {
     this.#unnotedGroups += 1;
-    const isPause = !this.#isSyncing && this.#encoder.nextGroup === undefined;
+    const isPause = !this.#isDiskBusy && this.#encoder.nextGroup === undefined;
     if (!isPause && this.#unnotedGroups < GROUPS_PER_NOTE) return;
     this.#unnotedGroups = 0;
     try {
