@@ -119,13 +119,18 @@ function run(bun, args) {
   child = spawn(bun, args, {
     stdio: "inherit",
     detached: process.platform !== "win32",
-    env: { ...process.env, PATH: path },
+    env: { ...allocatorSettings(), ...process.env, PATH: path },
   });
   child.on("error", (error) => fail(`Cannot start ${bun}: ${error.message}`));
   child.on("exit", (code, signal) => {
     process.exit(signal === null ? code : 128 + constants.signals[signal]);
   });
   if (process.env["npm_lifecycle_event"] !== undefined) whenParentEnds(() => pass("SIGTERM"));
+}
+
+/** What the runtime's allocator reads before any program: see `src/allocator.ts`. */
+function allocatorSettings() {
+  return JSON.parse(readFileSync(join(ROOT, "src/allocator.json"), "utf8"));
 }
 
 /**

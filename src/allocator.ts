@@ -7,30 +7,33 @@
  * third of the faults, single INSERTs 1.04 times. What it costs is memory under load, up to 1.6
  * times as much after millions of rows in a row; a server that rests has none of it.
  *
- * The allocator reads its settings before any line of a program is run. So the process replaces
- * itself once, by the same program with the settings in its environment; its id, its files and its
- * place under whoever started it stay.
+ * The allocator reads its settings before any line of a program is run. From source, whoever
+ * launches the runtime (`scripts/launch.mjs`) puts them into its environment. An executable has
+ * nobody before it: it replaces itself once, by the same program with the settings. Its id and its
+ * place under whoever started it stay; of its open files only the first three do.
  */
+import settings from "./allocator.json" with { type: "json" };
 
-const KEPT_MS = "10000";
+/** Milliseconds, for pages that are free and for holes between objects. */
+export const ALLOCATOR_SETTINGS: Readonly<Record<string, string>> = settings;
 
-/** Of the runtime's allocator, mimalloc: for pages that are free, and for holes between objects. */
-export const ALLOCATOR_SETTINGS: Readonly<Record<string, string>> = {
-  MIMALLOC_PURGE_DELAY: KEPT_MS,
-  MIMALLOC_PURGE_HOLES_MIN_INTERVAL: KEPT_MS,
-};
+/** A file that is open already: it would be gone. */
+const OPEN_FILE = /^\/(?:dev|proc)\//;
+
+/** Where the system's loader was called by name, it counts as the program. */
+const LOADER = /\/ld[-.][^/]*$/;
 
 /**
- * Begins the process anew where its environment lacks a setting: what is set already was set on
- * purpose, and stays. Returns where it has all, or where a system cannot replace a process.
+ * Begins an executable anew where its environment lacks a setting: what is set was set on purpose,
+ * and stays. Returns where nothing is missing, or where the program would not come back the same.
  *
- * @throws The system's error where this system can, and this program could not be run again.
+ * @param configPath What the program reads next.
+ * @throws The system's error where the program could not be run again.
  */
-export function settleAllocator(isExecutable: boolean): void {
-  const { argv, argv0, env, execArgv, execPath } = process;
+export function restartWithAllocatorSettings(configPath: string): void {
+  const { argv, argv0, env, execPath } = process;
   if (Object.keys(ALLOCATOR_SETTINGS).every((name) => env[name] !== undefined)) return;
   if (process.platform === "win32" || process.execve === undefined) return;
-  // From source the runtime is what runs, and is told how, and what; an executable is both.
-  const args = isExecutable ? argv.slice(2) : [...execArgv, ...argv.slice(1)];
-  process.execve(execPath, [argv0, ...args], { ...ALLOCATOR_SETTINGS, ...env });
+  if (OPEN_FILE.test(configPath) || LOADER.test(execPath)) return;
+  process.execve(execPath, [argv0, ...argv.slice(2)], { ...ALLOCATOR_SETTINGS, ...env });
 }

@@ -11,7 +11,7 @@
  *     exit 70  a bug, or the disk failed: start again to recover
  */
 import { tmpdir } from "node:os";
-import { settleAllocator } from "./allocator.ts";
+import { restartWithAllocatorSettings } from "./allocator.ts";
 import { isLoopbackHost, keptSecret } from "./auth/mod.ts";
 import { bunDisk } from "./base/bun_disk.ts";
 import { systemClock } from "./base/clock.ts";
@@ -130,11 +130,11 @@ function announce(
 }
 
 async function serve(path: string): Promise<void> {
-  beginAnew();
-  settleGlobals();
   // Who reads the console may leave, as a pager does; the log is in its files all the same.
   process.stdout.on("error", () => undefined);
   process.stderr.on("error", () => undefined);
+  if (IS_EXECUTABLE) settleAllocator(path);
+  settleGlobals();
   const { config, warnings } = readConfig(path, "Cannot start Tidemark");
   const { logging } = config;
   const log = new LogWriter({
@@ -180,10 +180,10 @@ async function serve(path: string): Promise<void> {
   });
 }
 
-/** First of all, as nothing of this process is left then but what it was started with. */
-function beginAnew(): void {
+/** Before anything is opened, as nothing of this process is left then. */
+function settleAllocator(configPath: string): void {
   try {
-    settleAllocator(IS_EXECUTABLE);
+    restartWithAllocatorSettings(configPath);
   } catch (error) {
     // It costs speed, and no more: a program that was replaced while it started, for one.
     tell(`Tidemark starts without settings of its allocator: ${String(error)}`);

@@ -4,8 +4,8 @@
  * Every call is synchronous but those that take long: {@linkcode DiskFile.sync},
  * {@linkcode DiskFile.writeDurably}, {@linkcode Disk.removeSoon} and
  * {@linkcode Disk.syncDirectorySoon}. Nothing is durable before one of the first two has resolved
- * for its file, or `syncNow` has returned, and a name not before `syncDirectory` of its directory
- * has. What is made is for its owner alone.
+ * for its file, or `syncNow` has returned, and a name not before one of the syncs of its
+ * directory has. What is made is for its owner alone.
  * Implementations: `bun_disk.ts`, and the simulated and recording disks of the tests.
  */
 

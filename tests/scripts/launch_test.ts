@@ -43,6 +43,7 @@ beforeEach(() => {
     writeFileSync(join(root, name), "{}");
   }
   writeFileSync(join(root, "src/main.ts"), PROGRAM);
+  writeFileSync(join(root, "src/allocator.json"), '{"KEPT_MS":"10","HOLES_MS":"20"}');
   writeFileSync(join(root, "installer.mjs"), INSTALLER);
 });
 
@@ -50,10 +51,13 @@ afterEach(() => {
   rmSync(root, { recursive: true, force: true });
 });
 
-function launch(...args: string[]): Bun.Subprocess<"ignore", "pipe", "pipe"> {
+function launch(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Bun.Subprocess<"ignore", "pipe", "pipe"> {
   return Bun.spawn([process.execPath, "scripts/launch.mjs", "src/main.ts", ...args], {
     cwd: root,
-    env: { ...process.env, npm_execpath: join(root, "installer.mjs") },
+    env: { ...process.env, ...env, npm_execpath: join(root, "installer.mjs") },
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",
@@ -77,25 +81,32 @@ function callCount(): number {
 }
 
 test("launch installs once, and again when the demands change", async () => {
-  expect(await outcome(launch("a b", "0"))).toMatchObject({
+  expect(await outcome(launch(["a b", "0"]))).toMatchObject({
     code: 0,
     stdout: '["a b","0"]\n',
     stderr: expect.stringContaining("Installing"),
   });
   expect(callCount()).toBe(1);
-  expect(await outcome(launch("x"))).toMatchObject({ code: 0, stderr: "" });
+  expect(await outcome(launch(["x"]))).toMatchObject({ code: 0, stderr: "" });
   expect(callCount()).toBe(1);
   writeFileSync(join(root, "package-lock.json"), '{"changed":true}');
-  await outcome(launch("x"));
+  await outcome(launch(["x"]));
   expect(callCount()).toBe(2);
 });
 
+test("launch gives the settings of the allocator, but for those that are there", async () => {
+  const program = "console.log(process.env.KEPT_MS, process.env.HOLES_MS)";
+  writeFileSync(join(root, "src/main.ts"), program);
+  const { stdout } = await outcome(launch([], { HOLES_MS: "5" }));
+  expect(stdout).toBe("10 5\n");
+});
+
 test("launch passes on the exit code", async () => {
-  expect(await outcome(launch("x", "3"))).toMatchObject({ code: 3 });
+  expect(await outcome(launch(["x", "3"]))).toMatchObject({ code: 3 });
 });
 
 test("launch passes on signals, and takes two of a kind at once for one", async () => {
-  const child = launch("stay");
+  const child = launch(["stay"]);
   const reader = child.stdout.getReader();
   const decoder = new TextDecoder();
   let text = "";
@@ -118,7 +129,7 @@ test("launch passes on signals, and takes two of a kind at once for one", async 
 
 test("launch says so when the packages cannot be installed", async () => {
   writeFileSync(join(root, "installer.mjs"), "process.exit(9)");
-  const { code, stderr } = await outcome(launch("x"));
+  const { code, stderr } = await outcome(launch(["x"]));
   expect(code).toBe(1);
   expect(stderr).toMatch(/Cannot install the packages with .*installer\.mjs install.*ended with 9/);
 });

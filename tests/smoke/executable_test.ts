@@ -53,6 +53,15 @@ test.skipIf(process.platform !== "linux")("it has begun anew as itself", () => {
   expect(partsOf("cmdline").slice(1, -1)).toEqual([server.configPath]);
 });
 
+test.skipIf(process.platform !== "linux")("it reads a configuration that is open already", () => {
+  const { exitCode, stderr } = Bun.spawnSync(
+    ["bash", "-c", `exec "$0" <(echo 'server.prot = 1')`, program],
+    { env: { PATH: process.env["PATH"] ?? "" } },
+  );
+  expect(stderr.toString()).toMatch(/unknown key "prot"/);
+  expect(exitCode).toBe(1);
+});
+
 test("its help calls it by its name", () => {
   const help = Bun.spawnSync([program, "--help"]).stdout.toString();
   expect(help).toContain("\n  tidemark config.toml ");

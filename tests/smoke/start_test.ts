@@ -7,7 +7,6 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
-import { ALLOCATOR_SETTINGS } from "../../src/allocator.ts";
 import { SocketClient } from "../support/client.ts";
 import {
   type ConfigSections,
@@ -225,26 +224,6 @@ describe("the server", () => {
     expect(server.output).toMatch(/set-?up/i);
     expect(server.output).toContain('"password":"<at least 12>","root_password":"<at least 12>"');
   });
-
-  test.skipIf(process.platform !== "linux")(
-    "begins anew with settings of its allocator, and is still what was asked for",
-    async () => {
-      const preload = join(newFolder(), "nothing.ts");
-      writeFileSync(preload, "");
-      const command = [process.execPath, "--preload", preload, "src/main.ts"];
-      const env = { MIMALLOC_PURGE_DELAY: "5", MIMALLOC_PURGE_HOLES_MIN_INTERVAL: undefined };
-      await using server = await startServer({ command, env });
-      const partsOf = (file: string): string[] =>
-        readFileSync(`/proc/${server.pid}/${file}`, "utf8").split("\0");
-      const settings = partsOf("environ").filter((line) => line.startsWith("MIMALLOC"));
-      expect(settings.toSorted()).toEqual([
-        "MIMALLOC_PURGE_DELAY=5",
-        `MIMALLOC_PURGE_HOLES_MIN_INTERVAL=${ALLOCATOR_SETTINGS["MIMALLOC_PURGE_HOLES_MIN_INTERVAL"]}`,
-      ]);
-      expect(partsOf("cmdline").slice(1, 3)).toEqual(["--preload", preload]);
-      expect(server.output).toContain(server.dataPath);
-    },
-  );
 
   test("goes on when nobody reads its console any more", async () => {
     const child = Bun.spawn([process.execPath, "src/main.ts", configFile("server.port = 0")], {

@@ -178,7 +178,7 @@ export class ServerProcess {
     this.#output = "";
     this.#child = Bun.spawn([...wrapper, ...command, this.configPath], {
       cwd: ROOT,
-      // Without its settings the process would begin twice.
+      // As the launcher starts it.
       env: { ...inheritedEnvironment(), ...ALLOCATOR_SETTINGS, ...env },
       stdin: "ignore",
       stdout: "pipe",

@@ -1,6 +1,6 @@
 /**
  * The part of a flush that needs nothing but rows and a file: a frozen memtable is written into one
- * draft, which is not synced. A job is plain data, most of it in shared memory, so that another
+ * draft, which its caller syncs. A job is plain data, most of it in shared memory, so that another
  * thread can do it while the event loop goes on.
  */
 import type { Disk, DiskFile } from "../../base/disk.ts";

@@ -115,10 +115,8 @@ export class SegmentDrafts {
     const file = this.#open(name, entry.home);
     try {
       for (let at = 0; at < bytes.length; at += WRITTEN_BYTES_MAX) {
-        file.write(bytes.subarray(at, at + WRITTEN_BYTES_MAX), at);
-        await this.pause();
+        await file.writeDurably(bytes.subarray(at, at + WRITTEN_BYTES_MAX), at);
       }
-      await file.sync();
     } finally {
       file.close();
     }
@@ -126,7 +124,8 @@ export class SegmentDrafts {
   }
 
   /**
-   * Gives every file its name, durably; the disk is waited for off the event loop.
+   * Gives every file its name, durably; the disk is waited for off the event loop. Where the work
+   * is cancelled meanwhile, it leaves off: the table may be gone, and its storage with it.
    *
    * @param segments Those of the table: a directory without any of them is new. @throws {DiskError}
    */
@@ -137,17 +136,22 @@ export class SegmentDrafts {
     const known = new Set(segments.map(({ entry }) => directoryOf(entry.home)));
     const homes = new Map(this.#drafts.map(({ home }) => [directoryOf(home), home]));
     for (const [directory, home] of homes) {
+      if (this.#tools.isCancelled()) return;
       disk.makeDirectory(directory);
       if (known.has(directory)) continue;
       await this.#syncAbove(directory, segmentRoot(paths, home).segments);
     }
+    if (this.#tools.isCancelled()) return;
     for (const { draft, path } of this.#drafts) disk.rename(draft, path);
-    for (const directory of homes.keys()) await disk.syncDirectorySoon(directory);
+    for (const directory of homes.keys()) {
+      if (this.#tools.isCancelled()) return;
+      await disk.syncDirectorySoon(directory);
+    }
   }
 
   /** Also what was there: an attempt before this one may not have made its names durable. */
   async #syncAbove(directory: string, top: string): Promise<void> {
-    for (let path = directory; path !== top; ) {
+    for (let path = directory; path !== top && !this.#tools.isCancelled(); ) {
       path = path.slice(0, path.lastIndexOf("/"));
       await this.#tools.disk.syncDirectorySoon(path);
     }
@@ -211,7 +215,10 @@ export class SegmentDrafts {
   }
 
   #open(name: string, home: SegmentHome | undefined): ReturnType<Disk["open"]> {
-    const file = this.#tools.disk.open(this.#adopt(name, home), { create: true });
+    const file = this.#tools.disk.open(this.#adopt(name, home), {
+      create: true,
+      writesThrough: true,
+    });
     file.truncate(0);
     return file;
   }

@@ -104,8 +104,12 @@ export function* writeSegment(
     const step = pieces.next();
     if (step.done !== true) gathered.raw(step.value);
     if (step.done === true || gathered.length >= WRITE_BYTES) {
-      file.write(gathered.view(), offset);
-      offset += gathered.length;
+      // A chunk of long texts is larger than what the disk should have to take at once.
+      const bytes = gathered.view();
+      for (let at = 0; at < bytes.length; at += WRITE_BYTES) {
+        file.write(bytes.subarray(at, at + WRITE_BYTES), offset + at);
+      }
+      offset += bytes.length;
       gathered.reset();
     }
     if (step.done === true) {

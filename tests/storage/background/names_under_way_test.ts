@@ -17,6 +17,9 @@ import {
 } from "../../support/store_fixture.ts";
 
 const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
+/** What the work makes. */
+const SEGMENT_OF = { flush: "1.seg", compact: "3.seg" } as const;
+
 const SEGMENTS = `${DATA_PATH}/segments/1`;
 
 /** Once it is shut, directories are synced when a test says so; none may be waited for in place. */
@@ -44,7 +47,7 @@ class GatedDisk extends ForwardingDisk {
       this.reached.resolve();
       await this.opened.promise;
     }
-    await super.syncDirectorySoon(path);
+    await this.disk.syncDirectorySoon(path);
   }
 }
 
@@ -88,7 +91,8 @@ describe.each(["flush", "compact"] as const)("in a %s", (work) => {
     await commit(store, 1, "update", [[1, "c"]]);
     await commit(store, 1, "delete", [[2, null]]);
     disk.opened.resolve();
-    await ended;
+    expect(await ended).not.toBeInstanceOf(Error);
+    expect(disk.list(SEGMENTS).map(({ name }) => name)).toContain(SEGMENT_OF[work]);
     expect(rowsOf(store)).toEqual([[1, "c"]]);
     expect(disk.delayed).toEqual([]);
     disk.isShut = false;
@@ -101,7 +105,7 @@ describe.each(["flush", "compact"] as const)("in a %s", (work) => {
     const { disk, ended, store } = await begun();
     store.dropTable(1);
     disk.opened.resolve();
-    await ended;
+    expect(await ended).not.toBeInstanceOf(Error);
     expect(disk.exists(SEGMENTS) ? disk.list(SEGMENTS) : []).toEqual([]);
     expect(disk.list(`${DATA_PATH}/tmp`)).toEqual([]);
   });
