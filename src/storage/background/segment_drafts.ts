@@ -135,25 +135,23 @@ export class SegmentDrafts {
       segmentDirectory(paths, { tableId: this.#table.tableId, home });
     const known = new Set(segments.map(({ entry }) => directoryOf(entry.home)));
     const homes = new Map(this.#drafts.map(({ home }) => [directoryOf(home), home]));
+    const above: string[] = [];
     for (const [directory, home] of homes) {
-      if (this.#tools.isCancelled()) return;
       disk.makeDirectory(directory);
       if (known.has(directory)) continue;
-      await this.#syncAbove(directory, segmentRoot(paths, home).segments);
+      above.push(...directoriesAbove(directory, segmentRoot(paths, home).segments));
     }
+    // Also what was there: an attempt before this one may not have made its names durable.
+    await this.#syncDirectories(above);
     if (this.#tools.isCancelled()) return;
     for (const { draft, path } of this.#drafts) disk.rename(draft, path);
-    for (const directory of homes.keys()) {
-      if (this.#tools.isCancelled()) return;
-      await disk.syncDirectorySoon(directory);
-    }
+    await this.#syncDirectories(homes.keys());
   }
 
-  /** Also what was there: an attempt before this one may not have made its names durable. */
-  async #syncAbove(directory: string, top: string): Promise<void> {
-    for (let path = directory; path !== top && !this.#tools.isCancelled(); ) {
-      path = path.slice(0, path.lastIndexOf("/"));
-      await this.#tools.disk.syncDirectorySoon(path);
+  async #syncDirectories(directories: Iterable<string>): Promise<void> {
+    for (const directory of directories) {
+      if (this.#tools.isCancelled()) return;
+      await this.#tools.disk.syncDirectorySoon(directory);
     }
   }
 
@@ -222,4 +220,14 @@ export class SegmentDrafts {
     file.truncate(0);
     return file;
   }
+}
+
+/** Those that a directory lies in, the nearest first, up to and with `top`. */
+function directoriesAbove(directory: string, top: string): string[] {
+  const above: string[] = [];
+  for (let path = directory; path !== top; ) {
+    path = path.slice(0, path.lastIndexOf("/"));
+    above.push(path);
+  }
+  return above;
 }

@@ -17,17 +17,16 @@ import {
 } from "../../support/store_fixture.ts";
 
 const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
+const SEGMENTS = `${DATA_PATH}/segments/1`;
+
 /** What the work makes. */
 const SEGMENT_OF = { flush: "1.seg", compact: "3.seg" } as const;
-
-const SEGMENTS = `${DATA_PATH}/segments/1`;
 
 /** Once it is shut, directories are synced when a test says so; none may be waited for in place. */
 class GatedDisk extends ForwardingDisk {
   isShut = false;
   readonly reached: PromiseWithResolvers<void> = Promise.withResolvers<void>();
   readonly opened: PromiseWithResolvers<void> = Promise.withResolvers<void>();
-
   /** Paths of drafts whose writes did not wait for the disk. */
   readonly delayed: string[] = [];
 
