@@ -158,6 +158,7 @@ async function publish(
   const entry = isEmpty
     ? undefined
     : await drafts.writeEntry(segmentId, { summary, deletions, upTo: flushedSeq });
+  if (tools.isCancelled()) return undefined;
   if (entry !== undefined) await drafts.moveIntoPlace(table.segments);
   // A large commit may have come meanwhile, which this turn should not have to bring over.
   await drafts.finished(bringOver(segments, newRows, deletions));
