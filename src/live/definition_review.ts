@@ -11,6 +11,7 @@
 import type { Principal } from "../auth/mod.ts";
 import type { EndCode, ErrorMessage, SubscriptionSpec } from "../protocol/mod.ts";
 import type { LivePlan } from "../sql/mod.ts";
+import { type DataType, dataTypeWord } from "../types/mod.ts";
 import type { Budget } from "./budget.ts";
 import type { Review } from "./feed.ts";
 import type { Group } from "./groups.ts";
@@ -100,7 +101,7 @@ function codeAfterPlanning(before: LivePlan, after: LivePlan): EndCode | undefin
   if (after.tableId !== before.tableId) return "NOT_FOUND";
   if (!after.mayRead()) return "UNAUTHORIZED";
   if (after.owner !== before.owner) return "SCHEMA_CHANGED";
-  const isSame = hasSameFields(before, after) && hasSameNames(before, after);
+  const isSame = hasSameFields(before, after) && namesSameColumns(before, after);
   return isSame ? undefined : "SCHEMA_CHANGED";
 }
 
@@ -109,20 +110,28 @@ function hasSameFields(before: LivePlan, after: LivePlan): boolean {
   if (before.fields.length !== after.fields.length) return false;
   return before.fields.every((field, index) => {
     const other = after.fields[index];
-    const isSameType = JSON.stringify(field.data_type) === JSON.stringify(other?.data_type);
-    return field.name === other?.name && isSameType;
+    const isSame = JSON.stringify(field.data_type) === JSON.stringify(other?.data_type);
+    return field.name === other?.name && isSame;
   });
 }
 
 /**
  * Whether each name is still that of the same column: one that was dropped and added again has
- * other values, and two may have changed their names.
+ * other values, and two may have changed their names. With a wider type a condition may decide
+ * otherwise of a row that nobody has changed, as of how many digits a number has as text.
  */
-function hasSameNames(before: LivePlan, after: LivePlan): boolean {
+function namesSameColumns({ namedColumns: before }: LivePlan, { namedColumns: after }: LivePlan) {
   return (
-    before.namedColumnIds.length === after.namedColumnIds.length &&
-    before.namedColumnIds.every((columnId, index) => columnId === after.namedColumnIds[index])
+    before.length === after.length &&
+    before.every(({ columnId, type }, index) => {
+      const other = after[index];
+      return other?.columnId === columnId && isSameType(type, other.type);
+    })
   );
+}
+
+function isSameType(type: DataType, other: DataType): boolean {
+  return JSON.stringify(dataTypeWord(type)) === JSON.stringify(dataTypeWord(other));
 }
 
 function told(subscriptionId: string, code: EndCode, { tableName }: LivePlan): ErrorMessage {

@@ -49,13 +49,13 @@ export function requireSameMeaning(definitions: DefinitionHistory, resume: Resum
 
 /** Whether a query shows an unchanged row now as it did then. */
 function showsSame(
-  { hasStar, namedColumnIds }: LivePlan,
+  { hasStar, namedColumns }: LivePlan,
   { before, table }: { before: TableEntry; table: TableEntry },
 ): boolean {
   if (before.schemaVersion === table.schemaVersion) return true;
   // A column that is in one of them only: each of today's is named, and looked for below.
   if (hasStar && before.columns.length !== table.columns.length) return false;
-  return namedColumnIds.every((id) => {
+  return namedColumns.every(({ columnId: id }) => {
     const was = before.columns.find(({ columnId }) => columnId === id);
     const is = table.columns.find(({ columnId }) => columnId === id);
     if (was === undefined || is === undefined) return false;

@@ -41,7 +41,7 @@ function planOf(fields: readonly FieldOf[], owner = 1): LivePlan {
     fingerprint: `of ${owner}`,
     equality: undefined,
     hasStar: false,
-    namedColumnIds: [],
+    namedColumns: [],
     mayRead: () => true,
   };
 }

@@ -243,7 +243,9 @@ export class KnownQueries implements Pick<SqlEngine, "planLive"> {
       fingerprint: JSON.stringify([sql, known.parameter, this.schemaVersion]),
       equality: known.equality,
       hasStar: known.hasStar ?? false,
-      namedColumnIds: known.reads.filter((columnId) => columnId > 0),
+      namedColumns: known.reads
+        .filter((columnId) => columnId > 0)
+        .map((columnId) => ({ columnId, type: stored(columnId).type })),
       mayRead: () => this.mayRead,
     };
   }

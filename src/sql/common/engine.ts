@@ -133,6 +133,12 @@ export interface CompiledExpression {
   evaluate(batch: Batch): Vector;
 }
 
+/** A declared column that a live query names. */
+export interface NamedColumn {
+  readonly columnId: number;
+  readonly type: DataType;
+}
+
 /** A live query, bound: what to read of each version and what to make of it. */
 export interface LivePlan {
   readonly tableId: number;
@@ -162,8 +168,8 @@ export interface LivePlan {
   readonly equality: { readonly columnId: number; readonly value: string | number } | undefined;
   /** The query projects `*`, so a new column ends it. */
   readonly hasStar: boolean;
-  /** Columns named anywhere in the query, by id, each where it is first named. */
-  readonly namedColumnIds: readonly number[];
+  /** Columns named anywhere in the query, each where it is first named. */
+  readonly namedColumns: readonly NamedColumn[];
   /** Rights, asked again when definitions change: false ends the subscription. */
   mayRead(): boolean;
 }

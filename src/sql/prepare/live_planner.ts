@@ -15,7 +15,7 @@ import { columnValue } from "../bind/bound_nodes.ts";
 import { readLiterals } from "../bind/expression/untyped_literals.ts";
 import { bindSelect } from "../bind/query/select_binder.ts";
 import { childrenOf, columnIdsIn, conjunctsOf, mayTakeLong, sameExpression } from "../bind/walk.ts";
-import type { CompiledExpression, LivePlan, LiveRequest } from "../common/engine.ts";
+import type { CompiledExpression, LivePlan, LiveRequest, NamedColumn } from "../common/engine.ts";
 import type { SqlLimits } from "../common/environment.ts";
 import { parseLimitsOf, requireNoGap, typedParameters } from "../common/parameters.ts";
 import { authorize } from "../common/requirements.ts";
@@ -114,7 +114,7 @@ export function planLiveQuery(
     fingerprint: fingerprintOf(request, namespace, isOfCaller ? principal : undefined),
     equality: equalityOf(select, run),
     hasStar: (node.columns ?? []).some(({ expr }) => expr.type === "ref" && expr.star === true),
-    namedColumnIds: namedIn(used, read),
+    namedColumns: namedIn(used, read),
     mayRead: () => mayReadNow(catalog, principal, table.tableId),
   };
 }
@@ -160,9 +160,13 @@ function columnsUsed({ where }: BoundSelect, outputs: readonly BoundOutput[]): S
 }
 
 /** What the declared ones of them are to storage, in the same order. */
-function namedIn(used: ReadonlySet<number>, columns: readonly BoundColumn[]): number[] {
-  const origins = new Map(columns.map(({ id, origin }) => [id, origin?.columnId ?? 0]));
-  return [...used].map((id) => origins.get(id) ?? 0).filter((columnId) => columnId > 0);
+function namedIn(used: ReadonlySet<number>, columns: readonly BoundColumn[]): NamedColumn[] {
+  const byId = new Map(columns.map((column) => [column.id, column]));
+  return [...used].flatMap((id) => {
+    const { origin, type } = byId.get(id) ?? {};
+    if (origin === undefined || type === undefined || origin.columnId <= 0) return [];
+    return [{ columnId: origin.columnId, type }];
+  });
 }
 
 function liveSelect(

@@ -55,7 +55,7 @@ function planOf(columns: readonly Column[]): LivePlan {
     fingerprint: "",
     equality: undefined,
     hasStar: false,
-    namedColumnIds: [],
+    namedColumns: [],
     mayRead: () => true,
   };
 }
