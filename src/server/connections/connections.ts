@@ -2,10 +2,10 @@
  * All open connections, sockets and streams of events: counted for the limits, ticked for
  * keep-alive, ended together when a session is revoked or the server stops.
  *
- * What is done for many goes in slices of a few milliseconds: beside 5,000 that are pinged,
- * requests wait for 50 to 140 ms on a busy machine, not 300; the end of 5,000 of one user holds
+ * What is done for many goes in slices of a few milliseconds: the end of 5,000 of one user holds
  * everybody for 90 to 130 ms, not 1.1 to 1.7 s. It costs that the last of them go on until their
- * turn.
+ * turn. Ticks come a tenth of all connections at a time, so that those that came together, as after
+ * a restart, are not pinged together.
  */
 import type { Revocation } from "../../auth/mod.ts";
 import { Arrivals } from "../../base/arrivals.ts";
@@ -14,13 +14,15 @@ import type { CancelTimer, Clock } from "../../base/clock.ts";
 import type { ConnectionAccess, ConnectionRow } from "../../sql/mod.ts";
 import type { OpenConnection } from "./open_connection.ts";
 
-const TICK_MS = 1000;
+/** A part of all connections is ticked so often: each of them about once a second. */
+const PARTS = 10;
+const PART_MS = 100;
 
 /**
- * How long one turn does something for connections. Those that came together, as after a restart,
- * are pinged together, and a ping costs the system as much as any write: 5,000 held the event loop
- * for 75 ms, and the end of as many of one user for more than a second. A time and no number, as
- * the end of one connection costs by its subscriptions, and as many as fit should end at once.
+ * How long one turn does something for connections: a ping costs the system as much as any write,
+ * and the end of 5,000 of one user held the event loop for more than a second. A time and no
+ * number, as the end of one connection costs by its subscriptions, and as many as fit should end at
+ * once.
  */
 const VISITS_MS_MAX = 4;
 
@@ -41,6 +43,10 @@ export class Connections implements ConnectionAccess {
   readonly #arrivals = new Arrivals();
   readonly #byAddress = new Map<string, { readonly address: string; count: number }>();
   #cancelTick: CancelTimer | undefined;
+  /** What is left of the round of ticks under way. */
+  #round: Iterator<OpenConnection> = this.#open.values();
+  #roundLeft = 0;
+  #partsLeft = 0;
   #isStopping = false;
 
   constructor(clock: Clock) {
@@ -123,14 +129,31 @@ export class Connections implements ConnectionAccess {
   }
 
   #tickLater(): CancelTimer {
-    return this.#clock.after(TICK_MS, () => {
-      this.#inTurns(this.#open.values(), {
+    return this.#clock.after(PART_MS, () => {
+      this.#inTurns(this.#part(), {
         visit: (connection) => connection.tick(),
         onDone: () => {
           this.#cancelTick = this.#open.size === 0 ? undefined : this.#tickLater();
         },
       });
     });
+  }
+
+  /** The next part of a round: whoever goes meanwhile is not in it, who comes is in the next at the latest. */
+  *#part(): Generator<OpenConnection> {
+    if (this.#partsLeft === 0) {
+      this.#round = this.#open.values();
+      this.#roundLeft = this.#open.size;
+      this.#partsLeft = PARTS;
+    }
+    const count = Math.ceil(this.#roundLeft / this.#partsLeft);
+    this.#roundLeft -= count;
+    this.#partsLeft -= 1;
+    for (let taken = 0; taken < count; taken += 1) {
+      const next = this.#round.next();
+      if (next.done === true) return;
+      yield next.value;
+    }
   }
 
   /**

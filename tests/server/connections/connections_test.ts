@@ -91,40 +91,79 @@ async function turns(): Promise<void> {
   for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
-test("Connections looks at all of many once a second, in several turns", async () => {
+/** A tenth of a second after another, and the turns behind each. */
+async function tenths(clock: WorkClock, count: number): Promise<void> {
+  for (let tenth = 0; tenth < count; tenth += 1) {
+    clock.advance(100);
+    await turns();
+  }
+}
+
+test("Connections looks at all of many once a second, at a tenth of them at a time", async () => {
   const { all, clock } = opened();
-  clock.advance(1000);
-  expect(ticked(all, 1)).toBe(64);
-  await turns();
-  expect(ticked(all, 1)).toBe(MANY);
-  clock.advance(999);
-  await turns();
-  expect(ticked(all, 1)).toBe(MANY);
+  clock.advance(99);
+  expect(ticked(all, 0)).toBe(MANY);
   clock.advance(1);
   await turns();
+  expect(ticked(all, 1)).toBe(MANY / 10);
+  await tenths(clock, 9);
+  expect(ticked(all, 1)).toBe(MANY);
+  await tenths(clock, 1);
+  expect(ticked(all, 2)).toBe(MANY / 10);
+  await tenths(clock, 9);
   expect(ticked(all, 2)).toBe(MANY);
 });
 
-test("Connections looks at nobody who has gone between two turns, and at who has come once more", async () => {
-  const { all, clock, connections } = opened();
-  clock.advance(1000);
-  const [gone, come] = [all.at(-1) ?? new Counted({ clock }), new Counted({ clock })];
+test("Connections looks at a tenth that takes long in several turns", async () => {
+  const clock = new WorkClock();
+  const connections = new Connections(clock);
+  const all = Array.from({ length: MANY }, () => new Counted({ clock, visitMs: 0.5 }));
+  for (const connection of all) connections.add(connection);
+  clock.advance(100);
+  expect(ticked(all, 1)).toBe(8);
+  await turns();
+  expect(ticked(all, 1)).toBe(MANY / 10);
+});
+
+test("Connections looks at nobody who has gone between two turns, and at who has come in the next round at the latest", async () => {
+  const clock = new WorkClock();
+  const connections = new Connections(clock);
+  const all = Array.from({ length: MANY }, () => new Counted({ clock, visitMs: 0.5 }));
+  for (const connection of all) connections.add(connection);
+  clock.advance(100);
+  const [gone, come] = [all[20] ?? new Counted({ clock }), new Counted({ clock })];
   connections.remove(gone);
   connections.add(come);
   await turns();
+  await tenths(clock, 9);
   expect(gone.tickCount).toBe(0);
-  clock.advance(1000);
-  await turns();
+  expect(ticked(all, 1)).toBe(MANY - 1);
+  await tenths(clock, 10);
   expect(ticked(all, 2)).toBe(MANY - 1);
+  expect(come.tickCount).toBeGreaterThanOrEqual(1);
   expect(clock.timerCount).toBe(1);
 });
 
+test.each([1, 3, 10, 11])("Connections looks at each of %p once a second", async (count) => {
+  const clock = new WorkClock();
+  const connections = new Connections(clock);
+  const all = Array.from({ length: count }, () => new Counted({ clock }));
+  for (const connection of all) connections.add(connection);
+  for (const second of [1, 2, 3]) {
+    await tenths(clock, 10);
+    expect(ticked(all, second)).toBe(count);
+  }
+});
+
 test("Connections looks at nobody once the server stops", async () => {
-  const { all, clock, connections } = opened();
-  clock.advance(1000);
+  const clock = new WorkClock();
+  const connections = new Connections(clock);
+  const all = Array.from({ length: MANY }, () => new Counted({ clock, visitMs: 0.5 }));
+  for (const connection of all) connections.add(connection);
+  clock.advance(100);
   const stopped = connections.shutDown();
   await turns();
-  expect(ticked(all, 1)).toBe(64);
+  expect(ticked(all, 1)).toBe(8);
   for (const connection of all) connections.remove(connection);
   clock.advance(20);
   await stopped;
