@@ -2,13 +2,14 @@
  * The program: arguments → configuration → database → server → signals.
  *
  * The only catcher of what is a bug: it is logged and the process stops, which the log makes safe.
+ * But what one row or one live query makes of an expression ends that subscription and no more.
  *
  *     verify, repair, restore  commands of `maintenance/`, with exit codes of their own
  *
  *     exit 0   asked to stop, and stopped; --help, --version, a valid --check
  *     exit 1   could not start: the reason is on stderr
  *     exit 2   the arguments make no command
- *     exit 70  a bug, or the disk failed: start again to recover
+ *     exit 70  a bug, the disk failed, or told twice to stop: start again to recover
  */
 import { tmpdir } from "node:os";
 import { restartWithAllocatorSettings } from "./allocator.ts";
@@ -17,7 +18,7 @@ import { bunDisk } from "./base/bun_disk.ts";
 import { systemClock } from "./base/clock.ts";
 import { EXIT_FATAL, EXIT_START_FAILED, textWithHint } from "./base/command_output.ts";
 import { unreadableText } from "./base/disk_reasons.ts";
-import { DatabaseError, DiskError, isExpected } from "./base/errors.ts";
+import { DatabaseError, DiskError, isExpected, stackOf } from "./base/errors.ts";
 import { settleGlobals } from "./base/globals.ts";
 import { silentLog } from "./base/log.ts";
 import { LogWriter } from "./base/log_writer.ts";
@@ -89,17 +90,20 @@ async function open(config: Config, log: LogWriter): Promise<Database> {
   } catch (thrown) {
     // Where closing what was open has failed as well, the first failure is the reason.
     const error = thrown instanceof SuppressedError ? thrown.suppressed : thrown;
-    if (!isExpected(error)) throw error;
+    if (!isExpected(error)) stopByBug(log, error);
     log.flush();
     return fail(`Cannot start Tidemark on ${dataPath}: ${textWithHint(error)}`);
   }
 }
 
 function stopAtOnce(log: LogWriter, what: string, cause: unknown): never {
-  const text = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
-  log.error(what, { cause: text });
+  log.error(what, { cause: stackOf(cause) });
   log.flush();
   process.exit(EXIT_FATAL);
+}
+
+function stopByBug(log: LogWriter, error: unknown): never {
+  stopAtOnce(log, "stopped by a bug", error);
 }
 
 function announce(
@@ -146,6 +150,8 @@ async function serve(path: string): Promise<void> {
     fileBytesMax: logging.max_file_bytes,
     filesMax: logging.max_files,
   });
+  process.on("uncaughtException", (error) => stopByBug(log, error));
+  process.on("unhandledRejection", (error) => stopByBug(log, error));
   for (const warning of warnings) log.warn(warning);
   const database = await open(config, log);
   const server = startOrFail(config, { database, log });
@@ -153,8 +159,12 @@ async function serve(path: string): Promise<void> {
   database.metrics = () => server.metrics();
   let isStopping = false;
   const stop = (signal: string): void => {
-    // A second signal means now; the log makes that safe.
-    if (isStopping) process.exit(EXIT_FATAL);
+    // A second signal means now; the log of commits makes that safe.
+    if (isStopping) {
+      log.warn("stopped before everything was closed", { signal });
+      log.flush();
+      process.exit(EXIT_FATAL);
+    }
     isStopping = true;
     log.info("stopping", { signal });
     shutDown({ database, log, server }).catch((error: unknown) => {
@@ -169,8 +179,6 @@ async function serve(path: string): Promise<void> {
       if (!isStopping) stop("SIGHUP");
     });
   }
-  process.on("uncaughtException", (error) => stopAtOnce(log, "stopped by a bug", error));
-  process.on("unhandledRejection", (error) => stopAtOnce(log, "stopped by a bug", error));
   // Whoever reads that it listens may end it at once.
   announce(config, { database, server, warnings });
   log.info("started", {
@@ -216,7 +224,7 @@ function startOrFail(
       log,
       version: VERSION,
       buildDate: BUILD_DATE,
-      onBug: (error) => stopAtOnce(log, "stopped by a bug", error),
+      onBug: (error) => stopByBug(log, error),
       archiveLag: () => database.archiveLag(),
       isReadOnly: () => database.isReadOnly(),
       storageState: () => database.storageState(),
@@ -257,8 +265,7 @@ async function runCommand(command: string, run: () => number | Promise<number>):
   try {
     process.exitCode = await run();
   } catch (error) {
-    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    tell(`Cannot ${command}: stopped by a bug\n${text}`);
+    tell(`Cannot ${command}: stopped by a bug\n${stackOf(error)}`);
     process.exitCode = EXIT_FATAL;
   }
 }

@@ -118,7 +118,7 @@ function refuseUnfit({ storage }: Config, disk: Disk): void {
   const paths = dataPathsOf(dataPath);
   refuseForeignDirectory(disk, paths);
   CatalogDatabase.refuseForeign(catalogPathOf(dataPath));
-  requireCatalog(disk, paths);
+  requireCatalogFile(disk, paths);
 }
 
 /**
@@ -127,7 +127,7 @@ function refuseUnfit({ storage }: Config, disk: Disk): void {
  *
  * @throws {DatabaseError} STORAGE_UNAVAILABLE
  */
-function requireCatalog(disk: Disk, paths: DataPaths): void {
+function requireCatalogFile(disk: Disk, paths: DataPaths): void {
   const path = catalogPathOf(paths.root);
   if ((disk.sizeOf(path) ?? 0) > 0 || !holdsRows(paths, disk)) return;
   // One comes with what was restored.

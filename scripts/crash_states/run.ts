@@ -373,6 +373,7 @@ class Story {
       const { tableId } = random.pick(others);
       this.#definitions = this.#definitions.filter((table) => table.tableId !== tableId);
       this.#noteDefinition(store);
+      this.#manifest.forget(tableId);
       store.dropTable(tableId);
     } else {
       const old = random.pick(this.#definitions);

@@ -236,3 +236,8 @@ export function isExpected(error: unknown): error is Error {
     error instanceof DiskError || error instanceof DatabaseError || error instanceof CorruptionError
   );
 }
+
+/** What the log says of a bug: where it was met, if that is known. */
+export function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

@@ -11,6 +11,7 @@
 import type { Principal } from "../auth/mod.ts";
 import { Arrivals } from "../base/arrivals.ts";
 import type { Clock } from "../base/clock.ts";
+import { stackOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import type { Seq } from "../base/seq.ts";
@@ -265,7 +266,7 @@ export class LocalLiveEngine implements LiveEngine {
     } catch (error) {
       const refused = endingFor(spec.id, error, "planning");
       if (refused.code === "SUBSCRIPTION_FAILED") {
-        const cause = error instanceof Error ? error.message : String(error);
+        const cause = stackOf(error);
         this.#host.log.error("cannot plan a live query", { user: principal.userId, cause });
       }
       throw new SubscriptionError(refused);

@@ -18,6 +18,7 @@
 import type { Principal } from "../auth/mod.ts";
 import { assert } from "../base/assert.ts";
 import { type Clock, wallMsAt } from "../base/clock.ts";
+import { stackOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { type Seq, unixMsFromSeq } from "../base/seq.ts";
 import type { BatchControl, ErrorMessage, SubscriptionSpec } from "../protocol/mod.ts";
@@ -179,7 +180,7 @@ export class Subscription implements LiveSubscription, GroupMember {
   fail(error: unknown): void {
     const message = endingFor(this.id, error, "reading");
     if (message.code === "SUBSCRIPTION_FAILED") {
-      const cause = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      const cause = stackOf(error);
       this.#host.log.error("a subscription failed", { live_id: this.liveId, cause });
     }
     this.end(message);

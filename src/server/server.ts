@@ -19,7 +19,13 @@ import { type SocketState, Sockets } from "./connections/sockets.ts";
 import { endpointsOf, SOCKET_PATH } from "./endpoints.ts";
 import { Cors } from "./http/cors.ts";
 import { Exchange, type ExchangeOptions, RequestIds } from "./http/exchange.ts";
-import { HttpError, isWorthLogging, RETRY_SECONDS, responseFromError } from "./http/http_error.ts";
+import {
+  HttpError,
+  isWorthLogging,
+  RETRY_SECONDS,
+  responseFromError,
+  tooManyConnections,
+} from "./http/http_error.ts";
 import { RequestTurns } from "./http/request_turns.ts";
 import { empty, json } from "./http/responses.ts";
 import { answerWith, type Reply } from "./http/route.ts";
@@ -304,16 +310,18 @@ class HttpServer implements RunningServer {
     this.#requireRunning(exchange);
     const { config } = this.#options;
     if (this.#runningCount + this.#connections.count > config.performance.max_connections) {
-      throw new HttpError(503, "TOO_MANY_CONNECTIONS", "There are too many connections", {
-        retryAfterSeconds: RETRY_SECONDS,
-      });
+      throw tooManyConnections(config.performance.max_connections);
     }
-    if (config.limits.requests_per_sec_per_ip === 0 || exchange.isLocal) return;
+    const { requests_per_sec_per_ip: perSecond } = config.limits;
+    if (perSecond === 0 || exchange.isLocal) return;
     const waitMs = this.#addressRate.take(exchange.address);
     if (waitMs === 0) return;
-    throw new HttpError(429, "RATE_LIMIT_EXCEEDED", "Too many requests from this address", {
-      retryAfterSeconds: Math.ceil(waitMs / 1000),
-    });
+    throw new HttpError(
+      429,
+      "RATE_LIMIT_EXCEEDED",
+      `Too many requests from this address: it may send ${perSecond} a second`,
+      { retryAfterSeconds: Math.ceil(waitMs / 1000) },
+    );
   }
 
   #requireRunning({ path }: Exchange): void {

@@ -221,7 +221,6 @@ export class LocalStore implements Store {
   dropTable(tableId: number): void {
     const table = this.#table(tableId);
     this.#noteDefinition();
-    this.#unlist(tableId);
     this.#tables.delete(tableId);
     table.isDropped = true;
     for (const segment of table.segments) segment.drop();
@@ -306,7 +305,8 @@ export class LocalStore implements Store {
       table.memtables().some(({ partitions }) => (partitions.get(owner)?.count ?? 0) > 0);
     while (hasRows()) {
       await this.#flusher.flush(table, job);
-      if (job?.isCancelled === true || table.isDropped) return 0;
+      // A store that closes flushes nothing any more.
+      if (!this.#isOpen || job?.isCancelled === true || table.isDropped) return 0;
     }
     return this.#merger.erase(table, owner, job);
   }
@@ -439,14 +439,6 @@ export class LocalStore implements Store {
     this.#space.tryToLook();
     this.#flusher.relieveLog();
     this.#onLogRolled();
-  }
-
-  /** Has the manifest let go of a table, unless that went with its definition. */
-  #unlist(tableId: number): void {
-    const { segments, tables } = this.#manifest.load();
-    const ids = segments.filter((it) => it.tableId === tableId).map(({ segmentId }) => segmentId);
-    if (ids.length === 0 && tables.every((it) => it.tableId !== tableId)) return;
-    this.#manifest.publish({ removeTableIds: [tableId], removeSegmentIds: ids });
   }
 
   /** Frames from now on say that they were written with the newest definitions. */

@@ -2,14 +2,14 @@
  * What a start finds: the manifest's segments, and above each table's flushed seq the commits of
  * the log.
  *
- *     1 manifest     → segments, opened at first touch; tables that the catalog forgot, as a crash
- *                      came between the two steps of DROP, are removed
+ *     1 manifest     → segments, opened at first touch; not those of tables without a definition
  *     2 high water   → how far the log must reach at least
  *     3 log          → from the oldest file that some table still needs: memtables, keys and
  *                      replacements above the flushed seq, but not of damaged segments, which are
  *                      quarantined
- *     4 sweep        → files that no manifest entry names go to lost+found/, and log files from
- *                      before the first one that the manifest names are removed
+ *     4 sweep        → the manifest lets go of tables without a definition; files that no entry of
+ *                      it names go to lost+found/; log files from before the first one that it
+ *                      names, and old names of recycled ones, are removed
  *     5 seqs         → the next one is above everything that was found
  *
  * A torn tail of the log is cut and told with its offset. A missing file, an invalid frame before a
@@ -57,7 +57,8 @@ export interface Recovered {
 /** @throws {CorruptionError} If the log has lost commits that were acknowledged. */
 export function recover(options: RecoveryOptions): Recovered {
   const { disk, paths, log, manifest, definitions, files, storages } = options;
-  const state = withoutDropped(manifest, definitions, log);
+  const listed = manifest.load();
+  const state = stateOf(definitions, listed);
   const tables = tablesOf(definitions, state, files);
   const noteAllFaults = (): void => {
     for (const table of tables.values()) table.noteFaults(storages);
@@ -73,12 +74,17 @@ export function recover(options: RecoveryOptions): Recovered {
   const end = readWal({ disk, paths, log, highWaterSeq, firstFile }, (commit) => {
     commitCount += 1;
     replayedSeq = commit.lastSeq;
-    requireCatalog(commit, catalogSeq);
+    requireCatalogAsNew(commit, catalogSeq);
     replay.add(commit);
   });
   const missing = missingBeginning(paths, end, state.firstLogFile);
   if (missing !== undefined) throw missing;
   // What is refused above is left as it was found.
+  letGo(manifest, { listed, kept: state, log });
+  for (const { path, now } of end.staleNames) {
+    log.warn("removed the old name of a recycled log file", { path, now });
+    disk.remove(path);
+  }
   for (const path of end.outdated) disk.remove(path);
   sweepSegments(disk, paths, { entries: state.segments, log });
   storages.sweep(paths, state.segments);
@@ -93,31 +99,30 @@ export function recover(options: RecoveryOptions): Recovered {
   return { tables, end, highWater, visibleSeq, lastSeq };
 }
 
-/** The manifest's state, after removing tables that were dropped just before a crash. */
-function withoutDropped(
-  manifest: Manifest,
-  definitions: readonly TableDefinition[],
-  log: Log,
-): ManifestState {
-  const state = manifest.load();
+/** What the manifest lists of tables that have a definition. */
+function stateOf(definitions: readonly TableDefinition[], listed: ManifestState): ManifestState {
   const known = new Set(definitions.map(({ tableId }) => tableId));
-  const dropped = new Set<number>();
-  for (const { tableId } of [...state.tables, ...state.segments]) {
-    if (!known.has(tableId)) dropped.add(tableId);
-  }
-  if (dropped.size === 0) return state;
-  manifest.publish({
-    removeTableIds: [...dropped],
-    removeSegmentIds: state.segments
-      .filter(({ tableId }) => dropped.has(tableId))
-      .map(({ segmentId }) => segmentId),
-  });
-  log.info("finished dropping tables", { count: dropped.size });
   return {
-    ...state,
-    segments: state.segments.filter(({ tableId }) => known.has(tableId)),
-    tables: state.tables.filter(({ tableId }) => known.has(tableId)),
+    ...listed,
+    segments: listed.segments.filter(({ tableId }) => known.has(tableId)),
+    tables: listed.tables.filter(({ tableId }) => known.has(tableId)),
   };
+}
+
+/** Has the manifest let go of what is not kept. */
+function letGo(
+  manifest: Manifest,
+  { listed, kept, log }: { listed: ManifestState; kept: ManifestState; log: Log },
+): void {
+  const segments = new Set(listed.segments).difference(new Set(kept.segments));
+  const tables = new Set(listed.tables).difference(new Set(kept.tables));
+  if (segments.size === 0 && tables.size === 0) return;
+  const tableIds = new Set([...segments, ...tables].map(({ tableId }) => tableId));
+  manifest.publish({
+    removeTableIds: [...tableIds],
+    removeSegmentIds: [...segments].map(({ segmentId }) => segmentId),
+  });
+  log.warn("let go of tables that have no definition", { count: tableIds.size });
 }
 
 function tablesOf(
@@ -144,7 +149,7 @@ function tablesOf(
 }
 
 /** The catalog is never behind the log, but when somebody put an older one in its place. */
-function requireCatalog({ frames, lastSeq }: LoggedCommit, catalogSeq: Seq): void {
+function requireCatalogAsNew({ frames, lastSeq }: LoggedCommit, catalogSeq: Seq): void {
   for (const { catalogSeq: writtenUnder, path } of frames) {
     if (writtenUnder <= catalogSeq) continue;
     throw new DatabaseError(

@@ -68,9 +68,11 @@ export class SnowflakeIds {
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
       if (error.code === "ENOSPC") throw diskFull(error);
-      throw new DatabaseError("STORAGE_UNAVAILABLE", "Cannot reserve ids: the disk failed", {
-        cause: error,
-      });
+      throw new DatabaseError(
+        "STORAGE_UNAVAILABLE",
+        `Cannot reserve ids in ${error.path}: the disk failed by ${error.code}`,
+        { hint: "see to the disk; the next id tries again", cause: error },
+      );
     }
     this.#reservedUpTo = upTo;
   }

@@ -7,6 +7,7 @@ import {
   CorruptionError,
   DatabaseError,
   DiskError,
+  stackOf,
   UnreadableError,
 } from "../base/errors.ts";
 
@@ -39,8 +40,7 @@ export function failureFrom(error: unknown): ThreadFailure {
     const { condition, hint, message } = error;
     return { kind: "refusal", condition, text: message, hint };
   }
-  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  return { kind: "bug", text };
+  return { kind: "bug", text: stackOf(error) };
 }
 
 export function errorFromFailure(failure: ThreadFailure): Error {

@@ -177,7 +177,11 @@ test("limits.requests_per_sec_per_ip counts callers from elsewhere only", async 
     const third = await from("192.0.2.1");
     expect([third.status, await third.json()]).toMatchObject([
       429,
-      { error: "RATE_LIMIT_EXCEEDED", retry_after_seconds: 1 },
+      {
+        error: "RATE_LIMIT_EXCEEDED",
+        message: "Too many requests from this address: it may send 2 a second",
+        retry_after_seconds: 1,
+      },
     ]);
     expect(third.headers.get("retry-after")).toBe("1");
     expect((await from("192.0.2.2")).status).toBe(200);
@@ -193,7 +197,13 @@ test("limits.queries_per_sec_per_user is 429 in shape B, per user", async () => 
     const second = await server.sql({ sql: "x" });
     expect([second.status, await second.json()]).toMatchObject([
       429,
-      { error: { code: "RATE_LIMIT_EXCEEDED", retry_after_seconds: 1 } },
+      {
+        error: {
+          code: "RATE_LIMIT_EXCEEDED",
+          message: "Too many requests of this user, who may send 1 a second",
+          retry_after_seconds: 1,
+        },
+      },
     ]);
     const bob = { Authorization: `Bearer ${await server.token("bob")}` };
     expect((await server.sql({ sql: "x" }, bob)).status).toBe(200);

@@ -164,13 +164,45 @@ test("origins: the server's own and none may connect, another may not", async ()
   own.close();
 });
 
-test("connections per address and in all are bounded", async () => {
+test("connections of one address are bounded, and those of others go on", async () => {
+  const security = {
+    trusted_proxies: ["127.0.0.1"],
+    allowed_hosts: [],
+    metrics_allow: [],
+    cors: { allowed_origins: [], allow_credentials: false, max_age: 0 },
+  };
+  const config = { limits: { connections_per_ip: 1 }, security };
+  const small = await startTestServer({ config });
+  const from = (address: string): Record<string, string> => ({ "X-Forwarded-For": address });
+  const first = await SocketClient.connect(small.url, { headers: from("192.0.2.1") });
+  const refused = await small.fetch("/v1/ws", { headers: from("192.0.2.1") });
+  expect([refused.status, await refused.json()]).toMatchObject([
+    503,
+    {
+      error: "TOO_MANY_CONNECTIONS",
+      message: "There are too many connections from this address: it may have 1",
+      retry_after_seconds: 5,
+    },
+  ]);
+  const other = await SocketClient.connect(small.url, { headers: from("192.0.2.2") });
+  for (const client of [first, other]) {
+    client.close();
+    await client.closed();
+  }
+  await small.close();
+});
+
+test("connections in all are bounded", async () => {
   const small = await startTestServer({ config: { performance: { max_connections: 1 } } });
   const first = await SocketClient.connect(small.url);
   const refused = await small.fetch("/v1/ws");
   expect([refused.status, await refused.json()]).toMatchObject([
     503,
-    { error: "TOO_MANY_CONNECTIONS", retry_after_seconds: 5 },
+    {
+      error: "TOO_MANY_CONNECTIONS",
+      message: "There are too many connections: the server takes 1",
+      retry_after_seconds: 5,
+    },
   ]);
   expect(refused.headers.get("retry-after")).toBe("5");
   first.close();

@@ -6,7 +6,7 @@ import { Database } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { networkInterfaces, tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { SocketClient } from "../support/client.ts";
 import {
   type ConfigSections,
@@ -36,8 +36,12 @@ interface Run {
 }
 
 /** Runs the program to its end, which must come soon. */
-async function run(args: readonly string[], env: Record<string, string> = {}): Promise<Run> {
-  const child = Bun.spawn([process.execPath, "src/main.ts", ...args], {
+async function run(
+  args: readonly string[],
+  env: Record<string, string> = {},
+  flags: readonly string[] = [],
+): Promise<Run> {
+  const child = Bun.spawn([process.execPath, ...flags, "src/main.ts", ...args], {
     cwd: ROOT,
     env: { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "", ...env },
     stdin: "ignore",
@@ -64,6 +68,18 @@ function configFile(text: string): string {
   };
   const hasStorage = text.includes("[storage]");
   writeFileSync(path, `${text}\n${hasStorage ? "" : tomlFromSections(paths)}`);
+  return path;
+}
+
+/** A module that has every store fail to open as only a bug does. */
+function plantedBug(): string {
+  const path = join(newFolder(), "bug.ts");
+  const store = JSON.stringify(join(ROOT, "src/storage/mod.ts"));
+  writeFileSync(
+    path,
+    `import { LocalStore } from ${store};
+     LocalStore.open = () => { throw new TypeError("a planted bug"); };`,
+  );
   return path;
 }
 
@@ -163,6 +179,14 @@ max_sql_byte = 5`;
     catalog.run("PRAGMA user_version = 99");
     catalog.close();
     expectRefusal(await run([path]), /version 99.*; start the newer Tidemark/);
+  });
+
+  test("where it meets a bug, which is in the log and has an exit code of its own", async () => {
+    const path = configFile("");
+    const { code, stdout } = await run([path], {}, ["--preload", plantedBug()]);
+    expect({ code, stdout }).toEqual({ code: 70, stdout: "" });
+    const log = readFileSync(join(dirname(path), "logs/tidemark.log"), "utf8");
+    expect(log).toMatch(/stopped by a bug.*TypeError: a planted bug/);
   });
 
   test("on a port in use", async () => {

@@ -487,27 +487,6 @@ test.each([
   await store.close();
 });
 
-test("dropTable that the manifest refuses leaves the table as it was", async () => {
-  const disk = new SimulatedDisk();
-  const manifest = new MemoryManifest();
-  const store = await openStore({ disk, manifest, definitions: [TABLE] });
-  await commit(store, 1, "insert", [[1, "a"]]);
-  await store.flush(1);
-  await commit(store, 1, "insert", [[2, "b"]]);
-  manifest.onPublish = () => {
-    throw new DatabaseError("DISK_FULL", "Cannot change the catalog: the disk is full");
-  };
-  expect(await conditionOf(Promise.try(() => store.dropTable(1)))).toBe("DISK_FULL");
-  manifest.onPublish = () => {};
-  expect(idsOf(store)).toEqual([1, 2]);
-  await commit(store, 1, "insert", [[3, "c"]]);
-  await store.flush(1);
-  expect(idsOf(store)).toEqual([1, 2, 3]);
-  store.dropTable(1);
-  expect(manifest.load().segments).toEqual([]);
-  await store.close();
-});
-
 test("a commit that a full disk undoes leaves a table alone that was dropped after it", async () => {
   const disk = new SimulatedDisk();
   const store = await openStore({ disk, definitions: [TABLE, OTHER] });

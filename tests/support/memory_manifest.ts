@@ -51,6 +51,13 @@ export class MemoryManifest implements Manifest {
     this.#firstLogFile = change.firstLogFile ?? this.#firstLogFile;
   }
 
+  /** A definition is dropped, and with it goes what is listed of its table. */
+  forget(tableId: number): void {
+    const ofTable = [...this.#segments.values()].filter((entry) => entry.tableId === tableId);
+    for (const { segmentId } of ofTable) this.#segments.delete(segmentId);
+    this.#tables.delete(tableId);
+  }
+
   nextSegmentId(): number {
     if (this.isBroken) throw new DatabaseError("STORAGE_UNAVAILABLE", "the catalog is broken");
     this.#segmentCount += 1;

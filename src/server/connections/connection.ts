@@ -203,6 +203,10 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
     });
   }
 
+  failed(): void {
+    this.#close(CLOSE_INTERNAL, "internal failure");
+  }
+
   /** KILL CONNECTION. */
   kill(): void {
     if (this.#state !== "closing") this.#close(CLOSE_POLICY, "KILL CONNECTION");

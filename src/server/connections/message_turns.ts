@@ -21,17 +21,22 @@ export interface MessageServer {
   serveNow(frame: ClientFrame): void;
   /** Serves the message that has waited longest. Returns whether another can be served. */
   serveWaiting(): boolean;
+  /** Serving met a bug: it ends. */
+  failed(): void;
 }
 
 export class MessageTurns {
   readonly #clock: Clock;
+  readonly #onBug: (error: unknown) => void;
   readonly #waiting = new Set<MessageServer>();
   #windowStartMs: number;
   #spentMs = 0;
   #isScheduled = false;
 
-  constructor(clock: Clock) {
+  /** @param onBug Of a connection whose message waited: the others go on. */
+  constructor(clock: Clock, onBug: (error: unknown) => void) {
     this.#clock = clock;
+    this.#onBug = onBug;
     this.#windowStartMs = clock.monotonicMs();
   }
 
@@ -74,11 +79,21 @@ export class MessageTurns {
     const startMs = this.#clock.monotonicMs();
     for (const connection of this.#waiting) {
       this.#waiting.delete(connection);
-      if (connection.serveWaiting()) this.#waiting.add(connection);
+      if (this.#serveWaiting(connection)) this.#waiting.add(connection);
       if (this.#clock.monotonicMs() - startMs >= SHARE_MS) break;
     }
     this.#windowStartMs = this.#clock.monotonicMs();
     this.#spentMs = SHARE_MS;
     if (this.#waiting.size > 0) this.#schedule();
+  }
+
+  #serveWaiting(connection: MessageServer): boolean {
+    try {
+      return connection.serveWaiting();
+    } catch (error) {
+      this.#onBug(error);
+      connection.failed();
+      return false;
+    }
   }
 }

@@ -37,11 +37,11 @@ export class Sockets {
   readonly #parts: ConnectionParts;
 
   constructor(options: SocketsOptions) {
-    const { auth, clock, config, live, log } = options;
+    const { auth, clock, config, live, log, onBug } = options;
     this.#options = options;
     const budgetBytes = config.websocket.send_queue_bytes;
     const outbox = { budgetBytes, flusher: new SocketFlusher(clock) };
-    const turns = new MessageTurns(clock);
+    const turns = new MessageTurns(clock, onBug);
     this.#parts = { config, auth, live, clock, log, outbox, turns };
   }
 

@@ -6,7 +6,7 @@ import type { ServerConfig } from "../common/options.ts";
 import { frameFormat } from "../frames/encode.ts";
 import type { Cors } from "../http/cors.ts";
 import type { Exchange } from "../http/exchange.ts";
-import { HttpError, RETRY_SECONDS } from "../http/http_error.ts";
+import { HttpError, RETRY_SECONDS, tooManyConnections } from "../http/http_error.ts";
 import type { ConnectionRequest } from "./connection_options.ts";
 import type { Connections } from "./connections.ts";
 
@@ -50,12 +50,15 @@ export function refuseTooMany(
   exchange: Exchange,
   { config, connections }: Omit<UpgradeRules, "cors">,
 ): void {
-  const perAddress = config.limits.connections_per_ip;
-  const isFull =
-    connections.count >= config.performance.max_connections ||
-    (perAddress > 0 && !exchange.isLocal && connections.countOf(exchange.address) >= perAddress);
-  if (!isFull) return;
-  throw new HttpError(503, "TOO_MANY_CONNECTIONS", "There are too many connections", {
-    retryAfterSeconds: RETRY_SECONDS,
-  });
+  const { max_connections: all } = config.performance;
+  if (connections.count >= all) throw tooManyConnections(all);
+  const { connections_per_ip: perAddress } = config.limits;
+  if (perAddress === 0 || exchange.isLocal) return;
+  if (connections.countOf(exchange.address) < perAddress) return;
+  throw new HttpError(
+    503,
+    "TOO_MANY_CONNECTIONS",
+    `There are too many connections from this address: it may have ${perAddress}`,
+    { retryAfterSeconds: RETRY_SECONDS },
+  );
 }

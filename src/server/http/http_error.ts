@@ -45,6 +45,12 @@ export interface ErrorExtra {
 /** After how long to come again, of refusals that pass by themselves. */
 export const RETRY_SECONDS = 5;
 
+/** @param all How many the server takes, of all addresses together. */
+export function tooManyConnections(all: number): HttpError {
+  const message = `There are too many connections: the server takes ${all}`;
+  return new HttpError(503, "TOO_MANY_CONNECTIONS", message, { retryAfterSeconds: RETRY_SECONDS });
+}
+
 export type ErrorShape = "A" | "B";
 
 /** Answers an expected failure; undefined for anything else, which is a bug. */

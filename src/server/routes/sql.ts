@@ -138,9 +138,13 @@ class SqlRoute {
   #takeFromRate(principal: Principal): void {
     const waitMs = this.#userRate.take(principal.actorId);
     if (waitMs === 0) return;
-    throw new HttpError(429, "RATE_LIMIT_EXCEEDED", "Too many requests of this user", {
-      retryAfterSeconds: Math.ceil(waitMs / 1000),
-    });
+    const { queries_per_sec_per_user: perSecond } = this.#options.config.limits;
+    throw new HttpError(
+      429,
+      "RATE_LIMIT_EXCEEDED",
+      `Too many requests of this user, who may send ${perSecond} a second`,
+      { retryAfterSeconds: Math.ceil(waitMs / 1000) },
+    );
   }
 
   /** How many bytes a body of this type may have. @throws {HttpError} 415 */

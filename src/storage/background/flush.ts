@@ -96,7 +96,7 @@ export class Flusher {
       this.relieveLog();
     } catch (error) {
       // Nobody gets the store that would close it.
-      this.#cancelTimers();
+      this.#beginClosing();
       throw error;
     }
   }
@@ -149,7 +149,7 @@ export class Flusher {
       if (job?.isCancelled === true) return result;
       return sum(result, await this.flush(table, job));
     }
-    const flushing = this.#flushAs(table, job);
+    const flushing = this.#flushAsJob(table, job);
     this.#flushing.set(table, flushing);
     try {
       return await flushing;
@@ -184,12 +184,12 @@ export class Flusher {
   }
 
   async close(): Promise<void> {
-    this.#cancelTimers();
+    this.#beginClosing();
     await Promise.allSettled(this.#flushing.values());
   }
 
   /** No flush begins any more. */
-  #cancelTimers(): void {
+  #beginClosing(): void {
     this.#isClosing = true;
     for (const { cancel } of this.#timers.values()) cancel();
     this.#timers.clear();
@@ -256,18 +256,18 @@ export class Flusher {
     });
   }
 
-  async #flushAs(table: StoredTable, job: Job | undefined): Promise<FlushResult> {
+  async #flushAsJob(table: StoredTable, job: Job | undefined): Promise<FlushResult> {
     const hasRows = table.memtables().some(({ rowCount }) => rowCount > 0);
     if (this.#isClosing || table.isDropped || !hasRows) return NOTHING;
     if (job !== undefined) {
       job.start();
-      return this.#flush(table, job);
+      return this.#flushAll(table, job);
     }
     const begun: NewJob = { kind: "flush", tableId: table.tableId };
     return runAsJob(this.#options.jobs, begun, {
       isClosing: () => this.#isClosing,
       work: async (own) => {
-        const result = await this.#flush(table, own);
+        const result = await this.#flushAll(table, own);
         if (!own.isCancelled) own.message = flushedText(result);
         return result;
       },
@@ -275,7 +275,7 @@ export class Flusher {
   }
 
   /** Flushes what the table holds now, memtable by memtable. */
-  async #flush(table: StoredTable, job: Job): Promise<FlushResult> {
+  async #flushAll(table: StoredTable, job: Job): Promise<FlushResult> {
     const upTo = table.active.lastSeq;
     let result = NOTHING;
     do {

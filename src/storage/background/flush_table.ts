@@ -1,7 +1,8 @@
 /**
  * Turns a frozen memtable, all of it durable in the log, into a segment.
  *
- *     1 write tmp/<n>.seg, there or in the table's storage, sync; likewise new deletion vectors of the segments whose rows it replaces
+ *     1 write tmp/<n>.seg, in the data directory or the table's storage, sync; likewise new deletion
+ *       vectors of the segments whose rows it replaces
  *     2 rename them into place, sync the directory
  *     3 one manifest transaction: the segment, the deletion vectors, the table's flushed seq
  *     4 readers go over from the memtable to the segment, in the turn of 3

@@ -383,7 +383,10 @@ export interface Store {
   requireRoom(): void;
   /** Makes a table known, or changes its definition. Its data, if it has any, is already here. */
   defineTable(definition: TableDefinition): void;
-  /** Forgets a table; its files go once no reader pins them. */
+  /**
+   * Forgets a table, of which the manifest has let go with its definition; its files go once no
+   * reader pins them.
+   */
   dropTable(tableId: number): void;
 
   /**

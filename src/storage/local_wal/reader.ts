@@ -34,6 +34,8 @@ export interface WalEnd {
   readonly files: readonly { readonly number: number; readonly bytes: number }[];
   /** Files from before the first one: they were let go, and a crash brought their names back. */
   readonly outdated: readonly string[];
+  /** Old names of files that were recycled; nothing in them counts. */
+  readonly staleNames: readonly { readonly path: string; readonly now: number }[];
   /** Offset in the last file, and the number of the frame that goes there. */
   readonly offset: number;
   readonly frameNumber: number;
@@ -69,8 +71,7 @@ export interface LogReading {
   readonly files: WalEnd["files"];
   /** Files from before the first one: they were let go, and a crash brought their names back. */
   readonly outdated: WalEnd["outdated"];
-  /** Old names of files that were recycled; nothing in them counts. */
-  readonly staleNames: readonly { readonly path: string; readonly now: number }[];
+  readonly staleNames: WalEnd["staleNames"];
   readonly end: FileEnd;
   readonly lastSeq: number;
   /** Why what was durable behind the end cannot be read, if there was anything. */
@@ -83,18 +84,14 @@ export interface LogReading {
  * @throws {CorruptionError} If something that was durable is damaged or missing.
  */
 export function readWal(options: WalReadOptions, visit: (commit: LoggedCommit) => void): WalEnd {
-  const { disk, log } = options;
+  const { log } = options;
   const { files, outdated, staleNames, end, lastSeq, damage } = readLog(options, visit);
   if (damage !== undefined) throw damage;
-  for (const { path, now } of staleNames) {
-    log.warn("removed the old name of a recycled log file", { path, now });
-    disk.remove(path);
-  }
   const { path, offset, frameNumber, wipeUpTo } = end;
   if (wipeUpTo > offset) {
     log.warn("cut a torn group at the end of the log", { path, offset });
   }
-  return { files, outdated, offset, frameNumber, wipeUpTo, lastSeq };
+  return { files, outdated, staleNames, offset, frameNumber, wipeUpTo, lastSeq };
 }
 
 /** Reads as far as the log can be read, changes nothing, and does not throw for damage. */

@@ -167,7 +167,9 @@ export class Identity {
 /** A store with one table, its live engine, and connections to it. */
 export class ConnectionFixture {
   readonly clock: ManualClock = new ManualClock();
-  readonly turns: MessageTurns = new MessageTurns(this.clock);
+  readonly turns: MessageTurns = new MessageTurns(this.clock, (error) => {
+    throw error;
+  });
   readonly live: LocalLiveEngine;
   readonly #identity: Identity;
   readonly #store: ModelStore;

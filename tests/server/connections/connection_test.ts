@@ -245,14 +245,19 @@ test("messages wait for their turn while the server is busy, in order and withou
     config: { limits: { messages_per_sec: 0 } },
   });
   // Somebody else has used up the share of messages.
-  fixture.turns.serve({ serveNow: () => fixture.clock.advance(10), serveWaiting: () => false }, "");
+  const busy = {
+    serveNow: () => fixture.clock.advance(10),
+    serveWaiting: () => false,
+    failed() {},
+  };
+  fixture.turns.serve(busy, "");
   for (let id = 0; id < 3; id += 1) say({ type: "ping", id: `p${id}` });
   expect(socket.messages()).toEqual([]);
   await settle();
   expect(socket.drain()).toMatchObject([{ id: "p0" }, { id: "p1" }, { id: "p2" }]);
   // As many wait as may: the next is refused, and the connection stays.
   fixture.clock.advance(20);
-  fixture.turns.serve({ serveNow: () => fixture.clock.advance(10), serveWaiting: () => false }, "");
+  fixture.turns.serve(busy, "");
   for (let id = 0; id < 1025; id += 1) say({ type: "ping", id: `q${id}` });
   expect(socket.drain()).toMatchObject([
     { code: "RATE_LIMIT_EXCEEDED", ended: false, retry_after_ms: 1000 },

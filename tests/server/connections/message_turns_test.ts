@@ -29,11 +29,24 @@ class SlowConnection implements MessageServer {
     if (frame !== undefined) this.serveNow(frame);
     return this.waiting.length > 0;
   }
+
+  failed(): void {
+    this.#served.push(`${this.#name} failed`);
+  }
+}
+
+/** Meets a bug with each message that waited. */
+class BuggyConnection extends SlowConnection {
+  override serveWaiting(): boolean {
+    throw new TypeError("a planted bug");
+  }
 }
 
 function setUp(): { clock: ManualClock; turns: MessageTurns; served: string[] } {
   const clock = new ManualClock();
-  return { clock, turns: new MessageTurns(clock), served: [] };
+  const served: string[] = [];
+  const turns = new MessageTurns(clock, (error) => void served.push(String(error)));
+  return { clock, turns, served };
 }
 
 test("there is time until messages have used up their share, and again in the next window", () => {
@@ -83,4 +96,17 @@ test("a connection that is gone is not served, and one that comes back is", asyn
   turns.enqueue(gone);
   await clock.yield();
   expect(served).toEqual(["a1"]);
+});
+
+test("a bug that a waiting message meets ends its connection, goes up, and holds nobody else", async () => {
+  const { clock, turns, served } = setUp();
+  const all = [new BuggyConnection("a", clock, served), new SlowConnection("b", clock, served)];
+  for (const connection of all) {
+    connection.waiting.push("1", "2", "3");
+    turns.enqueue(connection);
+  }
+  await clock.yield();
+  expect(served).toEqual(["TypeError: a planted bug", "a failed", "b1", "b2"]);
+  await clock.yield();
+  expect(served.slice(4)).toEqual(["b3"]);
 });

@@ -396,6 +396,13 @@ test("an owner is erased whose only row in memory was refused", async () => {
   await store.close();
 });
 
+test("an erasure in a store that has closed ends, and erases nothing", async () => {
+  const store = await openStore({ definitions: [TABLE] });
+  await commit(store, 1, "insert", [[1, "row"]], 7);
+  await store.close();
+  expect(await store.erase(1, 7)).toBe(0);
+});
+
 /** Flips bits of a segment; twice, and they are as they were. */
 function flip(disk: SimulatedDisk, name: string): void {
   for (let at = 70; at < 400; at += 8) disk.damage(`${DATA_PATH}/segments/1/${name}`, at);
