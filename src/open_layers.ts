@@ -26,7 +26,7 @@ import {
   type PointBringer,
   requireArchive,
 } from "./copies/mod.ts";
-import { copyLimits, storeOptions, tableDefaults } from "./layer_limits.ts";
+import { copyLimits, sqlLimits, storeOptions, tableDefaults } from "./layer_limits.ts";
 import { homeOf, ownTables, tableDefinition } from "./sql/mod.ts";
 import { type DataPaths, dataPathsOf, holdsRows, refuseForeignDirectory } from "./storage/files.ts";
 import {
@@ -203,7 +203,7 @@ async function openStore(
     storages: Storages;
   },
 ): Promise<LocalStore> {
-  const { limits, storage } = config;
+  const { storage } = config;
   return await LocalStore.open({
     disk,
     dataPath: storage.data_path,
@@ -214,7 +214,7 @@ async function openStore(
     manifest: catalog.manifest,
     definitions: [
       ...catalog.tables().map(definitionOf),
-      ...ownTables({ answersTtlMs: limits.idempotency_ttl_secs * 1000 }),
+      ...ownTables({ answersTtlMs: sqlLimits(config).idempotencyTtlMs }),
     ],
     jobs,
     segmentWork,

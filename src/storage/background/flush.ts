@@ -20,7 +20,7 @@ import type { SpaceGuard } from "../directory/space.ts";
 import type { Memtable } from "../memtable/memtable.ts";
 import type { StoredTable } from "../table/table.ts";
 import { isFull, runAsJob } from "./background.ts";
-import { flushTable } from "./flush_table.ts";
+import { flushTable, NOTHING } from "./flush_table.ts";
 import type { Merger } from "./merge.ts";
 import type { SegmentTools } from "./segment_drafts.ts";
 
@@ -45,8 +45,6 @@ const PACED_LOG_SHARE = 0.25;
 
 /** A timer cannot be set further ahead; a policy that waits longer has no age. */
 const TIMER_MS_MAX: number = 2 ** 31 - 1;
-
-const NOTHING: FlushResult = { versions: 0 };
 
 export interface FlusherOptions extends Omit<SegmentTools, "isCancelled"> {
   readonly clock: Clock;

@@ -25,7 +25,8 @@ import { OpenSegment } from "../table/open_segment.ts";
 import { type StoredTable, tableStateOf } from "../table/table.ts";
 import { SegmentDrafts, type SegmentTools } from "./segment_drafts.ts";
 
-const NOTHING: FlushResult = { versions: 0 };
+/** Of a flush that had nothing to do, or was cancelled. */
+export const NOTHING: FlushResult = { versions: 0 };
 
 /** Replacements that recovery missed are noted so many at a time. */
 const MISSED_PER_STEP = 4096;
