@@ -102,6 +102,7 @@ export async function openLowerLayers(
   const below = { catalog, definitionOf, directory, jobs, archiver, storages };
   const store = await openStore(config, parts, below);
   opened.defer(() => store.close());
+  catalog.onFull = () => store.noteFullDisk();
   beginCommits(config, { catalog, store });
   return { ...below, restored, jwtSecret, behindCatalog, store };
 }

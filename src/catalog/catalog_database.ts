@@ -105,6 +105,11 @@ export class CatalogDatabase implements Catalog {
     this.#disownDropped();
   }
 
+  /** As {@linkcode SqliteFile.onFull}. */
+  set onFull(onFull: () => boolean) {
+    this.#file.onFull = onFull;
+  }
+
   /**
    * Refuses what `open` would refuse for its format, without leaving a trace.
    *

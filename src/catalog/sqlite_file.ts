@@ -51,6 +51,8 @@ export interface SqliteFileOptions {
 export class SqliteFile implements SealedSource {
   readonly path: string;
   listener: TransactionListener | undefined;
+  /** Asked where the disk is full: whether there is room now, so that a change is tried again. */
+  onFull: () => boolean = () => false;
   readonly #database: Database;
   readonly #onFatal: (cause: unknown) => void;
   #isInTransaction = false;
@@ -117,9 +119,20 @@ export class SqliteFile implements SealedSource {
    * Runs `work` as one transaction. When this returns, a crash does not undo it; when it throws,
    * nothing happened, unless that is COMMIT_UNKNOWN: then the next start shows what did.
    *
+   * @param work Changes nothing but rows: it may be run again.
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE, COMMIT_UNKNOWN; what `work` throws.
    */
   transaction<T>(work: () => T): T {
+    try {
+      return this.#attempt(work);
+    } catch (error) {
+      const isFull = error instanceof DatabaseError && error.condition === "DISK_FULL";
+      if (!isFull || !this.onFull()) throw error;
+      return this.#attempt(work);
+    }
+  }
+
+  #attempt<T>(work: () => T): T {
     assert(!this.#isInTransaction, "catalog transactions do not nest");
     if (this.#failure !== undefined) throw this.#failure;
     let isCommitting = false;

@@ -312,7 +312,15 @@ export class LocalStore implements Store {
   }
 
   requireRoom(): void {
-    this.#space.admit({ isDelete: false });
+    this.#space.admit({ usesReserve: false });
+  }
+
+  /**
+   * The disk refused what others keep beside the store. Returns whether there is more room now, of
+   * what is kept for that.
+   */
+  noteFullDisk(): boolean {
+    return this.#space.noteFull();
   }
 
   /** Whether only deletes and drops are let in, until there is room. */

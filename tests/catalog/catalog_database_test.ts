@@ -331,6 +331,32 @@ function segmentOf(tableId: number, segmentId: number): SegmentEntry {
   };
 }
 
+test("CatalogDatabase tries a change again that a full disk refused, where somebody has made room", () => {
+  const path = freshPath();
+  const catalog = openCatalog(path);
+  catalog.createTable(tableEntry(), seqOf(1));
+  const { manifest } = catalog;
+  const remove = manifest.remove.bind(manifest);
+  manifest.remove = () => {
+    throw new DatabaseError("DISK_FULL", "Cannot change the catalog: the disk is full");
+  };
+  let askedCount = 0;
+  catalog.onFull = () => {
+    askedCount += 1;
+    if (askedCount === 1) return false;
+    if (askedCount === 3) manifest.remove = remove;
+    return true;
+  };
+  // Nobody has room; the room was not enough; it was.
+  for (const asked of [1, 2]) {
+    expect(conditionOf(() => catalog.dropTable(1, seqOf(2)))).toBe("DISK_FULL");
+    expect(askedCount).toBe(asked);
+    expect(catalog.tableById(1)).toBeDefined();
+  }
+  catalog.dropTable(1, seqOf(3));
+  expect(openCatalog(killedCopy(path)).tableById(1)).toBeUndefined();
+});
+
 test("CatalogDatabase.dropTable takes files and segments along, and changes nothing when refused", () => {
   const path = freshPath();
   const catalog = openCatalog(path);

@@ -934,6 +934,22 @@ test("room that is kept is given back when the disk is full, and taken again whe
   expect(disk.sizeOf(BALLAST)).toBe(100_000);
 });
 
+test("LocalStore.noteFullDisk gives back the room that is kept, once, and lets only deletes in", async () => {
+  const disk = new SimulatedDisk();
+  const store = await storeWithBallast(disk);
+  await commit(store, 1, "insert", [[1, "a"]]);
+  disk.capacityBytes = disk.byteCount();
+  expect([store.noteFullDisk(), store.noteFullDisk()]).toEqual([true, false]);
+  expect(disk.exists(BALLAST)).toBe(false);
+  expect(await conditionOf(commit(store, 1, "insert", [[2, "b"]]))).toBe("DISK_FULL");
+  expect(await conditionOf(commit(store, 1, "delete", [[1, "a"]]))).toBeUndefined();
+  const write = { tableId: 1, owner: 0, operation: "insert", rows: [[3, "c"]] } as const;
+  const noted = Promise.try(() => store.apply({ writes: [write], usesReserve: true }).lastSeq);
+  expect(await conditionOf(noted.then((seq) => store.durable(seq)))).toBeUndefined();
+  expect(idsOf(store)).toEqual([3]);
+  await store.close();
+});
+
 test.each([
   { missingBytes: 1, isTaken: false },
   { missingBytes: 0, isTaken: true },
@@ -942,7 +958,9 @@ test.each([
   async ({ isTaken, missingBytes }) => {
     const disk = new SimulatedDisk();
     const options = { minFreeBytes: 50_000, ballastBytes: 100_000 };
-    const store = await openStore({ disk, definitions: [TABLE], options });
+    const warnings: string[] = [];
+    const log = { ...silentLog, warn: (message: string): void => void warnings.push(message) };
+    const store = await openStore({ disk, definitions: [TABLE], options, log });
     disk.capacityBytes = disk.byteCount() + 150_000 - missingBytes;
     for (let look = 0; look < 3; look += 1) {
       store.lookAtSpace();
@@ -950,6 +968,9 @@ test.each([
         await new Promise((resolve) => setImmediate(resolve));
     }
     expect(disk.exists(BALLAST)).toBe(isTaken);
+    expect(warnings.filter((warning) => warning.includes("ballast_bytes"))).toHaveLength(
+      isTaken ? 0 : 1,
+    );
     expect(await conditionOf(commit(store, 1, "insert", [[1, "a"]]))).toBeUndefined();
     await store.close();
   },

@@ -139,11 +139,12 @@ export class AuditLog {
 
   #apply(event: AuditEvent): Seq {
     try {
-      return this.#store.apply({ writes: [this.#write(event)] }).lastSeq;
+      return this.#store.apply({ writes: [this.#write(event)], usesReserve: true }).lastSeq;
     } catch (error) {
       // Where rows are to be short, a long statement must not go unseen.
       if (!(error instanceof DatabaseError && error.condition === "ROW_TOO_LARGE")) throw error;
-      return this.#store.apply({ writes: [this.#write(briefly(event))] }).lastSeq;
+      const writes = [this.#write(briefly(event))];
+      return this.#store.apply({ writes, usesReserve: true }).lastSeq;
     }
   }
 

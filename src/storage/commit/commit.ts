@@ -80,7 +80,7 @@ export class Committer {
     this.groups.requireLog();
     for (const { owner } of batch.writes) this.#requireOwner(owner);
     const onlyDeletes = areDeletes(batch.writes);
-    this.#space.admit({ isDelete: onlyDeletes });
+    this.#space.admit({ usesReserve: onlyDeletes || batch.usesReserve === true });
     if (!onlyDeletes)
       for (const { tableId } of batch.writes) this.#table(tableId).requireStorageRoom();
     const commitLog = this.#commitLog;
@@ -168,7 +168,7 @@ export class Committer {
     for (const { memtable } of tables) {
       for (const owner of memtable.partitions.keys()) this.#requireOwner(owner);
     }
-    this.#space.admit({ isDelete: onlyDeletes });
+    this.#space.admit({ usesReserve: onlyDeletes });
     for (const { table } of tables) {
       table.requireAvailable();
       if (!onlyDeletes) table.requireStorageRoom();

@@ -104,6 +104,8 @@ export interface WriteBatch {
   readonly snapshotSeq?: Seq;
   /** Asks for {@linkcode Commit.seqs}. */
   readonly wantsSeqs?: boolean;
+  /** Is let in where only deletes are: few and short rows that must not be missing. */
+  readonly usesReserve?: boolean;
 }
 
 /**

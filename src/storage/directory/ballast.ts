@@ -72,11 +72,12 @@ export class Ballast {
     }
   }
 
-  /** Gives the room back. */
-  release(): void {
-    if (this.#state === "none") return;
+  /** Gives the room back. Returns whether there was any. */
+  release(): boolean {
+    if (this.#state === "none") return false;
     this.#state = "none";
     this.#remove();
+    return true;
   }
 
   /** Stops taking; what is held stays for the next start. */

@@ -37,6 +37,7 @@ export class SpaceGuard {
   #isDiskFull = false;
   #commitCount = 0;
   #isScarce = false;
+  #isWithoutBallast = false;
   readonly #seldomLog: SeldomLog;
 
   constructor(options: SpaceOptions) {
@@ -60,11 +61,11 @@ export class SpaceGuard {
     }
   }
 
-  /** @throws {DatabaseError} DISK_FULL if only deletes are let in, and this is none. */
-  admit({ isDelete }: { isDelete: boolean }): void {
+  /** @throws {DatabaseError} DISK_FULL where only what uses the reserve is let in. */
+  admit({ usesReserve }: { usesReserve: boolean }): void {
     this.#commitCount += 1;
     if (this.#isFull || this.#commitCount % COMMITS_PER_LOOK === 0) this.tryToLook();
-    if (this.#isFull && !isDelete) throw this.#isDiskFull ? diskFull() : belowReserve();
+    if (this.#isFull && !usesReserve) throw this.#isDiskFull ? diskFull() : belowReserve();
   }
 
   /** Looks at the free space, for somebody who has other work to do. */
@@ -86,6 +87,7 @@ export class SpaceGuard {
     // Room that the reserve needs is none for the ballast: taking it would keep writers out.
     const hasRoomForBallast = freeBytes >= minFreeBytes + ballast.missingBytes;
     if (hasRoomForBallast && ballast.missingBytes > 0) void ballast.take();
+    this.#warnWithoutBallast(!isFull && !hasRoomForBallast);
     if (isFull === this.#isFull) return;
     this.#isFull = isFull;
     if (isFull) {
@@ -97,6 +99,16 @@ export class SpaceGuard {
       this.#isDiskFull = false;
       log.info("there is room on the disk again", { path, freeBytes });
     }
+  }
+
+  #warnWithoutBallast(isWithout: boolean): void {
+    const wasWithout = this.#isWithoutBallast;
+    this.#isWithoutBallast = isWithout;
+    if (!isWithout || wasWithout) return;
+    const { log, path } = this.#options;
+    const what =
+      "too little is free to keep storage.ballast_bytes beside storage.min_free_bytes: should the disk become full, DROP may be refused, too";
+    log.warn(what, { path });
   }
 
   #warnIfScarce(freeBytes: number): void {
@@ -119,13 +131,13 @@ export class SpaceGuard {
     return diskFull(cause);
   }
 
-  /** The disk refused a write for want of room. */
-  noteFull(): void {
+  /** The disk refused a write for want of room. Returns whether the ballast made some. */
+  noteFull(): boolean {
     const { ballast, log, path } = this.#options;
     if (!this.#isFull) log.error("the disk is full", { path });
     this.#isFull = true;
     this.#isDiskFull = true;
-    ballast.release();
+    return ballast.release();
   }
 }
 

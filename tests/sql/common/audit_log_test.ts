@@ -3,10 +3,14 @@
  * bounds, and without a literal of anybody.
  */
 import { expect, test } from "bun:test";
+import { bunDisk } from "../../../src/base/bun_disk.ts";
 import { systemClock } from "../../../src/base/clock.ts";
+import type { Disk } from "../../../src/base/disk.ts";
 import { CorruptionError, DiskError } from "../../../src/base/errors.ts";
 import { type Log, silentLog } from "../../../src/base/log.ts";
 import { AUDIT_RING_EVENTS, AuditLog } from "../../../src/sql/common/audit_log.ts";
+import { conditionOf } from "../../support/conditions.ts";
+import { ManualClock } from "../../support/manual_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
 const EVENTS =
@@ -154,6 +158,23 @@ test("an event that damage keeps out of the table goes to the log of the server"
     await new AuditLog({ store, clock, log }).note(LOGIN);
     expect(told).toEqual(["an event is missing in system.audit_log"]);
   }
+});
+
+test("what is still allowed while the disk is nearly full leaves its event", async () => {
+  let freeBytes = 1e12;
+  const disk: Disk = { ...bunDisk, freeBytes: () => freeBytes };
+  const clock = new ManualClock();
+  await using engine = await TestEngine.open({ disk, clock });
+  await engine.run("CREATE NAMESPACE app; CREATE TABLE app.t (id INT PRIMARY KEY)");
+  freeBytes = 0;
+  // The disk is looked at every ten seconds.
+  clock.advance(10_000);
+  expect(conditionOf(() => auditOf(engine).store.requireRoom())).toBe("DISK_FULL");
+  await engine.run("DROP TABLE app.t; CREATE USER ann WITH PASSWORD 'Correct-horse-9'");
+  expect((await engine.rows(EVENTS)).slice(-2)).toEqual([
+    ["root", "drop table", "app.t", "ok", null],
+    ["root", "create user", "ann", "ok", "ann"],
+  ]);
 });
 
 test("what is refused crowds out no change", async () => {
