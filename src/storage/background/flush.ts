@@ -141,6 +141,8 @@ export class Flusher {
   async flush(table: StoredTable, job?: Job): Promise<FlushResult> {
     const running = this.#flushing.get(table);
     if (running !== undefined) {
+      // It joins the one that is running, and has begun with it.
+      job?.start();
       const upTo = table.active.lastSeq;
       const result = await running;
       if (table.active.rowCount === 0 || table.progress.flushedSeq >= upTo) return result;

@@ -5,7 +5,7 @@
 import { expect, test } from "bun:test";
 import type { DiskFile } from "../../../src/base/disk.ts";
 import { DatabaseError, DiskError } from "../../../src/base/errors.ts";
-import type { LocalStore } from "../../../src/storage/mod.ts";
+import { JobList, type LocalStore } from "../../../src/storage/mod.ts";
 import type { Row } from "../../../src/types/mod.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { MemoryManifest } from "../../support/memory_manifest.ts";
@@ -242,5 +242,16 @@ test("in relaxed mode a flush waits for the whole of a commit that spans log fil
   disk.letGo();
   await flushing;
   expect(store.segments().length).toBe(1);
+  await store.close();
+});
+
+test("a flush that joins another is a job that has begun, and ends with it", async () => {
+  const store = await openStore({ definitions: [TABLE] });
+  await commit(store, 1, "insert", [[1, "a"]]);
+  const jobs = new JobList(new ManualClock());
+  const both = [1, 2].map(() => jobs.begin({ kind: "flush", tableId: 1 }));
+  const flushed = both.map((job) => store.flush(1, job));
+  expect(both.map(({ status }) => status)).toEqual(["running", "running"]);
+  expect(await Promise.all(flushed)).toEqual([{ versions: 1 }, { versions: 1 }]);
   await store.close();
 });
