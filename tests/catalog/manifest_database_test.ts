@@ -5,7 +5,11 @@
 import { Database } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";
 import type { SegmentEntry, TableState } from "../../src/catalog/mod.ts";
-import type { Manifest } from "../../src/storage/mod.ts";
+import type {
+  Manifest,
+  SegmentEntry as StoredSegment,
+  TableState as StoredState,
+} from "../../src/storage/mod.ts";
 import {
   freshPath,
   killedCopy,
@@ -16,6 +20,19 @@ import {
 } from "./catalog_fixture.ts";
 
 afterAll(removeCatalogs);
+
+/** Whether two types have the same fields, optional ones included. */
+type Same<A, B> =
+  Required<A> extends Required<B> ? (Required<B> extends Required<A> ? true : false) : false;
+
+test("a manifest of the catalog has every field that the store knows of", () => {
+  // A field that only one of them declared would be lost, and the types alone would let it pass.
+  const same: readonly [Same<SegmentEntry, StoredSegment>, Same<TableState, StoredState>] = [
+    true,
+    true,
+  ];
+  expect(same).toEqual([true, true]);
+});
 
 function segment(segmentId: number, change: Partial<SegmentEntry> = {}): SegmentEntry {
   return {
