@@ -27,6 +27,10 @@ import { ReadSize, replacedBytesOf, rowBytesOf, spendBytes } from "./read_size.t
 const FEED_ROWS_MAX = 512;
 const BATCH_MESSAGES_WANTED = 8192;
 
+/** A visit that takes so much of a turn is slow; so many in a row are the doing of the query. */
+const SLOW_UNITS = 1024;
+const SLOW_VISITS = 3;
+
 /** A message that is made once and put into the queues of many sockets is a part of a unit. */
 const MESSAGES_PER_UNIT = 4;
 
@@ -38,12 +42,23 @@ export interface Review {
   readonly plan: LivePlan | undefined;
 }
 
+/** A group that keeps the others of its feed waiting, and so is in none for now. */
+export interface SlowGroup<Member extends GroupMember> {
+  readonly group: Group<Member>;
+  /** Its followers have been sent everything up to here. */
+  readonly position: Seq;
+  /** Those of its members that waited for the feed. */
+  readonly waiting: readonly Member[];
+}
+
 export interface FeedOptions<Member extends GroupMember> {
   readonly store: Store;
   readonly tableId: number;
   readonly owner: number;
   readonly frameBytesMax: number;
   readonly reviewOf: (group: Group<Member>) => Review;
+  /** Is given a slow group of several, which is to get a feed of its own; absent: all stay. */
+  readonly onSlow?: (slow: SlowGroup<Member>) => void;
 }
 
 export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
@@ -52,6 +67,9 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
   readonly #store: Store;
   readonly #frameBytesMax: number;
   readonly #reviewOf: (group: Group<Member>) => Review;
+  readonly #onSlow: FeedOptions<Member>["onSlow"];
+  /** It was made for a group that was slow in another. */
+  #isSlow = false;
   readonly #byFingerprint = new Map<string, Group<Member>>();
   readonly #groups = new Set<Group<Member>>();
   readonly #index = new PredicateIndex<Group<Member>>();
@@ -80,7 +98,9 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
   /** Fewer versions while a group takes several turns for a batch: each turn reads it again. */
   #rowsMax = FEED_ROWS_MAX;
 
-  constructor({ store, tableId, owner, frameBytesMax, reviewOf }: FeedOptions<Member>) {
+  constructor(options: FeedOptions<Member>) {
+    const { store, tableId, owner, frameBytesMax, reviewOf } = options;
+    this.#onSlow = options.onSlow;
     this.tableId = tableId;
     this.owner = owner;
     this.#store = store;
@@ -132,23 +152,39 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
     return group;
   }
 
+  /** Takes over a group that was slow in another feed of the partition, with all its members. */
+  adopt({ group, position, waiting }: SlowGroup<Member>): void {
+    assert(this.isEmpty, "a slow group has a feed of its own");
+    this.#isSlow = true;
+    this.#position = position;
+    this.#isMarked = true;
+    group.feed = this;
+    this.#byFingerprint.set(group.program.plan.fingerprint, group);
+    this.#groups.add(group);
+    this.#startReading(group);
+    this.#followerCount = group.followerCount;
+    for (const member of waiting) this.addWaiting(member);
+  }
+
+  get isSlow(): boolean {
+    return this.#isSlow;
+  }
+
   /** Whether a plan is the one that a group of this feed goes by now. */
   hasPlan(plan: LivePlan): boolean {
     return this.#byFingerprint.get(plan.fingerprint)?.program.plan === plan;
   }
 
-  /** Where a plan stands, or would stand, among the groups that follow. */
-  match(plan: LivePlan): LiveMatch {
+  /** The groups that follow, and whether the plan's own is among them. */
+  match(plan: LivePlan): LiveMatch & { readonly isFollowed: boolean } {
     const own = this.#byFingerprint.get(plan.fingerprint);
-    const extra = own !== undefined && own.followerCount > 0 ? 0 : 1;
-    const isAlways = plan.equality === undefined;
     const unindexed = this.#index.always.size;
-    const sameValue = this.#index.countOf(plan.equality);
     return {
       subscriptions: own?.memberCount ?? 0,
-      groups: this.#followedGroups().length + extra,
-      unindexedGroups: unindexed + (isAlways ? extra : 0),
-      testedGroups: unindexed + sameValue + extra,
+      isFollowed: own !== undefined && own.followerCount > 0,
+      groups: this.#followedGroups().length,
+      unindexedGroups: unindexed,
+      testedGroups: unindexed + this.#index.countOf(plan.equality),
     };
   }
 
@@ -366,11 +402,43 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
   }
 
   /**
-   * Delivers to one group. What fails ends this group and no other.
+   * Delivers to one group.
+   *
+   * @returns Whether the others may go on: it has all rows, or a feed of its own by now; otherwise
+   * the budget was used up first.
+   */
+  #deliverTo(group: Group<Member>, part: ChangeBatch, budget: Budget): boolean {
+    const before = budget.left;
+    const isDone = this.#deliverRows(group, part, budget);
+    if (group.program.plan.pace === undefined) return isDone;
+    const isSlow = !isDone || before - budget.left >= SLOW_UNITS;
+    group.slowVisits = isSlow ? group.slowVisits + 1 : 0;
+    const hasOthers = this.#followerCount > group.followerCount;
+    if (group.slowVisits < SLOW_VISITS || !hasOthers || group.followerCount === 0) return isDone;
+    if (this.#onSlow === undefined) return isDone;
+    const lastSeq = (part.seqs[part.rowCount - 1] ?? 0) as Seq;
+    this.#onSlow(this.#released(group, isDone ? lastSeq : this.positionOf(group)));
+    return true;
+  }
+
+  /** Lets go of a group in the middle of a batch. */
+  #released(group: Group<Member>, position: Seq): SlowGroup<Member> {
+    const waiting = group.members().filter((member) => this.#waiting?.delete(member) === true);
+    this.#followerCount -= group.followerCount;
+    this.#stopReading(group);
+    this.#groups.delete(group);
+    this.#forgetFingerprint(group);
+    this.#reached?.delete(group);
+    group.slowVisits = 0;
+    return { group, position, waiting };
+  }
+
+  /**
+   * What fails ends this group and no other.
    *
    * @returns Whether it has all rows; otherwise the budget was used up first.
    */
-  #deliverTo(group: Group<Member>, part: ChangeBatch, budget: Budget): boolean {
+  #deliverRows(group: Group<Member>, part: ChangeBatch, budget: Budget): boolean {
     try {
       for (let start = 0; start < part.rowCount && group.followerCount > 0; ) {
         const { program, sources } = group;

@@ -56,7 +56,10 @@ export interface GroupFeed<Member extends GroupMember> {
 export type Asked = Omit<SubscriptionSpec, "id" | "options">;
 
 export class Group<Member extends GroupMember> {
-  readonly feed: GroupFeed<Member>;
+  /** Another one once its query turns out to take long. */
+  feed: GroupFeed<Member>;
+  /** How many times in a row its feed had to wait for it. */
+  slowVisits = 0;
   program: LiveProgram;
   /** What all members ask, each under its own id and with its own options. */
   readonly asked: Asked;

@@ -1,7 +1,8 @@
 /**
  * The live engine: opens, counts and ends subscriptions, and wakes them when the store moves.
  *
- *     LocalLiveEngine ── Feed (one a partition) ── Group (one a query) ── Subscription
+ *     LocalLiveEngine ── Feed (one a partition, and one a slow query) ── Group (one a query)
+ *                    │                                                       └── Subscription
  *                    └── Pump (when)
  *
  * Invariants: a feed exists while it has groups, a group while it has members; every open
@@ -21,7 +22,8 @@ import type { ChangedPartition, Store } from "../storage/mod.ts";
 import { Budget } from "./budget.ts";
 import { DefinitionReview } from "./definition_review.ts";
 import { type DeliveryReport, DeliveryTimes } from "./delivery_times.ts";
-import { Feed } from "./feed.ts";
+import { Feed, type SlowGroup } from "./feed.ts";
+import { Feeds, type Partition } from "./feeds.ts";
 import type { Group } from "./groups.ts";
 import {
   type LiveEngine,
@@ -90,7 +92,7 @@ export class LocalLiveEngine implements LiveEngine {
   readonly #pace: Pace;
   readonly #pump: Pump<Subscription>;
   readonly #host: SubscriptionHost;
-  readonly #feeds = new Map<number, Map<number, LocalFeed>>();
+  readonly #feeds = new Feeds<LocalFeed>();
   readonly #times = new DeliveryTimes();
   readonly #recentPlans = new RecentPlans();
   readonly #recentReplays: RecentReplays;
@@ -99,6 +101,13 @@ export class LocalLiveEngine implements LiveEngine {
   /** One for all feeds, of which there may be as many as users. */
   readonly #reviewOf = (group: Group<Subscription>): DefinitionReview =>
     new DefinitionReview(group, (principal, spec) => this.#plan(principal, spec));
+  /** Likewise: a slow query gets a feed of its own. */
+  readonly #onSlow = (slow: SlowGroup<Subscription>): void => {
+    const feed = this.#newFeed(slow.group.feed);
+    feed.adopt(slow);
+    this.#feeds.addSlow(feed, slow.group.program.plan.fingerprint);
+    this.#pump.mark(feed);
+  };
   /** The visible seq that was heard of last. */
   #seenSeq: Seq;
   #isShutDown = false;
@@ -165,10 +174,17 @@ export class LocalLiveEngine implements LiveEngine {
   }
 
   match(plan: LivePlan): LiveMatch {
-    const feed = this.#feeds.get(plan.tableId)?.get(plan.owner);
+    const matches = this.#feeds.ofPartition(plan).map((feed) => feed.match(plan));
+    const sum = (count: (match: LiveMatch) => number): number =>
+      matches.reduce((total, match) => total + count(match), 0);
+    const extra = matches.some(({ isFollowed }) => isFollowed) ? 0 : 1;
     const isAlways = plan.equality === undefined;
-    const alone = { groups: 1, unindexedGroups: isAlways ? 1 : 0, testedGroups: 1 };
-    return feed?.match(plan) ?? { subscriptions: 0, ...alone };
+    return {
+      subscriptions: sum(({ subscriptions }) => subscriptions),
+      groups: sum(({ groups }) => groups) + extra,
+      unindexedGroups: sum(({ unindexedGroups }) => unindexedGroups) + (isAlways ? extra : 0),
+      testedGroups: sum(({ testedGroups }) => testedGroups) + extra,
+    };
   }
 
   delivery(): DeliveryReport {
@@ -203,7 +219,7 @@ export class LocalLiveEngine implements LiveEngine {
    * ones. Call it after the catalog and the store have changed.
    */
   tableChanged(tableId: number): void {
-    const feeds = [...(this.#feeds.get(tableId)?.values() ?? [])];
+    const feeds = this.#feeds.ofTable(tableId);
     for (const feed of feeds) feed.suspend();
     const budget = new Budget(this.#pace.turnUnits);
     for (const feed of feeds) if (!feed.review(budget)) this.#pump.review(feed);
@@ -212,10 +228,8 @@ export class LocalLiveEngine implements LiveEngine {
   /** Found through their groups: a set of its own would cost each that is idle one more entry. */
   #all(): Subscription[] {
     const all: Subscription[] = [];
-    for (const byOwner of this.#feeds.values()) {
-      for (const feed of byOwner.values()) {
-        for (const group of feed.groups) for (const member of group.members()) all.push(member);
-      }
+    for (const feed of this.#feeds.all()) {
+      for (const group of feed.groups) for (const member of group.members()) all.push(member);
     }
     return all;
   }
@@ -223,10 +237,13 @@ export class LocalLiveEngine implements LiveEngine {
   #wake(changed: readonly ChangedPartition[], visibleSeq: Seq): void {
     const before = this.#seenSeq;
     this.#seenSeq = visibleSeq;
-    if (this.#feeds.size === 0) return;
-    for (const { tableId, owner } of changed) {
-      const feed = this.#feeds.get(tableId)?.get(owner);
-      if (feed?.mark(before) === true) this.#pump.mark(feed);
+    if (this.#feeds.isEmpty) return;
+    for (const partition of changed) {
+      const shared = this.#feeds.shared(partition);
+      if (shared?.mark(before) === true) this.#pump.mark(shared);
+      for (const slow of this.#feeds.slow(partition)) {
+        if (slow.mark(before)) this.#pump.mark(slow);
+      }
     }
   }
 
@@ -247,7 +264,7 @@ export class LocalLiveEngine implements LiveEngine {
   #recentPlan(principal: Principal, spec: SubscriptionSpec): LivePlan {
     const key = planKeyOf(principal, spec);
     const known = this.#recentPlans.find(key, (plan) => {
-      return this.#feeds.get(plan.tableId)?.get(plan.owner)?.hasPlan(plan) === true;
+      return this.#knownFeed(plan)?.hasPlan(plan) === true;
     });
     if (known !== undefined) return known;
     const plan = this.#plan(principal, spec);
@@ -329,21 +346,28 @@ export class LocalLiveEngine implements LiveEngine {
     }
   }
 
-  #feedFor({ tableId, owner }: LivePlan): LocalFeed {
-    let byOwner = this.#feeds.get(tableId);
-    if (byOwner === undefined) this.#feeds.set(tableId, (byOwner = new Map()));
-    let feed = byOwner.get(owner);
-    if (feed === undefined) {
-      feed = new Feed({
-        store: this.#store,
-        tableId,
-        owner,
-        frameBytesMax: this.#limits.frameBytesMax,
-        reviewOf: this.#reviewOf,
-      });
-      byOwner.set(owner, feed);
-    }
+  /** The feed that a query belongs to. */
+  #knownFeed(plan: LivePlan): LocalFeed | undefined {
+    return this.#feeds.ofSlow(plan, plan.fingerprint) ?? this.#feeds.shared(plan);
+  }
+
+  #feedFor(plan: LivePlan): LocalFeed {
+    const known = this.#knownFeed(plan);
+    if (known !== undefined) return known;
+    const feed = this.#newFeed(plan);
+    this.#feeds.addShared(feed);
     return feed;
+  }
+
+  #newFeed({ tableId, owner }: Partition): LocalFeed {
+    return new Feed({
+      store: this.#store,
+      tableId,
+      owner,
+      frameBytesMax: this.#limits.frameBytesMax,
+      reviewOf: this.#reviewOf,
+      onSlow: this.#onSlow,
+    });
   }
 
   #remember(subscription: Subscription): void {
@@ -362,10 +386,7 @@ export class LocalLiveEngine implements LiveEngine {
     else this.#countByUser.delete(principal.userId);
     outlet.subscriptionCount -= 1;
     if (outlet.subscriptionCount === 0) outlet.sink.outlet = undefined;
-    if (!feed.isEmpty) return;
-    const byOwner = this.#feeds.get(feed.tableId);
-    if (byOwner?.get(feed.owner) === feed) byOwner.delete(feed.owner);
-    if (byOwner?.size === 0) this.#feeds.delete(feed.tableId);
+    if (feed.isEmpty) this.#feeds.remove(feed);
   }
 
   /** By chance, so that ids of an earlier process name none of this one. */

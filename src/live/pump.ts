@@ -6,6 +6,9 @@
  * before them: behind one table with thousands of followers, changes of other tables would wait for
  * all of its reviews. Invariant: a feed under review is not among those that are read.
  *
+ * Feeds of queries that take long have a share of each turn behind the others: who follows with a
+ * quick filter waits for none of them.
+ *
  * A long turn is followed by a look at the sockets: while a thousand clients come back at once and
  * share what requests may do in a turn, a writer waits 40 ms on a quiet machine, not 1.4 s.
  */
@@ -59,6 +62,8 @@ interface Advancing {
 }
 
 export interface PumpedFeed<Task> extends Advancing {
+  /** It reads for a query that takes long, and nobody else waits for it. */
+  readonly isSlow: boolean;
   /** Returns whether nothing is left to review; otherwise the budget was used up first. */
   review(budget: Budget): boolean;
   takeWaiting(): Iterable<Task>;
@@ -68,6 +73,7 @@ export class Pump<Task extends Advancing> {
   readonly #turns: Turns;
   readonly #pace: Pace;
   readonly #feeds = new Set<PumpedFeed<Task>>();
+  readonly #slowFeeds = new Set<PumpedFeed<Task>>();
   /** Of these a review is to come or under way. */
   readonly #reviewed = new Set<PumpedFeed<Task>>();
   readonly #tasks = new Set<Task>();
@@ -79,10 +85,15 @@ export class Pump<Task extends Advancing> {
     const { turnUnits } = this.#pace;
     const isShared = this.#feeds.size > 0 && this.#reviewed.size > 0;
     const units = isShared ? turnUnits / 2 : turnUnits;
-    const spent = this.#advanceFeeds(units) + this.#advanceReviews(units) + this.#advanceTasks();
+    const spent =
+      this.#advanceFeeds(this.#feeds, units) +
+      this.#advanceFeeds(this.#slowFeeds, units / 2) +
+      this.#advanceReviews(units) +
+      this.#advanceTasks();
     // Events of one look at the sockets may each ask for a turn: together they get this one.
     const isLong = spent > REST_UNITS;
-    const hasMore = this.#feeds.size > 0 || this.#reviewed.size > 0 || this.#tasks.size > 0;
+    const hasFeeds = this.#feeds.size > 0 || this.#slowFeeds.size > 0;
+    const hasMore = hasFeeds || this.#reviewed.size > 0 || this.#tasks.size > 0;
     if (isLong || hasMore) this.#scheduleLater();
   };
 
@@ -94,13 +105,13 @@ export class Pump<Task extends Advancing> {
   /** A feed has something new. */
   mark(feed: PumpedFeed<Task>): void {
     if (this.#reviewed.has(feed)) return;
-    this.#feeds.add(feed);
+    this.#due(feed).add(feed);
     this.#scheduleSoon();
   }
 
   /** A feed is to be reviewed, and then read. */
   review(feed: PumpedFeed<Task>): void {
-    this.#feeds.delete(feed);
+    this.#due(feed).delete(feed);
     this.#reviewed.add(feed);
     this.#scheduleSoon();
   }
@@ -135,15 +146,20 @@ export class Pump<Task extends Advancing> {
     return this.#requests;
   }
 
+  /** Where a feed stands that has something to read. */
+  #due(feed: PumpedFeed<Task>): Set<PumpedFeed<Task>> {
+    return feed.isSlow ? this.#slowFeeds : this.#feeds;
+  }
+
   /** @returns How many units it took. */
-  #advanceFeeds(units: number): number {
+  #advanceFeeds(due: Set<PumpedFeed<Task>>, units: number): number {
     const budget = new Budget(units);
-    for (const feed of this.#feeds) {
+    for (const feed of due) {
       // Deleted first, so that a feed with more to do goes behind the others.
-      this.#feeds.delete(feed);
+      due.delete(feed);
       if (feed.advance(budget)) {
         for (const task of feed.takeWaiting()) this.#tasks.add(task);
-      } else this.#feeds.add(feed);
+      } else due.add(feed);
       if (budget.isSpent) break;
     }
     return units - budget.left;
@@ -154,7 +170,7 @@ export class Pump<Task extends Advancing> {
     const budget = new Budget(units);
     for (const feed of this.#reviewed) {
       this.#reviewed.delete(feed);
-      if (feed.review(budget)) this.#feeds.add(feed);
+      if (feed.review(budget)) this.#due(feed).add(feed);
       else this.#reviewed.add(feed);
       if (budget.isSpent) break;
     }

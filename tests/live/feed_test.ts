@@ -4,8 +4,9 @@
  * Method: budgets that one group uses up, and followers that write down what they take.
  */
 import { expect, test } from "bun:test";
+import type { Seq } from "../../src/base/seq.ts";
 import { Budget } from "../../src/live/budget.ts";
-import { Feed } from "../../src/live/feed.ts";
+import { Feed, type SlowGroup } from "../../src/live/feed.ts";
 import type { Group, GroupMember, Reach } from "../../src/live/groups.ts";
 import type { SharedMessage } from "../../src/live/mod.ts";
 import type { LivePlan, RowPace } from "../../src/sql/mod.ts";
@@ -20,6 +21,9 @@ const QUERIES = [
   "SELECT id, body FROM chat.messages",
   "SELECT * FROM chat.messages WHERE room = 'lobby'",
 ];
+
+/** Two rows a turn. */
+const SLOW: RowPace = { rowsMax: 2, tookMs: 5, attempt: (_count, evaluate) => evaluate() };
 
 class Taker implements GroupMember {
   readonly id = "m1";
@@ -42,18 +46,25 @@ interface Fixture {
   readonly sql: KnownQueries;
   readonly open: (query: string) => { taker: Taker; group: Group<Taker> };
   readonly insert: (...rows: Row[]) => void;
+  /** Groups that are to have a feed of their own. */
+  readonly slow: SlowGroup<Taker>[];
+  readonly newFeed: () => Feed<Taker>;
 }
 
 function fixture(): Fixture {
   const store = new ModelStore(new ManualClock());
   store.defineTable(messagesTable());
-  const feed = new Feed<Taker>({
-    store,
-    tableId: MESSAGES,
-    owner: 1,
-    frameBytesMax: 1 << 20,
-    reviewOf: () => ({ advance: () => true, plan: undefined }),
-  });
+  const slow: SlowGroup<Taker>[] = [];
+  const newFeed = (): Feed<Taker> =>
+    new Feed<Taker>({
+      store,
+      tableId: MESSAGES,
+      owner: 1,
+      frameBytesMax: 1 << 20,
+      reviewOf: () => ({ advance: () => true, plan: undefined }),
+      onSlow: (group) => void slow.push(group),
+    });
+  const feed = newFeed();
   let seenSeq = store.visibleSeq;
   store.onVisible = (_changed, visibleSeq) => {
     feed.mark(seenSeq);
@@ -63,6 +74,8 @@ function fixture(): Fixture {
   return {
     store,
     feed,
+    slow,
+    newFeed,
     sql,
     open: (query) => {
       const plan: LivePlan = sql.planLive(ANN, { sql: query, params: [] });
@@ -177,8 +190,7 @@ test("Feed: a group that alone has a condition is told what meets it", () => {
 
 test("Feed stops within a group whose rows take long", () => {
   const { feed, insert, open, sql } = fixture();
-  const pace: RowPace = { rowsMax: 2, tookMs: 5, attempt: (_count, evaluate) => evaluate() };
-  sql.pace = pace;
+  sql.pace = SLOW;
   const { taker, group } = open("SELECT * FROM chat.messages");
   insert(...[1, 2, 3, 4, 5].map((id) => message(id, "lobby")));
   const counts: number[] = [];
@@ -188,4 +200,65 @@ test("Feed stops within a group whose rows take long", () => {
   }
   expect(counts).toEqual([2, 4]);
   expect(taker.ids).toEqual([1, 2, 3, 4, 5]);
+});
+
+test("Feed lets go of a group that is slow three times in a row, and it goes on in a feed of its own", () => {
+  const { feed, insert, newFeed, open, slow, sql, store } = fixture();
+  sql.pace = SLOW;
+  const { taker: late, group } = open("SELECT * FROM chat.messages");
+  sql.pace = undefined;
+  const { taker: quick } = open("SELECT id, body FROM chat.messages");
+  const ids = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+  insert(...ids.map((id) => message(id, "lobby")));
+  const turns: number[][] = [];
+  do turns.push([late.ids.length, quick.ids.length]);
+  while (!feed.advance(new Budget(100)));
+  expect(turns).toEqual([
+    [0, 0],
+    [2, 0],
+    [3, 0],
+    [5, 3],
+  ]);
+  expect([late.ids.length, quick.ids]).toEqual([5, ids]);
+  expect(slow.map(({ position }) => position)).toEqual([late.reaches.at(-1)?.lastSeq as Seq]);
+  const own = newFeed();
+  for (const each of slow) own.adopt(each);
+  expect([own.isSlow, feed.isSlow, feed.groups.size, group.feed === own]).toEqual([
+    true,
+    false,
+    1,
+    true,
+  ]);
+  while (!own.advance(new Budget(100)));
+  expect(late.ids).toEqual(ids);
+  expect(own.positionOf(group)).toBe(store.visibleSeq);
+  // Who leaves is missed by nobody: the feed is empty.
+  group.unfollow(late);
+  group.leave(late);
+  expect(own.isEmpty).toBe(true);
+});
+
+test.each([
+  { what: "alone", open: 1, slowRows: [9] },
+  { what: "slow now and then", open: 2, slowRows: [4, 1, 4, 1, 4] },
+])("Feed keeps a group that is $what", ({ open: count, slowRows }) => {
+  const { feed, insert, open, slow, sql } = fixture();
+  sql.pace = {
+    ...SLOW,
+    get tookMs() {
+      return isSlow ? 5 : 0;
+    },
+  };
+  const { taker } = open("SELECT * FROM chat.messages");
+  sql.pace = undefined;
+  if (count > 1) open("SELECT id, body FROM chat.messages");
+  let isSlow = false;
+  let id = 0;
+  for (const rows of slowRows) {
+    isSlow = rows > 1;
+    insert(...Array.from({ length: rows }, () => message((id += 1), "lobby")));
+    while (!feed.advance(new Budget(100)));
+  }
+  expect(slow).toEqual([]);
+  expect(taker.ids).toHaveLength(id);
 });

@@ -84,6 +84,7 @@ test("a long turn is followed by a look at the sockets, a short one is not", () 
   let costs = 0;
   let advanced = 0;
   const feed: PumpedFeed<BatchTask> = {
+    isSlow: false,
     advance(budget) {
       budget.spend(costs);
       advanced += 1;
@@ -108,15 +109,23 @@ test("a long turn is followed by a look at the sockets, a short one is not", () 
   expect(advanced).toBe(2);
 });
 
+interface CountingOptions {
+  readonly isSlow?: boolean;
+  readonly reviews?: number;
+  readonly readUnits?: number;
+}
+
 /** A feed that counts what it is asked for. */
 class CountingFeed implements PumpedFeed<BatchTask> {
   readCount = 0;
   reviewCount = 0;
   /** Turns that its review takes. */
   reviewsLeft: number;
+  readonly isSlow: boolean;
   readonly #readUnits: number;
 
-  constructor({ reviews = 0, readUnits = 1 }: { reviews?: number; readUnits?: number }) {
+  constructor({ isSlow = false, reviews = 0, readUnits = 1 }: CountingOptions) {
+    this.isSlow = isSlow;
     this.reviewsLeft = reviews;
     this.#readUnits = readUnits;
   }
@@ -172,4 +181,23 @@ test("reviews go on while feeds use up all that they may, and share it among the
   }
   expect(turns).toBeLessThan((300 * REVIEW_UNITS) / (PACE.turnUnits / 2) + 15);
   expect(busy.reduce((sum, { readCount }) => sum + readCount, 0)).toBeGreaterThan(turns - 5);
+});
+
+test("slow feeds have their turns behind the others, and have some in each", () => {
+  const { giveLater, giveSoon, pump } = pumpWithTurns();
+  const slow = Array.from({ length: 100 }, () => {
+    return new CountingFeed({ isSlow: true, readUnits: PACE.turnUnits });
+  });
+  const quick = new CountingFeed({});
+  const busy = new CountingFeed({ readUnits: PACE.turnUnits });
+  for (const feed of [...slow, quick]) pump.mark(feed);
+  giveSoon();
+  expect(quick.readCount).toBe(1);
+  let turns = 1;
+  for (; slow.some(({ readCount }) => readCount === 0); turns += 1) {
+    for (const feed of [quick, busy]) pump.mark(feed);
+    giveLater();
+    expect(quick.readCount).toBe(turns + 1);
+  }
+  expect(turns).toBe(slow.length);
 });
