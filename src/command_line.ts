@@ -85,6 +85,11 @@ export function commandFrom(args: readonly string[], program: Program): Command 
   return { kind, path };
 }
 
+/** How a command of the program is called. npm takes options for its own unless told. */
+export function callOf({ isExecutable }: Program): string {
+  return isExecutable ? "tidemark" : "npm start --";
+}
+
 export function helpText(program: Program): string {
   const uses = USES.map(([use, ...does]) => {
     const head = `  ${programText(program, use)} ${use}`;
@@ -104,10 +109,9 @@ ${wrapped(
 `;
 }
 
-/** How the program is called with an argument. npm takes options for its own unless told. */
-function programText({ isExecutable }: Program, use: string): string {
-  if (isExecutable) return "tidemark";
-  return use === "config.toml" ? "npm start" : "npm start --";
+/** How the program is called with an argument. */
+function programText(program: Program, use: string): string {
+  return use === "config.toml" && !program.isExecutable ? "npm start" : callOf(program);
 }
 
 function misuse(what: string, program: Program): Command {

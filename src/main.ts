@@ -23,7 +23,7 @@ import { settleGlobals } from "./base/globals.ts";
 import { silentLog } from "./base/log.ts";
 import { LogWriter } from "./base/log_writer.ts";
 import { systemRandom } from "./base/random.ts";
-import { commandFrom, helpText } from "./command_line.ts";
+import { callOf, commandFrom, helpText, type Program } from "./command_line.ts";
 import { type Config, ConfigError, type ParsedConfig, parseConfig } from "./config/mod.ts";
 import { bringInThread } from "./copies/mod.ts";
 import { type Database, openDatabase } from "./database.ts";
@@ -33,6 +33,12 @@ import { type RunningServer, startServer } from "./server/mod.ts";
 import { SegmentThreads } from "./threads/mod.ts";
 import { loadUi } from "./ui_assets.ts";
 import { BUILD_DATE, IS_EXECUTABLE, VERSION } from "./version.ts";
+
+const PROGRAM: Program = {
+  version: VERSION,
+  isExecutable: IS_EXECUTABLE,
+  isThere: (path) => bunDisk.exists(path),
+};
 
 /** Where Linux says what it knows of a process. */
 const PROCESS_STATUS = "/proc/self/status";
@@ -92,7 +98,7 @@ async function open(config: Config, log: LogWriter): Promise<Database> {
     const error = thrown instanceof SuppressedError ? thrown.suppressed : thrown;
     if (!isExpected(error)) stopByBug(log, error);
     log.flush();
-    return fail(`Cannot start Tidemark on ${dataPath}: ${textWithHint(error)}`);
+    return fail(`Cannot start Tidemark on ${dataPath}: ${textWithHint(error, callOf(PROGRAM))}`);
   }
 }
 
@@ -271,20 +277,15 @@ async function runCommand(command: string, run: () => number | Promise<number>):
 }
 
 async function main(args: readonly string[]): Promise<void> {
-  const program = {
-    version: VERSION,
-    isExecutable: IS_EXECUTABLE,
-    isThere: (path: string) => bunDisk.exists(path),
-  };
   const commandParts = { disk: bunDisk, clock: systemClock, random: systemRandom, say, tell };
-  const command = commandFrom(args, program);
+  const command = commandFrom(args, PROGRAM);
   switch (command.kind) {
     case "refused":
       tell(command.message);
       process.exitCode = command.exitCode;
       break;
     case "help":
-      process.stdout.write(helpText(program));
+      process.stdout.write(helpText(PROGRAM));
       break;
     case "version":
       say(VERSION);

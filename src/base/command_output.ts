@@ -4,7 +4,7 @@
  */
 import type { Clock } from "./clock.ts";
 import { reasonOfCode } from "./disk_reasons.ts";
-import { DatabaseError, DiskError } from "./errors.ts";
+import { CorruptionError, DatabaseError, DiskError, UnreadableError } from "./errors.ts";
 
 export const EXIT_DONE = 0;
 export const EXIT_START_FAILED = 1;
@@ -57,15 +57,23 @@ export function refuseUse(
   return EXIT_MISUSE;
 }
 
-/** What happened, and what it means or what can be done about it. */
-export function textWithHint(error: Error): string {
-  const hint = hintOf(error);
+/**
+ * What happened, and what it means or what can be done about it.
+ *
+ * @param program How its commands are called.
+ */
+export function textWithHint(error: Error, program = "tidemark"): string {
+  const hint = hintOf(error, program);
   return hint === undefined ? error.message : `${error.message}; ${hint}`;
 }
 
-function hintOf(error: Error): string | undefined {
+function hintOf(error: Error, program: string): string | undefined {
   if (error instanceof DatabaseError) return error.hint;
-  return error instanceof DiskError ? reasonOfCode(error.code) : undefined;
+  if (error instanceof DiskError) return reasonOfCode(error.code);
+  // Bytes that the disk does not give may be whole: what it says of them comes first.
+  const reason = error instanceof UnreadableError ? reasonOfCode(error.code) : undefined;
+  if (reason !== undefined || !(error instanceof CorruptionError)) return reason;
+  return `${program} verify says what is damaged, ${program} repair what can be done`;
 }
 
 /** As "1 file", "2 files". */

@@ -4,7 +4,12 @@
 import { expect, test } from "bun:test";
 import { textWithHint } from "../../src/base/command_output.ts";
 import { reasonOfCode, unreadableText } from "../../src/base/disk_reasons.ts";
-import { DatabaseError, DiskError } from "../../src/base/errors.ts";
+import {
+  CorruptionError,
+  DatabaseError,
+  DiskError,
+  UnreadableError,
+} from "../../src/base/errors.ts";
 
 test("textWithHint says what a word of the system means, if it is no rare one", () => {
   const text = (code: string): string => textWithHint(new DiskError(code, "/data/LOCK", "lock"));
@@ -19,6 +24,20 @@ test("textWithHint says what a word of the system means, if it is no rare one", 
   }
   expect(textWithHint(new DatabaseError("DISK_FULL", "Cannot write", { hint: "make room" }))).toBe(
     "Cannot write; make room",
+  );
+});
+
+test("textWithHint names the commands for what is damaged, as the program is called", () => {
+  const damage = new CorruptionError("/data/wal/0000000001.wal", 96, "its checksum does not fit");
+  const message = "Cannot read /data/wal/0000000001.wal at byte 96: its checksum does not fit";
+  expect(textWithHint(damage)).toBe(
+    `${message}; tidemark verify says what is damaged, tidemark repair what can be done`,
+  );
+  expect(textWithHint(damage, "npm start --")).toBe(
+    `${message}; npm start -- verify says what is damaged, npm start -- repair what can be done`,
+  );
+  expect(textWithHint(new UnreadableError("/data/x", "EACCES"))).toBe(
+    `Cannot read /data/x at byte 0: the disk says EACCES; ${reasonOfCode("EACCES")}`,
   );
 });
 

@@ -181,6 +181,24 @@ max_sql_byte = 5`;
     expectRefusal(await run([path]), /version 99.*; start the newer Tidemark/);
   });
 
+  test("on a damaged catalog or log, and says which commands look at it", async () => {
+    const hint = "; npm start -- verify says what is damaged, npm start -- repair what can be done";
+    await using server = await startReadyServer();
+    await server.rows("CREATE TABLE default.t (id INT PRIMARY KEY)");
+    for (const row of [1, 2]) await server.rows(`INSERT INTO default.t VALUES (${row})`);
+    server.kill("SIGKILL");
+    await server.exited();
+    for (const name of ["catalog.sqlite", "wal/0000000001.wal"]) {
+      const path = join(server.dataPath, name);
+      const whole = readFileSync(path);
+      writeFileSync(path, Buffer.from(whole).fill(0x55, 0, 64));
+      const refused = await run([server.configPath]);
+      expectRefusal(refused, `Cannot start Tidemark on ${server.dataPath}: Cannot read ${path}`);
+      expect(refused.stderr.trimEnd()).toEndWith(hint);
+      writeFileSync(path, whole);
+    }
+  });
+
   test("where it meets a bug, which is in the log and has an exit code of its own", async () => {
     const path = configFile("");
     const { code, stdout } = await run([path], {}, ["--preload", plantedBug()]);
