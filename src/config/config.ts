@@ -97,7 +97,7 @@ export function settingsOf(config: Config): readonly Setting[] {
       defaultValue: settingText(rule.initial),
       source: config.sources.get(path) ?? "default",
       category: section,
-      description: rule.description,
+      description: `${rule.description}${rule.isUnavailable === true ? "; not available yet" : ""}`,
     };
   });
 }

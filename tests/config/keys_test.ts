@@ -8,7 +8,7 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { Glob } from "bun";
 import { KEYS, type Key } from "../../src/config/keys.ts";
-import { authSettingsFrom, ConfigError, parseConfig } from "../../src/config/mod.ts";
+import { authSettingsFrom, ConfigError, parseConfig, settingsOf } from "../../src/config/mod.ts";
 
 const SRC: string = join(import.meta.dir, "../../src");
 const COMMENTS = /\/\*[\s\S]*?\*\/|\/\/.*/g;
@@ -76,4 +76,14 @@ test("every key that is not available yet says so", () => {
     expect(parse, key.path).toThrow(ConfigError);
     expect(parse, key.path).toThrow(`${key.path} is not available yet, and should be left out`);
   }
+});
+
+test("settingsOf says of a key that it is not available yet, and of no other", () => {
+  const { config } = parseConfig("", "config.toml", ENVIRONMENT);
+  const later = settingsOf(config).filter(({ description }) =>
+    description.endsWith("; not available yet"),
+  );
+  const expected = keys.filter(({ rule }) => rule.isUnavailable === true);
+  expect(expected.length).toBeGreaterThan(0);
+  expect(later.map(({ name }) => name)).toEqual(expected.map(({ path }) => path));
 });
