@@ -14,12 +14,18 @@ export function listenFailure(
   server: Config["server"],
   disk: Pick<Disk, "readFile">,
 ): string {
-  const { host, port, tls_cert: certPath, tls_key: keyPath } = server;
-  if (certPath !== undefined && keyPath !== undefined) {
-    const fault = tlsFault({ certPath, keyPath }, disk);
-    if (fault !== undefined) return `cannot use TLS: ${fault}`;
-  }
-  return `cannot listen on ${host}:${port}: ${reasonOf(error, host)}`;
+  const { host, port } = server;
+  return tlsFailure(server, disk) ?? `cannot listen on ${host}:${port}: ${reasonOf(error, host)}`;
+}
+
+/** Why the TLS files of a configuration, if it names any, are none to listen with. */
+export function tlsFailure(
+  { tls_cert: certPath, tls_key: keyPath }: Config["server"],
+  disk: Pick<Disk, "readFile">,
+): string | undefined {
+  if (certPath === undefined || keyPath === undefined) return undefined;
+  const fault = tlsFault({ certPath, keyPath }, disk);
+  return fault === undefined ? undefined : `cannot use TLS: ${fault}`;
 }
 
 function reasonOf(error: unknown, host: string): string {

@@ -7,7 +7,7 @@
  *     verify, repair, restore  commands of `maintenance/`, with exit codes of their own
  *
  *     exit 0   asked to stop, and stopped; --help, --version, a valid --check
- *     exit 1   could not start: the reason is on stderr
+ *     exit 1   could not start, or would not after a --check: the reason is on stderr
  *     exit 2   the arguments make no command
  *     exit 70  a bug, the disk failed, or told twice to stop: start again to recover
  */
@@ -25,9 +25,9 @@ import { LogWriter } from "./base/log_writer.ts";
 import { systemRandom } from "./base/random.ts";
 import { callOf, commandFrom, helpText, type Program } from "./command_line.ts";
 import { type Config, ConfigError, type ParsedConfig, parseConfig } from "./config/mod.ts";
-import { bringInThread } from "./copies/mod.ts";
+import { bringInThread, requireArchive } from "./copies/mod.ts";
 import { type Database, openDatabase } from "./database.ts";
-import { listenFailure } from "./listen_failure.ts";
+import { listenFailure, tlsFailure } from "./listen_failure.ts";
 import { runMaintenance, runRestore } from "./maintenance/mod.ts";
 import { type RunningServer, startServer } from "./server/mod.ts";
 import { SegmentThreads } from "./threads/mod.ts";
@@ -98,8 +98,12 @@ async function open(config: Config, log: LogWriter): Promise<Database> {
     const error = thrown instanceof SuppressedError ? thrown.suppressed : thrown;
     if (!isExpected(error)) stopByBug(log, error);
     log.flush();
-    return fail(`Cannot start Tidemark on ${dataPath}: ${textWithHint(error, callOf(PROGRAM))}`);
+    return fail(openFailure(dataPath, error));
   }
+}
+
+function openFailure(dataPath: string, error: Error): string {
+  return `Cannot start Tidemark on ${dataPath}: ${textWithHint(error, callOf(PROGRAM))}`;
 }
 
 function stopAtOnce(log: LogWriter, what: string, cause: unknown): never {
@@ -261,9 +265,33 @@ async function shutDown({
 }
 
 function check(path: string): void {
-  const { warnings } = readConfig(path, "Cannot check the configuration");
+  const { config, warnings } = readConfig(path, "Cannot check the configuration");
   for (const warning of warnings) say(`warning: ${warning}`);
+  const failures = [archiveFailure(config.storage), listenFailureOf(config.server)];
+  const failure = failures.filter((text) => text !== undefined).join("\n");
+  if (failure !== "") fail(failure);
   say(`${path} is valid`);
+}
+
+/** As the start says it, which would be refused. */
+function archiveFailure({
+  archive_path: archivePath,
+  data_path: dataPath,
+}: Config["storage"]): string | undefined {
+  if (archivePath === undefined) return undefined;
+  try {
+    requireArchive(bunDisk, archivePath);
+    return undefined;
+  } catch (error) {
+    if (error instanceof DatabaseError) return openFailure(dataPath, error);
+    throw error;
+  }
+}
+
+/** As the start says it; whether the port is free is another matter when it comes. */
+function listenFailureOf(server: Config["server"]): string | undefined {
+  const failure = tlsFailure(server, bunDisk);
+  return failure === undefined ? undefined : `Cannot start Tidemark: ${failure}`;
 }
 
 /** Runs a command to its end; a bug in it has an exit code of its own. */

@@ -4,7 +4,7 @@
  */
 import { Database } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { networkInterfaces, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { SocketClient } from "../support/client.ts";
@@ -244,6 +244,27 @@ describe("the server", () => {
     expect(await run(["--check", configFile("[server]\nport = 0")])).toMatchObject({ code: 0 });
     const refused = await run([configFile("[server]\nprot = 0"), "--check"]);
     expectRefusal(refused, /^Cannot check the configuration:\n.*prot/);
+  });
+
+  test("refuses with --check files that a start would refuse, in the same words", async () => {
+    const folder = newFolder();
+    const toml = tomlFromSections({
+      server: { port: 0, tls_cert: "/no/c.pem", tls_key: "/no/k.pem" },
+      storage: { data_path: join(folder, "data"), archive_path: join(folder, "archive") },
+      logging: { logs_path: join(folder, "logs") },
+    });
+    const path = configFile(toml);
+    const both = await run(["--check", path]);
+    const [archive = "", tls = ""] = both.stderr.trimEnd().split("\n");
+    expectRefusal(both, `storage.archive_path names ${folder}/archive, and there is no such`);
+    expect(tls).toContain("cannot use TLS: server.tls_cert /no/c.pem cannot be read (ENOENT)");
+    expect(both.stdout).not.toContain("is valid");
+    expect((await run([path])).stderr).toContain(archive);
+    // An archive that can be written stays as it is.
+    mkdirSync(join(folder, "archive"));
+    expect(await run(["--check", path])).toMatchObject({ code: 1, stderr: `${tls}\n` });
+    expect(readdirSync(join(folder, "archive"))).toEqual([]);
+    expect((await run([path])).stderr).toContain(tls);
   });
 
   test("refuses what is no command with 2 and its help, and starts nothing", async () => {
