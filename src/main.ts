@@ -117,7 +117,7 @@ function stopByBug(log: LogWriter, error: unknown): never {
 }
 
 function announce(
-  { auth, storage }: Config,
+  { auth, server: { ui_enabled: hasUi }, storage }: Config,
   {
     database,
     server,
@@ -128,14 +128,15 @@ function announce(
   say(`Tidemark ${VERSION}`);
   say(`  data       ${storage.data_path}`);
   say(`  listening  ${server.url}`);
-  say(`  admin UI   ${server.url}/ui`);
+  if (hasUi) say(`  admin UI   ${server.url}/ui`);
   if (needsSetup) {
-    say("  next       first-time setup: open the admin UI, or");
+    say(`  next       first-time setup:${hasUi ? " open the admin UI, or" : ""}`);
     say(`             curl ${server.url}/v1/api/auth/setup -H 'Content-Type: application/json' \\`);
     const word = `"<at least ${auth.min_password_length}>"`;
     say(`               -d '{"user":"ada","password":${word},"root_password":${word}}'`);
   } else {
-    say(`  next       log in at ${server.url}/ui, or POST ${server.url}/v1/api/auth/login`);
+    const page = hasUi ? `at ${server.url}/ui, or ` : "by ";
+    say(`  next       log in ${page}POST ${server.url}/v1/api/auth/login`);
   }
   say(
     `  first SQL  POST ${server.url}/v1/api/sql  {"sql":"SELECT 1"}  with Authorization: Bearer <token>`,

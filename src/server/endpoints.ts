@@ -38,6 +38,15 @@ export interface ServerParts {
 /** Where a request becomes a connection. */
 export const SOCKET_PATH = "/v1/ws";
 
+/** Leads who names no path to the admin page. */
+const ROOT: Route = {
+  path: "/",
+  method: "GET",
+  shape: "A",
+  operation: UI_OPERATIONS.root,
+  handle: (exchange) => empty(exchange, 302, { Location: "/ui" }),
+};
+
 /** @throws {DatabaseError} INVALID_OPTION if an address list cannot be read. */
 export function endpointsOf(options: ServerOptions, parts: ServerParts): Endpoints {
   const endpoints: Endpoints = {
@@ -86,14 +95,7 @@ function routesOf(options: ServerOptions, parts: ServerParts): readonly Route[] 
       operation: SOCKET_OPERATION,
       handle: refusePlain,
     },
-    {
-      path: "/",
-      method: "GET",
-      shape: "A",
-      operation: UI_OPERATIONS.root,
-      handle: (exchange) => empty(exchange, 302, { Location: "/ui" }),
-    },
-    ...(config.server.ui_enabled ? [uiPage(options)] : []),
+    ...(config.server.ui_enabled ? [ROOT, uiPage(options)] : []),
   ];
 }
 

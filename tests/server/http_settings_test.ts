@@ -355,8 +355,9 @@ test("performance.http_compression holds for /metrics as for every other answer"
   expect(await encodingOf(false)).toBeNull();
 });
 
-test("/ui is 404 throughout when it is off", async () => {
+test("/ui is 404 throughout when it is off, and / leads nowhere", async () => {
   await withServer({ config: { server: { ui_enabled: false } } }, async (server) => {
+    expect((await server.fetch("/")).status).toBe(404);
     expect((await server.fetch("/ui")).status).toBe(404);
     expect((await server.fetch("/ui/a")).status).toBe(404);
   });

@@ -288,6 +288,18 @@ describe("the server", () => {
     expect(server.output).toContain('"password":"<at least 12>","root_password":"<at least 12>"');
   });
 
+  test.each([true, false])("names its admin UI where it has one: %p", async (hasUi) => {
+    await using server = await startServer({ config: { server: { ui_enabled: hasUi } } });
+    await server.outputHas(/first SQL/);
+    const before = server.output;
+    expect(before).toMatch(/next {7}first-time setup:.*\n +curl /);
+    await server.setup();
+    await server.restart();
+    await server.outputHas(/next {7}log in .*\n {2}first SQL/);
+    expect(server.output).toContain(`POST ${server.url}/v1/api/auth/login`);
+    for (const text of [before, server.output]) expect(/UI|\/ui/.test(text)).toBe(hasUi);
+  });
+
   test("goes on when nobody reads its console any more", async () => {
     const child = Bun.spawn([process.execPath, "src/main.ts", configFile("server.port = 0")], {
       cwd: ROOT,
