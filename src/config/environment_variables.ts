@@ -2,8 +2,9 @@
  * What the environment says: `TIDEMARK_<SECTION>_<KEY>`, the short names, and either with `_FILE`
  * behind it, which names a file that holds the value.
  *
- * Short names win over long ones. An empty variable counts as unset. A variable that no key has is
- * a warning, since it may be meant for somebody else.
+ * Short names win over long ones. An empty variable counts as unset, and so does one whose file is
+ * empty, which is a warning: whoever names a file means to set something. A variable that no key has
+ * is a warning, since it may be meant for somebody else.
  */
 import { isToCome, KEY_SYNONYMS, KEYS, KEYS_WITHOUT_EFFECT, SECTION_SYNONYMS } from "./keys.ts";
 import { nearestKey } from "./names.ts";
@@ -40,8 +41,14 @@ export function environmentValues(env: Environment, readFile: ReadFile): Environ
       warnings.push(`environment: ${variable} has no effect`);
       continue;
     }
-    const text = textOf(env, { variable, isFile: !VARIABLES.has(variable), readFile });
+    const isFile = !VARIABLES.has(variable);
+    const text = textOf(env, { variable, isFile, readFile });
     if (typeof text === "object") faults.push(text.fault);
+    if (isFile && text === "") {
+      warnings.push(
+        `environment: ${variable} names ${env[variable]}, which is empty, and counts as unset`,
+      );
+    }
     if (typeof text !== "string" || text === "") continue;
     const checked = checkedFromText(key.rule, text);
     if ("fault" in checked) faults.push(`environment: ${variable} ${checked.fault}`);

@@ -438,6 +438,18 @@ test("parseConfig reads values from files that _FILE variables name", () => {
   expect(() => parse(both)).toThrow("are both set");
 });
 
+test("parseConfig takes a _FILE variable of an empty file as unset, and warns", () => {
+  for (const text of ["", "\n", "\r\n"]) {
+    const env = { ...QUIET, TIDEMARK_SERVER_PORT_FILE: "/run/port" };
+    const { config, warnings } = parseConfig("server.port = 1", "config.toml", env, () => text);
+    expect(config.server.port).toBe(1);
+    expect(warnings).toEqual([
+      "environment: TIDEMARK_SERVER_PORT_FILE names /run/port, which is empty, and counts as unset",
+    ]);
+  }
+  expect(warningsOf("", { ...QUIET, TIDEMARK_SERVER_PORT_FILE: "" })).toEqual([]);
+});
+
 test("parseConfig warns about unknown variables and keys without effect", () => {
   expect(warningsOf("", { ...QUIET, TIDEMARK_SERVER_PROT: "1", OTHER: "x" })).toEqual([
     "environment: unknown variable TIDEMARK_SERVER_PROT; did you mean TIDEMARK_SERVER_PORT?",
