@@ -28,12 +28,22 @@ export function tlsFailure(
   return fault === undefined ? undefined : `cannot use TLS: ${fault}`;
 }
 
+/** What the system says of an address that is none; of a name without one, all but the last. */
+const NO_ADDRESS: ReadonlySet<string> = new Set([
+  "EAI_AGAIN",
+  "EINVAL",
+  "ENOENT",
+  "ENOTFOUND",
+  "EADDRNOTAVAIL",
+]);
+
 function reasonOf(error: unknown, host: string): string {
   if (!(error instanceof Error)) return String(error);
-  // A name that cannot be resolved comes as the first of these.
-  const isNoAddress = "code" in error && ["EINVAL", "EADDRNOTAVAIL"].includes(String(error.code));
-  if (!isNoAddress) return error.message;
-  return `server.host is "${host}", and should be an address of this machine, or a name that has one (${error.message})`;
+  const code = "code" in error ? String(error.code) : "";
+  if (!NO_ADDRESS.has(code)) return error.message;
+  // Its message is that of a missing file.
+  const said = code === "ENOENT" ? code : error.message;
+  return `server.host is "${host}", and should be an address of this machine, or a name that has one (${said})`;
 }
 
 /** What is wrong with the files, or with one beside the other. */

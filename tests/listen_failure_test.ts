@@ -62,10 +62,10 @@ test("listenFailure says which address it is, and when it is none of this machin
   const disk = { readFile: (): Uint8Array => new Uint8Array() };
   const failure = (code: string): string =>
     listenFailure(Object.assign(new Error(`${code}: listen`), { code }), server, disk);
-  for (const code of ["EINVAL", "EADDRNOTAVAIL"]) {
-    expect(failure(code)).toBe(
-      `cannot listen on elsewhere:80: server.host is "elsewhere", and should be an address of this machine, or a name that has one (${code}: listen)`,
-    );
+  const sentence = `cannot listen on elsewhere:80: server.host is "elsewhere", and should be an address of this machine, or a name that has one`;
+  for (const code of ["EAI_AGAIN", "EINVAL", "ENOTFOUND", "EADDRNOTAVAIL"]) {
+    expect(failure(code)).toBe(`${sentence} (${code}: listen)`);
   }
+  expect(failure("ENOENT")).toBe(`${sentence} (ENOENT)`);
   expect(failure("EADDRINUSE")).toBe("cannot listen on elsewhere:80: EADDRINUSE: listen");
 });

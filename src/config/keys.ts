@@ -4,6 +4,7 @@
  * A key whose feature is not there yet takes its default only: accepting another value would
  * promise what does not happen.
  */
+import { isIPv6 } from "node:net";
 import type { LogLevel } from "../base/log.ts";
 import { rangeFromText } from "../server/mod.ts";
 import type { Config, KeyRule, TextForm } from "./shape.ts";
@@ -22,6 +23,11 @@ const MIB = 1024 * KIB;
 const GIB = 1024 * MIB;
 
 const FILLED: TextForm = { pattern: /\S/, expected: "text that is not empty" };
+const HOST: TextForm = {
+  pattern: /^[^\s/]+$/,
+  isFitting: (host) => !host.includes(":") || isIPv6(host.replace(/^\[(.*)\]$/, "$1")),
+  expected: "an address or a name without scheme and port, like 127.0.0.1, ::1 or localhost",
+};
 const ORIGIN: TextForm = {
   pattern: /^https?:\/\/(?:[\w.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i,
   expected: "like https://db.example.com or http://127.0.0.1:2900",
@@ -51,7 +57,7 @@ export const LEVELS: readonly LogLevel[] = ["error", "warn", "info", "debug", "t
 
 const RULES: Rules = {
   server: {
-    host: text("127.0.0.1", "Address to listen on", { form: FILLED }),
+    host: text("127.0.0.1", "Address to listen on", { form: HOST }),
     port: whole(2900, [0, 65_535], "Port to listen on; 0 takes any free one, which is printed"),
     public_origin: maybe("Own origin as browsers see it behind a proxy", { form: ORIGIN }),
     tls_cert: maybe("PEM file of the certificate; with tls_key"),

@@ -210,7 +210,7 @@ test("parseConfig says file, line, column and what was meant", () => {
     ],
     [
       "[server]\nhost = 1",
-      "config.toml:2:1: server.host is a whole number, and should be text that is not empty",
+      "config.toml:2:1: server.host is a whole number, and should be an address or a name without scheme and port, like 127.0.0.1, ::1 or localhost",
     ],
     [
       "[server]\nui_enabled = 1",
@@ -218,7 +218,7 @@ test("parseConfig says file, line, column and what was meant", () => {
     ],
     [
       "[server.host]\na = 1",
-      "config.toml:1:9: server.host is a table, and should be text that is not empty",
+      "config.toml:1:9: server.host is a table, and should be an address or a name without scheme and port, like 127.0.0.1, ::1 or localhost",
     ],
     [
       "[security]\nallowed_hosts = 'a'",
@@ -506,6 +506,39 @@ test("parseConfig refuses other addresses without a good secret, and warns on th
     expect(warningsOf("", env)).toHaveLength(1);
   }
   expect(faultsOf("server.host = '0.0.0.0'")).toEqual([]);
+});
+
+test("parseConfig refuses a host with a scheme or a port, before it asks for a secret", () => {
+  const expected = "an address or a name without scheme and port, like 127.0.0.1, ::1 or localhost";
+  for (const host of [
+    "",
+    " ",
+    "http://0.0.0.0",
+    "https://db.example.com:2900",
+    "0.0.0.0:80",
+    "localhost:2900",
+    "[::1]:2900",
+    "db.example.com/",
+    "::1::",
+    "fe:80",
+  ]) {
+    expect(faultsOf(`server.host = '${host}'`, {}), host).toEqual([
+      `config.toml:1:8: server.host is "${host}", and should be ${expected}`,
+    ]);
+  }
+  for (const host of [
+    "0.0.0.0",
+    "::",
+    "::1",
+    "[::1]",
+    "::ffff:127.0.0.1",
+    "2001:db8::1",
+    "fe80::1%eth0",
+    "localhost",
+    "db_1.example.com",
+  ]) {
+    expect(configOf(`server.host = '${host}'`).server.host).toBe(host);
+  }
 });
 
 test("settingsOf names the source of each value and hides secrets", () => {

@@ -222,6 +222,11 @@ describe("the server says in terms of its configuration", () => {
     expectRefusal(await run([path]), /cannot listen on .*server\.host is "192\.0\.2\.1"/);
   });
 
+  test("that its host is a name without an address", async () => {
+    const path = configFile(`[server]\nhost = "nowhere.invalid"\nport = 0\n${secret}`);
+    expectRefusal(await run([path]), /cannot listen on .*server\.host is "nowhere\.invalid"/);
+  });
+
   test("which file of TLS it cannot use", async () => {
     const path = configFile('[server]\nport = 0\ntls_cert = "/no/c.pem"\ntls_key = "/no/k.pem"');
     expectRefusal(await run([path]), "server.tls_cert /no/c.pem cannot be read (ENOENT)");
