@@ -4,7 +4,7 @@
  * Nothing is ignored: an argument too many may be a word that was meant to keep the server from
  * starting.
  */
-import { EXIT_MISUSE, EXIT_START_FAILED } from "./base/command_output.ts";
+import { EXIT_MISUSE, EXIT_START_FAILED, PROGRAM_NAME } from "./base/command_output.ts";
 
 export type Command =
   | { readonly kind: "help" | "version" }
@@ -87,7 +87,7 @@ export function commandFrom(args: readonly string[], program: Program): Command 
 
 /** How a command of the program is called. npm takes options for its own unless told. */
 export function callOf({ isExecutable }: Program): string {
-  return isExecutable ? "tidemark" : "npm start --";
+  return isExecutable ? PROGRAM_NAME : "npm start --";
 }
 
 export function helpText(program: Program): string {

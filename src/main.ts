@@ -306,7 +306,14 @@ async function runCommand(command: string, run: () => number | Promise<number>):
 }
 
 async function main(args: readonly string[]): Promise<void> {
-  const commandParts = { disk: bunDisk, clock: systemClock, random: systemRandom, say, tell };
+  const commandParts = {
+    disk: bunDisk,
+    clock: systemClock,
+    random: systemRandom,
+    program: callOf(PROGRAM),
+    say,
+    tell,
+  };
   const command = commandFrom(args, PROGRAM);
   switch (command.kind) {
     case "refused":

@@ -13,8 +13,13 @@ export const EXIT_DAMAGED = 1;
 export const EXIT_MISUSE = 2;
 export const EXIT_FATAL = 70;
 
+/** How the program is called where it is one file. */
+export const PROGRAM_NAME = "tidemark";
+
 /** Where the lines of a command go. */
 export interface CommandOutput {
+  /** How the program is called, as these lines name it; as one file when absent. */
+  readonly program?: string;
   /** Takes a line of the result. */
   readonly say: (line: string) => void;
   /** Takes a line about the work: progress, and why it was not done. */
@@ -62,7 +67,7 @@ export function refuseUse(
  *
  * @param program How its commands are called.
  */
-export function textWithHint(error: Error, program = "tidemark"): string {
+export function textWithHint(error: Error, program: string = PROGRAM_NAME): string {
   const hint = hintOf(error, program);
   return hint === undefined ? error.message : `${error.message}; ${hint}`;
 }

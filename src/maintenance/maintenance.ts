@@ -14,6 +14,7 @@ import {
   EXIT_MISUSE,
   isHelpAsked,
   megabytes,
+  PROGRAM_NAME,
   ProgressClock,
   refuseUse,
   textWithHint,
@@ -54,9 +55,9 @@ export type MaintenanceParts = CheckParts & CommandOutput;
 
 type Command = "verify" | "repair";
 
-const USAGE: Readonly<Record<Command, string>> = {
-  verify: "usage: tidemark verify <data_path>",
-  repair: "usage: tidemark repair <data_path> [--accept-loss]",
+const ARGUMENTS: Readonly<Record<Command, string>> = {
+  verify: "<data_path>",
+  repair: "<data_path> [--accept-loss]",
 };
 
 interface Request {
@@ -70,7 +71,8 @@ export function runMaintenance(
   args: readonly string[],
   parts: MaintenanceParts,
 ): number {
-  const usage = USAGE[command];
+  const { program = PROGRAM_NAME } = parts;
+  const usage = `usage: ${program} ${command} ${ARGUMENTS[command]}`;
   if (isHelpAsked(args)) {
     parts.say(usage);
     return EXIT_DONE;
@@ -101,7 +103,7 @@ function requestFrom(command: Command, args: readonly string[]): Request | strin
 }
 
 function verify({ root }: Request, parts: MaintenanceParts): number {
-  const { disk } = parts;
+  const { disk, program = PROGRAM_NAME } = parts;
   const paths = requireDirectory(disk, root);
   const release = requireUnused(paths, disk, () => disk.lockShared(paths.lock));
   try {
@@ -115,7 +117,7 @@ function verify({ root }: Request, parts: MaintenanceParts): number {
     const isSound = report.damageCount === 0;
     const advice = isBackup
       ? "a backup is not repaired: use another one, or make a new one while the database is there"
-      : `tidemark repair ${root} says what can be done`;
+      : `${program} repair ${root} says what can be done`;
     parts.say(
       isSound
         ? `${root} is sound: ${report.summary}`

@@ -15,6 +15,7 @@ import {
   EXIT_MISUSE,
   isHelpAsked,
   megabytes,
+  PROGRAM_NAME,
   ProgressClock,
   refuseUse,
   textWithHint,
@@ -45,8 +46,8 @@ export interface RestoreCommandParts extends RestoreParts, CommandOutput {
   readonly heldBytesMax?: number;
 }
 
-const USAGE =
-  "usage: tidemark restore <backup> <data_path> [--archive <archive_path>] [--to-seq <n> | --to-timestamp <t>]";
+const ARGUMENTS =
+  "<backup> <data_path> [--archive <archive_path>] [--to-seq <n> | --to-timestamp <t>]";
 
 const OPTIONS = {
   archive: { type: "string" },
@@ -70,14 +71,15 @@ export async function runRestore(
   args: readonly string[],
   parts: RestoreCommandParts,
 ): Promise<number> {
-  const { disk, say, tell } = parts;
+  const { disk, program = PROGRAM_NAME, say, tell } = parts;
+  const usage = `usage: ${program} restore ${ARGUMENTS}`;
   if (isHelpAsked(args)) {
-    say(USAGE);
+    say(usage);
     return EXIT_DONE;
   }
   const request = requestFrom(args);
   if (typeof request === "string") {
-    return refuseUse(parts, { command: "restore", problem: request, usage: USAGE });
+    return refuseUse(parts, { command: "restore", problem: request, usage });
   }
   const { root, source } = request;
   const listener = new Progress(parts);

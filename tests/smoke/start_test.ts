@@ -245,6 +245,17 @@ describe("the server", () => {
     expect(stdout).toMatch(/\d+\.\d+\.\d+/);
   });
 
+  test("says how a command is used as it was called", async () => {
+    for (const command of ["verify", "repair", "restore"]) {
+      const usage = `usage: npm start -- ${command} <`;
+      expect(await run([command, "--help"])).toMatchObject({
+        code: 0,
+        stdout: expect.stringContaining(usage),
+      });
+      expect((await run([command])).stderr).toContain(usage);
+    }
+  });
+
   test("validates with --check and starts nothing", async () => {
     expect(await run(["--check", configFile("[server]\nport = 0")])).toMatchObject({ code: 0 });
     const refused = await run([configFile("[server]\nprot = 0"), "--check"]);
