@@ -43,7 +43,7 @@ const ADDRESS: TextForm = {
 };
 const ABSOLUTE_PATH: TextForm = {
   pattern: /^(?:\/(?!\.{1,2}(?:\/|$))[^/\0]+)+\/?$/,
-  expected: "an absolute path like /var/backups, without . and ..",
+  expected: "an absolute path below /, like /var/backups, without . and ..",
 };
 const HOST_NAME: TextForm = { pattern: /^[a-z0-9.-]{1,253}$/i, expected: "a host name" };
 const MIME: TextForm = {

@@ -249,6 +249,10 @@ test("parseConfig says file, line, column and what was meant", () => {
       'config.toml:2:1: security.metrics_allow is ["::1","300.1.1.1"], and should be a list of strings, each an IP address or a range like 10.0.0.0/8',
     ],
     [
+      "[storage]\nallowed_roots = ['/']",
+      'config.toml:2:1: storage.allowed_roots is ["/"], and should be a list of strings, each an absolute path below /, like /var/backups, without . and ..',
+    ],
+    [
       "[websocket]\ndefault_batch_size = 10001",
       "config.toml:2:1: websocket.default_batch_size is 10001, and should not be above websocket.max_batch_size, 10000",
     ],
