@@ -13,7 +13,7 @@ import { type Catalog, checkUserId, type UserEntry } from "../catalog/mod.ts";
 import type { AuthStatusBody, LoginBody, MeBody, SetupBody } from "../protocol/mod.ts";
 import { answerFromUser, type Caller, hasAdminUi } from "./answers.ts";
 import type { OnAudit } from "./audit.ts";
-import { AuthError, invalidCredentials } from "./auth_error.ts";
+import { AuthError, invalidCredentials, notBearer } from "./auth_error.ts";
 import { LastSeen } from "./last_seen.ts";
 import { AuthBucket, LoginGuard, type LoginTrouble } from "./login_guard.ts";
 import { Logins } from "./logins.ts";
@@ -203,7 +203,11 @@ export class Auth {
     if (header === null || header === undefined || header === "") {
       throw new AuthError("MISSING_AUTHORIZATION", "The request should carry a bearer token");
     }
-    return this.#authenticated(this.#tokens.verifyHeader(header), caller);
+    const claims = this.#tokens.verifyHeader(header);
+    if (claims === undefined && !/^bearer(?: |$)/i.test(header)) {
+      throw this.#bucket.failedToken(notBearer(), caller);
+    }
+    return this.#authenticated(claims, caller);
   }
 
   /**

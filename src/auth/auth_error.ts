@@ -49,3 +49,13 @@ export class AuthError extends Error {
 export function invalidCredentials(): AuthError {
   return new AuthError("INVALID_CREDENTIALS", "The token is not valid");
 }
+
+/**
+ * The same of a header whose scheme is another one, or none: what is wrong with it is no secret.
+ */
+export function notBearer(): AuthError {
+  return new AuthError(
+    "INVALID_CREDENTIALS",
+    "The request should carry a bearer token, as Authorization: Bearer <token>",
+  );
+}

@@ -211,7 +211,23 @@ test("Auth.authenticateHeader wants the scheme Bearer, in any case", async () =>
     `Bearer "${access_token}"`,
   ]) {
     expect(await codeOf(header), header).toBe("INVALID_CREDENTIALS");
+    const isBearer = /^Bearer(?: |$)/.test(header);
+    expect(() => auth.authenticateHeader(header, LOCAL), header).toThrow(
+      isBearer
+        ? "The token is not valid"
+        : "The request should carry a bearer token, as Authorization: Bearer <token>",
+    );
   }
+});
+
+test("Auth.authenticateHeader counts other schemes as the failures that they are", async () => {
+  const { auth } = configuredServer({ ada: "dba" }, { attemptsPerSecond: 1 });
+  const codes: (string | undefined)[] = [];
+  for (let index = 0; index < 6; index += 1) {
+    codes.push(await failureOf(() => auth.authenticateHeader("Basic eDp5", REMOTE)));
+  }
+  const expected = Array.from({ length: 5 }, () => "INVALID_CREDENTIALS");
+  expect(codes).toEqual([...expected, "RATE_LIMIT_EXCEEDED"]);
 });
 
 test("Auth.refresh gives new tokens of the same session, and the old ones still work a while", async () => {
