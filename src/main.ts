@@ -13,7 +13,7 @@
  */
 import { tmpdir } from "node:os";
 import { restartWithAllocatorSettings } from "./allocator.ts";
-import { isLoopbackHost, keptSecret } from "./auth/mod.ts";
+import { isLoopbackHost, keptSecret, missingSecretText } from "./auth/mod.ts";
 import { bunDisk } from "./base/bun_disk.ts";
 import { systemClock } from "./base/clock.ts";
 import { EXIT_FATAL, EXIT_START_FAILED, textWithHint } from "./base/command_output.ts";
@@ -63,7 +63,11 @@ function tell(line: string): void {
 /** @param cannot What a configuration that is refused keeps from happening: "Cannot …". */
 function readConfig(path: string, cannot: string): ParsedConfig {
   try {
-    return parseConfig(readText(path), path, process.env, readText);
+    const parsed = parseConfig(readText(path), path, process.env, readText);
+    const { auth, storage } = parsed.config;
+    if (auth.jwt_secret !== undefined) return parsed;
+    const warning = `${path}: ${missingSecretText(bunDisk, storage.data_path)}`;
+    return { ...parsed, warnings: [...parsed.warnings, warning] };
   } catch (error) {
     if (error instanceof ConfigError) return fail(`${cannot}:\n${error.message}`);
     if (error instanceof DiskError) {

@@ -27,6 +27,7 @@ export {
   keptSecret,
   keptSecretFault,
   keptSecretPath,
+  missingSecretText,
   secretFault,
 } from "./secret.ts";
 export type { Revocation } from "./session_ends.ts";

@@ -37,16 +37,14 @@ export function isLoopbackHost(host: string): boolean {
   return /^(?:::ffff:)?127(?:\.\d{1,3}){3}$/.test(bare);
 }
 
-/** Checks the configured secret, if there is one, for a bind address. */
+/**
+ * Checks the configured secret, if there is one, for a bind address. Of none on a loopback address
+ * {@linkcode missingSecretText} has the word.
+ */
 export function secretFault(secret: string | undefined, host: string): SecretFault | undefined {
   const isFatal = !isLoopbackHost(host);
   if (secret === undefined) {
-    if (!isFatal) {
-      return {
-        isFatal,
-        message: "auth.jwt_secret is missing: one is made and kept beside the data",
-      };
-    }
+    if (!isFatal) return undefined;
     return {
       isFatal,
       message: `auth.jwt_secret is missing, and ${host} is not a loopback address; ${HINT}`,
@@ -66,6 +64,14 @@ export function secretFault(secret: string | undefined, host: string): SecretFau
 
 /** How to make a good one. */
 const HINT = "make one with: openssl rand -base64 48";
+
+/** What a start does that is given no secret: a new one ends the sessions of all. */
+export function missingSecretText(disk: Pick<Disk, "exists">, dataPath: string): string {
+  const what = disk.exists(keptSecretPath(dataPath))
+    ? "the one that is kept beside the data is used"
+    : "none is kept beside the data yet, so the start makes one and keeps it there";
+  return `auth.jwt_secret is missing: ${what}`;
+}
 
 /**
  * The secret in `{data_path}/jwt_secret`, made when there is none yet. The directory must exist.

@@ -5,7 +5,13 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { isLoopbackHost, keptSecret, keptSecretFault, secretFault } from "../../src/auth/mod.ts";
+import {
+  isLoopbackHost,
+  keptSecret,
+  keptSecretFault,
+  missingSecretText,
+  secretFault,
+} from "../../src/auth/mod.ts";
 import { bunDisk } from "../../src/base/bun_disk.ts";
 import { CorruptionError } from "../../src/base/errors.ts";
 import { systemRandom } from "../../src/base/random.ts";
@@ -42,7 +48,6 @@ test("isLoopbackHost knows this machine in every spelling, and nothing else", ()
 
 test("secretFault is a warning on a loopback address and fatal on any other", () => {
   const bad = [
-    undefined,
     "x".repeat(31),
     "short",
     "secret",
@@ -53,13 +58,26 @@ test("secretFault is a warning on a loopback address and fatal on any other", ()
     "your-256-bit-secret",
     "0123456789abcdef0123456789abcdef",
   ];
-  for (const secret of bad) {
-    expect(secretFault(secret, "127.0.0.1"), String(secret)).toMatchObject({ isFatal: false });
+  for (const secret of [undefined, ...bad]) {
     for (const host of ["0.0.0.0", "::", "192.168.1.5", "db.example.com"]) {
       expect(secretFault(secret, host), `${secret} ${host}`).toMatchObject({ isFatal: true });
     }
   }
+  for (const secret of bad) {
+    expect(secretFault(secret, "127.0.0.1"), secret).toMatchObject({ isFatal: false });
+  }
+  expect(secretFault(undefined, "127.0.0.1")).toBeUndefined();
   for (const host of ["127.0.0.1", "0.0.0.0"]) expect(secretFault(GOOD, host)).toBeUndefined();
+});
+
+test("missingSecretText says whether a secret is made or kept", () => {
+  const kept = (exists: boolean): string => missingSecretText({ exists: () => exists }, dataPath);
+  expect(kept(false)).toBe(
+    "auth.jwt_secret is missing: none is kept beside the data yet, so the start makes one and keeps it there",
+  );
+  expect(kept(true)).toBe(
+    "auth.jwt_secret is missing: the one that is kept beside the data is used",
+  );
 });
 
 test("secretFault never repeats the secret", () => {

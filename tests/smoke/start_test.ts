@@ -352,12 +352,15 @@ describe("the server", () => {
     await using server = await startReadyServer({ config: { storage: { durability: "relaxed" } } });
     await server.outputHas(/secret/i);
     await server.outputHas(/relaxed/i);
+    expect(server.output).toContain("so the start makes one");
     // Each once in the log too, whose last lines are in its file when the server has stopped.
     server.kill("SIGTERM");
     await server.exited();
     const log = readFileSync(join(server.directory, "logs/tidemark.log"), "utf8");
     expect(log.match(/WARN .*secret is missing/g) ?? []).toHaveLength(1);
     expect(log.match(/WARN .*durability is relaxed/g) ?? []).toHaveLength(1);
+    const { stdout } = await run(["--check", server.configPath]);
+    expect(stdout).toContain("secret is missing: the one that is kept beside the data is used");
   });
 
   test("takes the environment before the file, and reads a value from a file", async () => {
