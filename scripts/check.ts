@@ -7,6 +7,7 @@
  * measure time. Exits with 1 when any fails, after all have run.
  */
 import { existsSync } from "node:fs";
+import { readOptions } from "./support/arguments.ts";
 
 interface Check {
   readonly name: string;
@@ -56,6 +57,7 @@ async function passes({ name, command }: Check): Promise<boolean> {
   return code === 0;
 }
 
+const options = readOptions([], ["no-tests"]);
 const outcomes = await Promise.all(TEXT_CHECKS.map((check) => passes(check)));
-if (!process.argv.includes("--no-tests")) outcomes.push(await passes(TESTS));
+if (!options.has("no-tests")) outcomes.push(await passes(TESTS));
 process.exitCode = outcomes.every((passed) => passed) ? 0 : 1;

@@ -7,16 +7,17 @@ import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { startReadyServer } from "../tests/support/server_process.ts";
 import { runSltOn } from "../tests/support/slt_server.ts";
+import { readWords } from "./support/arguments.ts";
 
 const FAILURES_SHOWN = 5;
 
-const files = process.argv.slice(2).flatMap((path) => {
+const files = readWords("a file or a directory").flatMap((path) => {
   if (!statSync(path).isDirectory()) return [path];
   return readdirSync(path, { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".test") || name.endsWith(".slt"))
     .map((name) => join(path, name));
 });
-if (files.length === 0) throw new Error("Cannot run cases: name a file or a directory");
+if (files.length === 0) throw new Error("Cannot run cases: no file there ends in .test or .slt");
 
 let failedCount = 0;
 await using server = await startReadyServer();

@@ -1,7 +1,7 @@
 /**
- * The options of a script: `--name value` or `--name` alone. What a script does not know ends it
- * with one line, so that a misspelt option is not a run of something else. `--help` prints the
- * header of the script, which is where its use is written.
+ * The options of a script, `--name value` or `--name` alone, or the words that it takes. What a
+ * script does not know ends it with one line, so that a misspelt option is not a run of something
+ * else. `--help` prints the header of the script, which is where its use is written.
  */
 import { readFileSync } from "node:fs";
 
@@ -24,7 +24,7 @@ export function readOptions(valued: readonly string[], flags: readonly string[])
   for (let index = 0; index < words.length; index += 1) {
     const word = words[index] ?? "";
     const name = word.replace(/^--/, "");
-    if (word === "--help" || word === "-h") printHelp();
+    if (asksForHelp(word)) printHelp();
     if (flags.includes(name)) {
       given.set(name, "");
     } else if (valued.includes(name) && words[index + 1] !== undefined) {
@@ -47,9 +47,28 @@ export function readOptions(valued: readonly string[], flags: readonly string[])
   };
 }
 
+/**
+ * Reads the words of a script that has no options; ends it as {@linkcode readOptions} does, and
+ * when there is none.
+ *
+ * @param wanted What a word names.
+ */
+export function readWords(wanted: string): readonly string[] {
+  const words = process.argv.slice(2);
+  if (words.some(asksForHelp)) printHelp();
+  const option = words.find((word) => word.startsWith("-"));
+  if (option !== undefined) refuse(`Cannot read option "${option}": there is none but --help`);
+  if (words.length === 0) refuse(`Cannot begin: name ${wanted}`);
+  return words;
+}
+
 /** Whether a word is one of those that an option takes. */
 export function isOneOf<Word extends string>(words: readonly Word[], word: string): word is Word {
   return words.some((each) => each === word);
+}
+
+function asksForHelp(word: string): boolean {
+  return word === "--help" || word === "-h";
 }
 
 function printHelp(): never {

@@ -3,8 +3,8 @@
  * behind it, which names a file that holds the value.
  *
  * Short names win over long ones. An empty variable counts as unset, and so does one whose file is
- * empty, which is a warning: whoever names a file means to set something. A variable that no key has
- * is a warning, since it may be meant for somebody else.
+ * empty, which is a warning: whoever names a file means to set something. A variable that no key
+ * has is a warning, since it may be meant for somebody else.
  */
 import { isToCome, KEY_SYNONYMS, KEYS, KEYS_WITHOUT_EFFECT, SECTION_SYNONYMS } from "./keys.ts";
 import { nearestKey } from "./names.ts";
