@@ -79,7 +79,7 @@ export function planRepair(
   }
   for (const { root, storageId, what } of check.missingStorages) {
     sacrifices.push(
-      `storage ${storageId}: whatever is in ${root}, which is not looked at, since ${what}; its tables answer STORAGE_UNAVAILABLE until it is back`,
+      `storage ${storageId}: whatever is in ${root}, which is not looked at, since ${what}; reads and writes of its tables fail until it is back`,
     );
   }
   const states = new Map(manifest?.tables.map((state) => [state.tableId, state.flushedSeq]));

@@ -36,7 +36,10 @@ afterAll(async () => {
 test("a table of a missing storage tells administrators where it should be, and nobody else", async () => {
   for (const statement of ["SELECT * FROM t", "SELECT 1; SELECT COUNT(*) FROM t WHERE id > 0"]) {
     const own = await server.sql(statement, { token });
-    expect(own.body.error?.code, statement).toBe("SQL_EXECUTION_ERROR");
+    expect(own.body.error, statement).toMatchObject({
+      code: "SQL_EXECUTION_ERROR",
+      reason: "other",
+    });
     expect(own.body.error?.message, statement).toContain("storage away");
     expect(JSON.stringify(own.body), statement).not.toContain(root);
     const known = await server.sql(statement);
