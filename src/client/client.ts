@@ -14,10 +14,11 @@ import { errorFromBody } from "./errors.ts";
 import type { LiveOptions, LiveQuery } from "./live.ts";
 import { type Parameter, sentParameters } from "./parameters.ts";
 import { type Duration, isRead, msFromDuration } from "./repeats.ts";
+import { serverUrlFrom } from "./server_url.ts";
 import { Session } from "./session.ts";
 
 export interface ClientOptions {
-  /** Base address of the server. */
+  /** Base address of the server, of http or https. */
   readonly url: string;
   /** Where the refresh token is kept, *memory*; `cookie` in pages that the server itself serves. */
   readonly session?: "cookie" | "memory";
@@ -74,9 +75,10 @@ export interface Client {
   close(): void;
 }
 
+/** @throws {TypeError} If the address is none, or the time. */
 export function createClient(options: ClientOptions): Client {
   const environment = options.environment ?? globalEnvironment;
-  const url = options.url.replace(/\/+$/, "");
+  const url = serverUrlFrom(options.url);
   const session = new Session({
     url,
     keepIn: options.session ?? "memory",

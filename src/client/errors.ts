@@ -56,6 +56,20 @@ export class ConnectionError extends Error {
   }
 }
 
+/** A chain of causes may be a ring. */
+const CAUSES_MAX = 5;
+
+/** The messages of an error and of what caused it: the first often says only that it failed. */
+export function textOfCauses(error: unknown): string {
+  const messages: string[] = [];
+  let each = error;
+  while (each instanceof Error && messages.length < CAUSES_MAX) {
+    messages.push(each.message || each.name);
+    each = each.cause;
+  }
+  return messages.length === 0 ? String(error) : messages.join(": ");
+}
+
 /** Reads the body of a failed answer, in either shape of the contract. */
 export function errorFromBody(body: unknown, status: number): ServerError {
   const fields = isObject(body) ? body : {};

@@ -11,8 +11,9 @@
  */
 import type { AuthStatusBody, LoginBody, UserBody } from "../protocol/mod.ts";
 import type { ClientEnvironment, HttpResponse } from "./environment.ts";
-import { ConnectionError, errorFromBody, ServerError } from "./errors.ts";
+import { ConnectionError, errorFromBody, ServerError, textOfCauses } from "./errors.ts";
 import { withRepeats } from "./repeats.ts";
+import { shownUrl } from "./server_url.ts";
 
 export interface SessionOptions {
   /** Base address, without a slash at the end. */
@@ -213,10 +214,12 @@ export class Session {
 
   /** Of one request. */
   #deadline(): Deadline | undefined {
-    const { environment, timeoutMs } = this.#options;
+    const { environment, timeoutMs, url } = this.#options;
     if (timeoutMs === undefined) return undefined;
     const controller = new AbortController();
-    const failure = new ConnectionError(`The server gave no answer within ${timeoutMs} ms`);
+    const failure = new ConnectionError(
+      `The server at ${shownUrl(url)} gave no answer within ${timeoutMs} ms`,
+    );
     const cancel = environment.after(timeoutMs, () => controller.abort(failure));
     return { signal: controller.signal, failure, cancel };
   }
@@ -246,13 +249,23 @@ export class Session {
     } catch (error) {
       if (signal?.aborted === true) throw error;
       if (deadline?.signal.aborted === true) throw deadline.failure;
-      throw new ConnectionError("The server cannot be reached, or broke off its answer", error);
+      throw unanswered(url, error);
     } finally {
       deadline?.cancel();
     }
     if (!response.ok) throw errorFromBody(answer, response.status);
     return answer;
   }
+}
+
+function unanswered(url: string, cause: unknown): ConnectionError {
+  const shown = shownUrl(url);
+  // Some runtimes quote the address that was asked for.
+  const why = textOfCauses(cause).replaceAll(url, shown);
+  return new ConnectionError(
+    `The server at ${shown} cannot be reached, or broke off its answer: ${why}`,
+    cause,
+  );
 }
 
 /** The answer to somebody who is no longer who the client is. */

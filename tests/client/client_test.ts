@@ -244,12 +244,52 @@ test("execute tells an unreachable server from a refusal", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   server.answer = () => {
-    throw new TypeError("Failed to fetch");
+    throw new TypeError("Failed to fetch", { cause: new Error("connect ECONNREFUSED") });
   };
   const sql = "INSERT INTO a.t VALUES (1)";
   const thrown = await client.execute(sql).catch((failure: unknown) => failure);
   expect(thrown).toBeInstanceOf(ConnectionError);
+  expect(thrown).toMatchObject({
+    message:
+      "The server at http://db.test:2900 cannot be reached, or broke off its answer: Failed to fetch: connect ECONNREFUSED",
+  });
   expect(server.requests.filter(({ path }) => path.endsWith("/sql"))).toHaveLength(1);
+});
+
+test("createClient refuses an address that is none of HTTP, and shows no password of it", () => {
+  for (const [url, shown] of [
+    ["127.0.0.1:2900", "127.0.0.1:2900"],
+    ["localhost:2900", "localhost:2900"],
+    ["ws://db.test", "ws://db.test"],
+    ["", ""],
+    ["/db", "/db"],
+    ["http://", "http://"],
+    ["ada:pass/word@db.test", "db.test"],
+    ["ftp://ada:p@ss@db.test", "db.test"],
+  ] as const) {
+    expect(() => createClient({ url }), url).toThrow(
+      new TypeError(
+        `Cannot use the url "${shown}": it should begin with http:// or https://, like "http://127.0.0.1:2900"`,
+      ),
+    );
+  }
+  for (const url of ["http://db.test", "https://db.test/under/a/path/", "HTTP://[::1]:2900//"]) {
+    expect(() => createClient({ url }), url).not.toThrow();
+  }
+});
+
+test("a failed request shows no password of the address", async () => {
+  const environment = new FakeServer();
+  environment.fetch = async (url) => {
+    throw new TypeError(`Cannot fetch ${url}`);
+  };
+  const client = createClient({ url: "http://ada:pass word@db.test/a/", environment });
+  const thrown = await client.session.status().catch((failure: unknown) => failure);
+  expect(thrown).toBeInstanceOf(ConnectionError);
+  expect(thrown).toMatchObject({
+    message:
+      "The server at http://db.test/a cannot be reached, or broke off its answer: Cannot fetch http://db.test/a/v1/api/auth/status",
+  });
 });
 
 test("execute sends a read and a keyed write again after as long as the server says", async () => {
@@ -310,7 +350,9 @@ test("timeout bounds each request, and a read is sent again", async () => {
     delays.push(...server.fire());
   }
   expect(delays).toEqual([2000, 150, 2000]);
-  expect(await executed).toEqual(new ConnectionError("The server gave no answer within 2000 ms"));
+  expect(await executed).toEqual(
+    new ConnectionError("The server at http://db.test gave no answer within 2000 ms"),
+  );
 });
 
 test("an expired token is refreshed once for all requests that met it, each then repeated", async () => {
