@@ -17,7 +17,7 @@ import type {
   SubscriptionSpec,
 } from "../protocol/mod.ts";
 import { ServerError } from "./errors.ts";
-import { type Parameter, sentParameters } from "./parameters.ts";
+import { type Parameter, type SentParameter, sentParameters } from "./parameters.ts";
 
 export type LiveStatus = "connecting" | "loading" | "ready" | "offline" | "ended";
 
@@ -66,6 +66,7 @@ export class Subscription implements LiveQuery {
   readonly id: string;
   readonly #sql: string;
   readonly #options: LiveOptions;
+  readonly #params: readonly SentParameter[] | undefined;
   readonly #onClose: (subscription: Subscription) => void;
   #status: LiveStatus = "connecting";
   #position: number | undefined;
@@ -83,6 +84,7 @@ export class Subscription implements LiveQuery {
     this.id = id;
     this.#sql = sql;
     this.#options = options;
+    this.#params = options.params === undefined ? undefined : sentParameters(options.params);
     this.#onClose = onClose;
   }
 
@@ -111,7 +113,7 @@ export class Subscription implements LiveQuery {
 
   /** The subscription as it is to be asked for now. */
   spec(): SubscriptionSpec {
-    const { batchSize, lastRows, namespace, params } = this.#options;
+    const { batchSize, lastRows, namespace } = this.#options;
     this.#resumedFrom = this.#position;
     return {
       id: this.id,
@@ -121,7 +123,7 @@ export class Subscription implements LiveQuery {
         ...(lastRows === undefined ? {} : { last_rows: lastRows }),
         ...(this.#position === undefined ? {} : { from_seq_id: this.#position }),
       },
-      ...(params === undefined ? {} : { params: sentParameters(params) }),
+      ...(this.#params === undefined ? {} : { params: this.#params }),
       ...(namespace === undefined ? {} : { namespace_id: namespace }),
     };
   }

@@ -42,6 +42,13 @@ interface Timer {
   readonly callback: () => void;
 }
 
+/** The calls without their types. */
+interface Loose {
+  execute(sql: string, options: object): Promise<unknown>;
+  query(sql: string, params: unknown): Promise<unknown>;
+  live(sql: string, options: object): unknown;
+}
+
 type Answer = { status: number; body: unknown };
 
 class FakeServer implements ClientEnvironment {
@@ -290,6 +297,29 @@ test("a failed request shows no password of the address", async () => {
     message:
       "The server at http://db.test/a cannot be reached, or broke off its answer: Cannot fetch http://db.test/a/v1/api/auth/status",
   });
+});
+
+test("query, execute and live say that parameters are a list", async () => {
+  const server = new FakeServer();
+  const client = await loggedIn(server);
+  // As JavaScript may call them.
+  const loose = client as unknown as Loose;
+  const message =
+    "Cannot send the parameters: they should be a list, as in query(sql, [1]) or execute(sql, { params: [1] })";
+  for (const given of [{ params: [1] }, { 0: 1 }, 1, null]) {
+    for (const call of [
+      () => loose.query("SELECT $1", given),
+      () => loose.execute("SELECT $1", { params: given }),
+    ]) {
+      const thrown = await call().catch((failure: unknown) => failure);
+      expect(thrown).toEqual(new TypeError(message));
+    }
+    expect(() => loose.live("SELECT $1", { params: given, onEvent: () => undefined })).toThrow(
+      message,
+    );
+  }
+  expect(server.requests.filter(({ path }) => path.endsWith("/sql"))).toEqual([]);
+  expect(server.sockets).toEqual([]);
 });
 
 test("execute sends a read and a keyed write again after as long as the server says", async () => {
