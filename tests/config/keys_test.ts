@@ -5,6 +5,7 @@
  * reads of its section.
  */
 import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Glob } from "bun";
 import { KEYS, type Key } from "../../src/config/keys.ts";
@@ -48,6 +49,15 @@ function handedOn(): Set<string> {
   authSettingsFrom(watching as typeof config, new Uint8Array(32));
   return asked;
 }
+
+test("the file that ships lists the short name of every key that is available", () => {
+  const text = readFileSync(join(SRC, "../config.toml"), "utf8");
+  const listed = [...text.matchAll(/^# {3}(TIDEMARK_\w+) +(\S+)$/gm)].map(([, ...words]) => words);
+  const named = keys.flatMap(({ path, rule: { environment, isUnavailable } }) =>
+    environment === undefined || isUnavailable === true ? [] : [[environment, path]],
+  );
+  expect(listed).toEqual(named);
+});
 
 test("every key is read, or not available yet", async () => {
   const texts: string[] = [];
