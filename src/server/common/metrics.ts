@@ -161,7 +161,7 @@ function storageLines({
       : gaugeLines("tidemark_disk_free_bytes", "Free on the disk of the data.", freeBytes)),
     ...gaugeLines(
       "tidemark_read_only",
-      "1 while only reads, DELETE and DROP run.",
+      "1 while only reads, DELETE, DROP and changes of accounts run.",
       isReadOnly ? 1 : 0,
     ),
     ...gaugeLines("tidemark_log_bytes", "Bytes of the files of the log.", logBytes),

@@ -240,7 +240,8 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
     status: { type: "string", enum: ["ready", "draining"] },
     read_only: optional({
       ...FLAG,
-      description: "Present while the disk has no room for more than reads, DELETE and DROP",
+      description:
+        "Present while only reads, DELETE, DROP and changes of accounts run, for want of disk",
     }),
   }),
   RefreshRequest: bodyOf<RefreshRequestBody>({
