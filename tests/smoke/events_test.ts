@@ -393,6 +393,19 @@ describe("before it begins a stream is refused", () => {
     expect(response.headers.get("content-type")).toBe("text/event-stream");
     expect(await liveCount()).toBe(0);
   });
+
+  test.each([
+    ["SELEC", 400],
+    ["SELECT id FROM app.none_such", 404],
+    ["SELECT user_id FROM system.users LIMIT 1", 400],
+  ])("HEAD of %s says what GET says: %p", async (sql, status) => {
+    const statusOf = async (method: string): Promise<number> => {
+      const headers = { Authorization: `Bearer ${server.token}` };
+      const url = `${server.url}/v1/api/live?sql=${encodeURIComponent(sql)}`;
+      return (await fetch(url, { method, headers })).status;
+    };
+    expect([await statusOf("HEAD"), await statusOf("GET")]).toEqual([status, status]);
+  });
 });
 
 test("a quiet stream is told now and then that the server is there", async () => {

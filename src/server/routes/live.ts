@@ -4,7 +4,7 @@
  */
 import type { Auth, Principal } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
-import { type LiveEngine, SubscriptionError } from "../../live/mod.ts";
+import { type LiveEngine, type LiveSink, SubscriptionError } from "../../live/mod.ts";
 import type { ErrorMessage, SubscriptionCode, SubscriptionSpec } from "../../protocol/mod.ts";
 import type { ServerConfig } from "../common/options.ts";
 import type { Connections } from "../connections/connections.ts";
@@ -58,6 +58,11 @@ const STATUS_OF_CODE: Readonly<Record<SubscriptionCode, number>> = {
   RATE_LIMIT_EXCEEDED: 500,
 };
 
+/** Takes what a subscription sends at once that is only tried. */
+function nowhere(): LiveSink {
+  return { connectionId: "none", queuedBytes: 0, send: () => true, end() {} };
+}
+
 export function liveRoute(options: LiveRouteOptions): Route {
   return {
     path: "/v1/api/live",
@@ -76,6 +81,7 @@ function open(exchange: Exchange, options: LiveRouteOptions): Response {
     refuseTooMany(exchange, { config, connections });
     // Of HEAD only the headers are wanted, and a stream would never end.
     if (exchange.request.method === "HEAD") {
+      live.subscribe({ principal, spec, sink: nowhere() }).close();
       return empty(exchange, 200, { "Content-Type": "text/event-stream" });
     }
     const isCompressed = config.performance.http_compression && acceptsGzip(exchange.request);

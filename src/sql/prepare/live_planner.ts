@@ -5,8 +5,8 @@ import type { Principal } from "../../auth/mod.ts";
 import { mayRead } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { shortKey } from "../../base/short_key.ts";
-import { type Catalog, DEFAULT_NAMESPACE } from "../../catalog/mod.ts";
-import { SEQ_COLUMN_ID } from "../../storage/mod.ts";
+import { type Catalog, DEFAULT_NAMESPACE, type TableEntry } from "../../catalog/mod.ts";
+import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../storage/mod.ts";
 import { type Batch, type DataType, groupKeyOf } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import type { BoundOutput, BoundRelation, BoundSelect } from "../bind/bound.ts";
@@ -299,12 +299,29 @@ function withIdentity(
     }
     if (sameName.length === 0) outputs.push({ name: column.name, expression });
   }
+  requireFreeNames(selected, table, node);
   const names = new Set<string>();
   for (const { name } of outputs) {
     if (names.has(name)) throw refused(`two columns named "${name}"`, node);
     names.add(name);
   }
   return outputs;
+}
+
+/** What a change of type delete adds to a row must be nobody's alias. */
+function requireFreeNames(
+  selected: readonly BoundOutput[],
+  { primaryKey }: TableEntry,
+  node: AstNode,
+): void {
+  for (const { expression, name } of selected) {
+    const origin = expression.kind === "column" ? expression.column.origin : undefined;
+    const isOther = name === "_deleted" && origin?.columnId !== DELETED_COLUMN_ID;
+    // Without a key a deleted row is known by the seq of its insert.
+    if (isOther || (name === "_row_seq" && primaryKey.length === 0)) {
+      throw refused(`an alias that hides column "${name}"`, node);
+    }
+  }
 }
 
 /** A conjunct `column = constant`: rows with another value cannot match. */

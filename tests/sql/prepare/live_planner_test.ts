@@ -23,6 +23,11 @@ beforeAll(async () => {
     params: [],
   });
   expect(made.error).toBeUndefined();
+  const stream = await database.sql.execute(root, {
+    sql: "CREATE STREAM TABLE ticks (who TEXT, at TIMESTAMP) WITH (TTL_SECONDS = 60)",
+    params: [],
+  });
+  expect(stream.error).toBeUndefined();
 });
 
 afterAll(async () => {
@@ -167,4 +172,23 @@ test("planLive: a parameter that the text does not name is refused", () => {
     condition: "INVALID_PARAMETER",
     message: "Cannot bind $1: the text does not name it, only a higher one",
   });
+});
+
+test.each([
+  ["SELECT id, 7 AS _deleted FROM news", "_deleted"],
+  ["SELECT id AS _deleted FROM news WHERE id > 1", "_deleted"],
+  ["SELECT who, at AS _row_seq FROM ticks", "_row_seq"],
+  ["SELECT who AS _deleted FROM ticks", "_deleted"],
+] as const)("planLive, %s: %s is what a deletion says", (sql, name) => {
+  expect(refusal(sql)).toMatchObject({
+    condition: "INVALID_SQL",
+    message: `Cannot subscribe to a query with an alias that hides column "${name}"`,
+  });
+});
+
+test.each([
+  "SELECT id, _deleted FROM news WHERE NOT _deleted",
+  "SELECT id, who AS _row_seq FROM news",
+])("planLive, %s: nothing is hidden", (sql) => {
+  expect(refusal(sql)).toBeUndefined();
 });
