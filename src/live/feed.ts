@@ -27,7 +27,10 @@ import { ReadSize, replacedBytesOf, rowBytesOf, spendBytes } from "./read_size.t
 const FEED_ROWS_MAX = 512;
 const BATCH_MESSAGES_WANTED = 8192;
 
-/** A visit that takes so much of a turn is slow; so many in a row are the doing of the query. */
+/**
+ * A visit whose evaluation takes so much of a turn is slow; so many in a row are the doing of the
+ * query.
+ */
 const SLOW_UNITS = 1024;
 const SLOW_VISITS = 3;
 
@@ -90,6 +93,8 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
   /** Messages that the batch under way has made, and bytes of the rows in them. */
   #messageCount = 0;
   #messageBytes = 0;
+  /** What the visit under way has spent on filters and projections alone. */
+  #evaluationUnits = 0;
   /** Made with the first change. */
   #readSize: ReadSize | undefined;
   /** Groups whose review is to come or under way. */
@@ -408,10 +413,10 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
    * the budget was used up first.
    */
   #deliverTo(group: Group<Member>, part: ChangeBatch, budget: Budget): boolean {
-    const before = budget.left;
+    this.#evaluationUnits = 0;
     const isDone = this.#deliverRows(group, part, budget);
     if (group.program.plan.pace === undefined) return isDone;
-    const isSlow = !isDone || before - budget.left >= SLOW_UNITS;
+    const isSlow = this.#evaluationUnits >= SLOW_UNITS;
     group.slowVisits = isSlow ? group.slowVisits + 1 : 0;
     const hasOthers = this.#followerCount > group.followerCount;
     if (group.slowVisits < SLOW_VISITS || !hasOthers || group.followerCount === 0) return isDone;
@@ -442,7 +447,9 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
     try {
       for (let start = 0; start < part.rowCount && group.followerCount > 0; ) {
         const { program, sources } = group;
+        const before = budget.left;
         const portion = program.changesFrom(part, start, { sources, budget });
+        this.#evaluationUnits += before - budget.left;
         if (portion === undefined) return this.#pauseIn(part);
         start += portion.rowCount;
         const changes = portion.result;

@@ -241,7 +241,9 @@ test("Feed lets go of a group that is slow three times in a row, and it goes on 
 test.each([
   { what: "alone", open: 1, slowRows: [9] },
   { what: "slow now and then", open: 2, slowRows: [4, 1, 4, 1, 4] },
-])("Feed keeps a group that is $what", ({ open: count, slowRows }) => {
+  // A quarter of a unit for each message.
+  { what: "quick, and has many followers", open: 2, slowRows: [1, 1, 1, 1], others: 5000 },
+])("Feed keeps a group that is $what", ({ open: count, others = 0, slowRows }) => {
   const { feed, insert, open, slow, sql } = fixture();
   sql.pace = {
     ...SLOW,
@@ -250,6 +252,7 @@ test.each([
     },
   };
   const { taker } = open("SELECT * FROM chat.messages");
+  for (let other = 0; other < others; other += 1) open("SELECT * FROM chat.messages");
   sql.pace = undefined;
   if (count > 1) open("SELECT id, body FROM chat.messages");
   let isSlow = false;
