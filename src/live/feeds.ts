@@ -65,8 +65,14 @@ export class Feeds<Feed extends Partition> {
   addSlow(feed: Feed, fingerprint: string): void {
     const byOwner = ownersOf(this.#slow, feed);
     const known = byOwner.get(feed.owner);
-    if (known === undefined) byOwner.set(feed.owner, new Map([[fingerprint, feed]]));
-    else known.set(fingerprint, feed);
+    if (known === undefined) {
+      byOwner.set(feed.owner, new Map([[fingerprint, feed]]));
+      return;
+    }
+    // Who subscribed while a changed definition was looked at is in a group of its own.
+    let key = fingerprint;
+    while (known.has(key)) key += " again";
+    known.set(key, feed);
   }
 
   /** @param feed One that is here. */

@@ -37,3 +37,13 @@ test("Feeds finds shared and slow feeds, and forgets each by itself", () => {
   feeds.remove(SLOWER);
   expect([feeds.isEmpty, feeds.all()]).toEqual([true, []]);
 });
+
+test("Feeds keeps two slow feeds of one query, and gives the first to who asks", () => {
+  const feeds = new Feeds<Partition>();
+  feeds.addSlow(SLOW, "a");
+  feeds.addSlow(SLOWER, "a");
+  expect(feeds.ofSlow(QUICK, "a")).toBe(SLOW);
+  expect(feeds.ofPartition(QUICK)).toHaveLength(2);
+  feeds.remove(SLOWER);
+  expect(feeds.ofPartition(QUICK).map((feed) => feed === SLOW)).toEqual([true]);
+});
