@@ -45,7 +45,7 @@ export interface Review {
   readonly plan: LivePlan | undefined;
 }
 
-/** A group that keeps the others of its feed waiting, and so is in none for now. */
+/** A group that kept the others of its feed waiting, on its way to a feed of its own. */
 export interface SlowGroup<Member extends GroupMember> {
   readonly group: Group<Member>;
   /** Its followers have been sent everything up to here. */

@@ -8,6 +8,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { networkInterfaces, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { SocketClient } from "../support/client.ts";
+import { type Run, runToEnd } from "../support/run_to_end.ts";
 import {
   type ConfigSections,
   startReadyServer,
@@ -29,33 +30,14 @@ function newFolder(): string {
   return folder;
 }
 
-interface Run {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-/** Runs the program to its end, which must come soon. */
-async function run(
+/** Runs the program in an environment of its own. */
+function run(
   args: readonly string[],
   env: Record<string, string> = {},
   flags: readonly string[] = [],
 ): Promise<Run> {
-  const child = Bun.spawn([process.execPath, ...flags, "src/main.ts", ...args], {
-    cwd: ROOT,
-    env: { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "", ...env },
-    stdin: "ignore",
-    stdout: "pipe",
-    stderr: "pipe",
-    timeout: 10_000,
-    killSignal: "SIGKILL",
-  });
-  const [stdout, stderr, code] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ]);
-  return { code, stdout, stderr };
+  const own = { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "", ...env };
+  return runToEnd([...flags, "src/main.ts", ...args], own);
 }
 
 /** A file with these sections besides paths of its own. */

@@ -139,7 +139,7 @@ export class Connections implements ConnectionAccess {
     });
   }
 
-  /** The next part of a round: who goes meanwhile is not in it, who comes is in the next round. */
+  /** The next part of a round: who goes meanwhile is not in it, who comes may be in the next. */
   *#part(): Generator<OpenConnection> {
     if (this.#partsLeft === 0) {
       this.#round = this.#open.values();

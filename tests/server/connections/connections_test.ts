@@ -74,10 +74,14 @@ class Counted implements OpenConnection {
   closeNow(): void {}
 }
 
-function opened(): { clock: WorkClock; connections: Connections; all: Counted[] } {
+function opened({ count = MANY, visitMs = VISIT_MS } = {}): {
+  clock: WorkClock;
+  connections: Connections;
+  all: Counted[];
+} {
   const clock = new WorkClock();
   const connections = new Connections(clock);
-  const all = Array.from({ length: MANY }, () => new Counted({ clock }));
+  const all = Array.from({ length: count }, () => new Counted({ clock, visitMs }));
   for (const connection of all) connections.add(connection);
   return { clock, connections, all };
 }
@@ -115,10 +119,7 @@ test("Connections looks at all of many once a second, at a tenth of them at a ti
 });
 
 test("Connections looks at a tenth that takes long in several turns", async () => {
-  const clock = new WorkClock();
-  const connections = new Connections(clock);
-  const all = Array.from({ length: MANY }, () => new Counted({ clock, visitMs: 0.5 }));
-  for (const connection of all) connections.add(connection);
+  const { all, clock } = opened({ visitMs: 0.5 });
   clock.advance(100);
   expect(ticked(all, 1)).toBe(8);
   await turns();
@@ -126,10 +127,7 @@ test("Connections looks at a tenth that takes long in several turns", async () =
 });
 
 test("Connections looks at nobody who has gone between two turns, and at who has come in the next round at the latest", async () => {
-  const clock = new WorkClock();
-  const connections = new Connections(clock);
-  const all = Array.from({ length: MANY }, () => new Counted({ clock, visitMs: 0.5 }));
-  for (const connection of all) connections.add(connection);
+  const { all, clock, connections } = opened({ visitMs: 0.5 });
   clock.advance(100);
   const [gone, come] = [all[20] ?? new Counted({ clock }), new Counted({ clock })];
   connections.remove(gone);
@@ -145,10 +143,7 @@ test("Connections looks at nobody who has gone between two turns, and at who has
 });
 
 test.each([1, 3, 10, 11])("Connections looks at each of %p once a second", async (count) => {
-  const clock = new WorkClock();
-  const connections = new Connections(clock);
-  const all = Array.from({ length: count }, () => new Counted({ clock }));
-  for (const connection of all) connections.add(connection);
+  const { all, clock } = opened({ count });
   for (const second of [1, 2, 3]) {
     await tenths(clock, 10);
     expect(ticked(all, second)).toBe(count);
@@ -156,10 +151,7 @@ test.each([1, 3, 10, 11])("Connections looks at each of %p once a second", async
 });
 
 test("Connections looks at nobody once the server stops", async () => {
-  const clock = new WorkClock();
-  const connections = new Connections(clock);
-  const all = Array.from({ length: MANY }, () => new Counted({ clock, visitMs: 0.5 }));
-  for (const connection of all) connections.add(connection);
+  const { all, clock, connections } = opened({ visitMs: 0.5 });
   clock.advance(100);
   const stopped = connections.shutDown();
   await turns();
