@@ -15,17 +15,14 @@ import { assert } from "../base/assert.ts";
 import type { Seq } from "../base/seq.ts";
 import type { LiveMatch, LivePlan } from "../sql/mod.ts";
 import type { ChangeBatch, Store } from "../storage/mod.ts";
+import { BatchReach } from "./batch_reach.ts";
 import type { Budget } from "./budget.ts";
-import { FeedColumns } from "./feed_columns.ts";
+import { FeedBatchSize } from "./feed_batch_size.ts";
+import { FollowedGroups } from "./followed_groups.ts";
 import { type Asked, Group, type GroupFeed, type GroupMember } from "./groups.ts";
 import { resumeExpired } from "./live_errors.ts";
-import { LiveProgram, sliceChanges, takeChanges } from "./live_program.ts";
-import { PredicateIndex } from "./predicate_index.ts";
-import { ReadSize, replacedBytesOf, rowBytesOf, spendBytes } from "./read_size.ts";
-
-/** Versions of one batch at most, and how many messages a batch should make. */
-const FEED_ROWS_MAX = 512;
-const BATCH_MESSAGES_WANTED = 8192;
+import { LiveProgram } from "./live_program.ts";
+import { replacedBytesOf, rowBytesOf, spendBytes } from "./read_size.ts";
 
 /**
  * A visit whose evaluation takes so much of a turn is slow; so many in a row are the doing of the
@@ -75,33 +72,22 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
   #isSlow = false;
   readonly #byFingerprint = new Map<string, Group<Member>>();
   readonly #groups = new Set<Group<Member>>();
-  readonly #index = new PredicateIndex<Group<Member>>();
-  readonly #columns = new FeedColumns();
+  readonly #batchSize = new FeedBatchSize();
+  readonly #followed = new FollowedGroups<Member>();
+  /** Of those groups that are further than `#position`. */
+  readonly #reached = new BatchReach<Group<Member>>();
   #position: Seq;
-  /** How far those groups are that are further than `#position`; made when there are any. */
-  #reached: Map<Group<Member>, Seq> | undefined;
   #isMarked = false;
   /** A batch is being delivered: its columns must stay where they are. */
   #isReading = false;
   #followerCount = 0;
-  /** The group that follows, while no other does and every change concerns it. */
-  #only: Group<Member> | undefined;
   /** Members that go on once the feed has come as far as anyone can be. */
   #waiting: Set<Member> | undefined;
-  /** Messages that one version has made of late. */
-  #messagesPerVersion = 1;
-  /** Messages that the batch under way has made, and bytes of the rows in them. */
-  #messageCount = 0;
-  #messageBytes = 0;
   /** What the visit under way has spent on filters and projections alone. */
   #evaluationUnits = 0;
-  /** Made with the first change. */
-  #readSize: ReadSize | undefined;
   /** Groups whose review is to come or under way. */
   #suspended: Set<Group<Member>> | undefined;
   #review: { readonly group: Group<Member>; readonly review: Review } | undefined;
-  /** Fewer versions while a group takes several turns for a batch: each turn reads it again. */
-  #rowsMax = FEED_ROWS_MAX;
 
   constructor(options: FeedOptions<Member>) {
     const { store, tableId, owner, frameBytesMax, reviewOf } = options;
@@ -116,7 +102,7 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
 
   positionOf(group: Group<Member>): Seq {
     if (!this.#isMarked) this.#position = this.#store.visibleSeq;
-    return this.#reached?.get(group) ?? this.#position;
+    return this.#reached.of(group) ?? this.#position;
   }
 
   get isEmpty(): boolean {
@@ -166,7 +152,7 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
     group.feed = this;
     this.#byFingerprint.set(group.program.plan.fingerprint, group);
     this.#groups.add(group);
-    this.#startReading(group);
+    this.#followed.add(group);
     this.#followerCount = group.followerCount;
     for (const member of waiting) this.addWaiting(member);
   }
@@ -183,26 +169,26 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
   /** The groups that follow, and whether the plan's own is among them. */
   match(plan: LivePlan): LiveMatch & { readonly isFollowed: boolean } {
     const own = this.#byFingerprint.get(plan.fingerprint);
-    const unindexed = this.#index.always.size;
+    const unindexed = this.#followed.unindexedCount;
     return {
       subscriptions: own?.memberCount ?? 0,
       isFollowed: own !== undefined && own.followerCount > 0,
       groups: this.#followedGroups().length,
       unindexedGroups: unindexed,
-      testedGroups: unindexed + this.#index.countOf(plan.equality),
+      testedGroups: unindexed + this.#followed.countOf(plan.equality),
     };
   }
 
   /** Gives a group a new plan that makes the same rows. */
   replan(group: Group<Member>, plan: LivePlan): void {
     const isFollowing = group.followerCount > 0;
-    if (isFollowing) this.#stopReading(group);
+    if (isFollowing) this.#followed.remove(group);
     this.#forgetFingerprint(group);
     group.program = new LiveProgram(plan);
     if (!this.#byFingerprint.has(plan.fingerprint)) {
       this.#byFingerprint.set(plan.fingerprint, group);
     }
-    if (isFollowing) this.#startReading(group);
+    if (isFollowing) this.#followed.add(group);
   }
 
   isSuspended(group: Group<Member>): boolean {
@@ -233,16 +219,16 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
 
   followed(group: Group<Member>): void {
     assert(!this.#isReading, "nobody joins in the middle of a batch");
-    if (group.followerCount === 1) this.#startReading(group);
+    if (group.followerCount === 1) this.#followed.add(group);
     this.#followerCount += 1;
   }
 
   unfollowed(group: Group<Member>): void {
     this.#followerCount -= 1;
     if (group.followerCount === 0) {
-      this.#reached?.delete(group);
-      this.#stopReading(group);
-      this.#compactColumns();
+      this.#reached.forget(group);
+      this.#followed.remove(group);
+      if (!this.#isReading) this.#followed.compactColumns(() => this.#followedGroups());
     }
     if (this.#followerCount === 0) this.#isMarked = false;
   }
@@ -283,7 +269,7 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
       }
     }
     this.#position = upTo;
-    this.#reached = undefined;
+    this.#reached.clear();
     this.#isMarked = false;
     return true;
   }
@@ -295,8 +281,8 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
       owner: this.owner,
       after: this.#position,
       upTo,
-      columnIds: this.#columns.ids,
-      batchRows: this.#batchRows(),
+      columnIds: this.#followed.columnIds,
+      batchRows: this.#batchSize.rows(this.#frameBytesMax),
     });
     this.#isReading = true;
     try {
@@ -307,8 +293,9 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
         if (!this.#deliver(batch, budget)) return false;
         const replacedBytes = replacedBytesOf(batch, 0, batch.rowCount);
         spendBytes(budget, replacedBytes);
-        this.#readSize?.note(batch.rowCount, replacedBytes + this.#messageBytes);
-        this.#finishBatch(batch.rowCount, lastSeq);
+        this.#batchSize.finished(batch.rowCount, replacedBytes);
+        this.#position = lastSeq;
+        this.#reached.passed(lastSeq);
         budget.spend(batch.rowCount);
         if (budget.isSpent && lastSeq < upTo) return false;
       }
@@ -319,42 +306,21 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
     }
   }
 
-  /** A batch makes about as many messages as a turn may send. */
-  #batchRows(): number {
-    const wanted = Math.floor(BATCH_MESSAGES_WANTED / Math.max(1, this.#messagesPerVersion));
-    this.#readSize ??= new ReadSize();
-    const rowsMax = Math.min(this.#rowsMax, Math.max(1, wanted));
-    return this.#readSize.rowsOf({ rowsMax, frameBytesMax: this.#frameBytesMax });
-  }
-
-  #finishBatch(rowCount: number, lastSeq: Seq): void {
-    const perVersion = this.#messageCount / rowCount;
-    this.#messagesPerVersion += (perVersion - this.#messagesPerVersion) / 4;
-    this.#messageCount = 0;
-    this.#messageBytes = 0;
-    this.#rowsMax = Math.min(FEED_ROWS_MAX, 2 * this.#rowsMax);
-    this.#position = lastSeq;
-    for (const [group, seq] of this.#reached ?? []) {
-      if (seq <= lastSeq) this.#reached?.delete(group);
-    }
-    if (this.#reached?.size === 0) this.#reached = undefined;
-  }
-
   /** Returns whether all groups have the batch; otherwise the budget was used up first. */
   #deliver(batch: ChangeBatch, budget: Budget): boolean {
-    const only = this.#only;
+    const { only } = this.#followed;
     if (only !== undefined) {
-      const part = this.#missingOf(only, batch, undefined);
+      const part = this.#reached.missingOf(only, batch, undefined);
       return part === undefined || this.#deliverTo(only, part, budget);
     }
     let evaluatedCount = 0;
-    for (const [group, rows] of this.#due(batch)) {
+    for (const [group, rows] of this.#followed.due(batch)) {
       if (group.followerCount === 0) continue;
       if (evaluatedCount > 0 && budget.isSpent) {
         this.#noteReached(batch, group);
         return false;
       }
-      const part = this.#missingOf(group, batch, rows);
+      const part = this.#reached.missingOf(group, batch, rows);
       if (part === undefined) continue;
       // One group is paid for by the rows.
       if (evaluatedCount > 0) budget.spendScanned(part.rowCount);
@@ -366,44 +332,13 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
     return true;
   }
 
-  /** The groups that a batch may concern, and which rows of it; undefined for all. */
-  *#due(batch: ChangeBatch): Generator<readonly [Group<Member>, number[] | undefined]> {
-    for (const group of this.#index.always) yield [group, undefined];
-    if (this.#index.hasConditions) yield* this.#index.candidates(batch, this.#columns.ids);
-  }
-
   /** The turn ends before `next`: the groups before it have all of the batch. */
   #noteReached(batch: ChangeBatch, next: Group<Member>): void {
     const lastSeq = (batch.seqs[batch.rowCount - 1] ?? 0) as Seq;
-    for (const [group] of this.#due(batch)) {
+    for (const [group] of this.#followed.due(batch)) {
       if (group === next) return;
-      if ((this.#reached?.get(group) ?? 0) < lastSeq) this.#noteReach(group, lastSeq);
+      this.#reached.noteAtLeast(group, lastSeq);
     }
-  }
-
-  #noteReach(group: Group<Member>, seq: Seq): void {
-    this.#reached ??= new Map();
-    this.#reached.set(group, seq);
-  }
-
-  /** The given rows of a batch, or all, without those that the group has; undefined for none. */
-  #missingOf(
-    group: Group<Member>,
-    batch: ChangeBatch,
-    rows: number[] | undefined,
-  ): ChangeBatch | undefined {
-    const isWhole = rows === undefined || rows.length === batch.rowCount;
-    const reachedSeq = this.#reached?.get(group);
-    if (reachedSeq === undefined) return isWhole ? batch : takeRows(batch, rows);
-    // Asked before anything is copied: in a batch of many turns most groups have all of it.
-    const isMissing = (row: number): boolean => (batch.seqs[row] ?? 0) > reachedSeq;
-    if (!isMissing(batch.rowCount - 1)) return undefined;
-    if (isWhole) {
-      const start = batch.seqs.findIndex((seq) => seq > reachedSeq);
-      return sliceChanges(batch, start, batch.rowCount);
-    }
-    const missing = rows.filter(isMissing);
-    return missing.length === 0 ? undefined : takeRows(batch, missing);
   }
 
   /**
@@ -430,10 +365,10 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
   #released(group: Group<Member>, position: Seq): SlowGroup<Member> {
     const waiting = group.members().filter((member) => this.#waiting?.delete(member) === true);
     this.#followerCount -= group.followerCount;
-    this.#stopReading(group);
+    this.#followed.remove(group);
     this.#groups.delete(group);
     this.#forgetFingerprint(group);
-    this.#reached?.delete(group);
+    this.#reached.forget(group);
     group.slowVisits = 0;
     return { group, position, waiting };
   }
@@ -450,56 +385,31 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
         const before = budget.left;
         const portion = program.changesFrom(part, start, { sources, budget });
         this.#evaluationUnits += before - budget.left;
-        if (portion === undefined) return this.#pauseIn(part);
+        if (portion === undefined) {
+          this.#batchSize.pausedIn(part.rowCount);
+          return false;
+        }
         start += portion.rowCount;
         const changes = portion.result;
         if (changes.length > 0) {
-          const after = this.#reached?.get(group) ?? this.#position;
+          const after = this.#reached.of(group) ?? this.#position;
           const sentCount = group.deliver(changes, after, this.#frameBytesMax);
           const bytes = rowBytesOf(changes);
-          this.#messageCount += sentCount;
-          this.#messageBytes += bytes;
+          this.#batchSize.sent(sentCount, bytes);
           budget.spend(sentCount / MESSAGES_PER_UNIT);
           spendBytes(budget, bytes);
         }
         if (start === part.rowCount || group.followerCount === 0) return true;
-        this.#noteReach(group, (part.seqs[start - 1] ?? 0) as Seq);
-        if (budget.isSpent) return this.#pauseIn(part);
+        this.#reached.note(group, (part.seqs[start - 1] ?? 0) as Seq);
+        if (budget.isSpent) {
+          this.#batchSize.pausedIn(part.rowCount);
+          return false;
+        }
       }
     } catch (error) {
       failAll(group, error);
     }
     return true;
-  }
-
-  #pauseIn({ rowCount }: ChangeBatch): false {
-    this.#rowsMax = Math.max(1, Math.floor(rowCount / 2));
-    return false;
-  }
-
-  #startReading(group: Group<Member>): void {
-    this.#columns.add(group.program.storedColumnIds);
-    group.sources = group.program.sourcesIn(this.#columns.ids);
-    this.#index.add(group);
-    this.#noteOnly();
-  }
-
-  #stopReading(group: Group<Member>): void {
-    this.#index.remove(group);
-    this.#noteOnly();
-    this.#columns.remove(group.program.storedColumnIds);
-  }
-
-  #noteOnly(): void {
-    const { always, hasConditions } = this.#index;
-    this.#only = always.size === 1 && !hasConditions ? [...always][0] : undefined;
-  }
-
-  /** Where columns have moved, every group finds them again. */
-  #compactColumns(): void {
-    if (this.#isReading || !this.#columns.compact()) return;
-    for (const group of this.#followedGroups())
-      group.sources = group.program.sourcesIn(this.#columns.ids);
   }
 
   #followedGroups(): Group<Member>[] {
@@ -510,10 +420,6 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
     const { fingerprint } = group.program.plan;
     if (this.#byFingerprint.get(fingerprint) === group) this.#byFingerprint.delete(fingerprint);
   }
-}
-
-function takeRows(batch: ChangeBatch, rows: readonly number[]): ChangeBatch {
-  return takeChanges(batch, { rows: Uint32Array.from(rows), count: rows.length });
 }
 
 function failAll<Member extends GroupMember>(group: Group<Member>, error: unknown): void {
