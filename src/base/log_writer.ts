@@ -1,5 +1,11 @@
 /**
- * Writes the log: one line an event, to the console and to files (`log_files.ts`).
+ * Writes the log to the console and to files (`log_files.ts`), an event as
+ *
+ *     compact   <time> <LEVEL> <message> <field>=<value>…
+ *     json      {"time":…,"level":…,"message":…,<field>:<value>…}
+ *     pretty    as compact, with each field on a line of its own, indented
+ *
+ * Nothing that a client sends begins a line: what a message or a field holds never breaks one.
  *
  * Lines are buffered for a moment and written together; `flush` writes what waits. Files that
  * cannot be written are told on the console and never stop the server: once they can be, they go on
@@ -33,6 +39,9 @@ const RANKS: Readonly<Record<LogLevel, number>> = {
 
 /** How long a line may wait for others. */
 const FLUSH_MS = 200;
+
+/** To the message, which comes after the time and the level. */
+const FIELD_MARGIN = `\n${" ".repeat("2026-01-01T00:00:00.000Z ERROR ".length)}`;
 
 export class LogWriter implements Log {
   readonly #options: LogWriterOptions;
@@ -97,9 +106,9 @@ export class LogWriter implements Log {
   #lineFrom(level: LogLevel, message: string, fields: LogFields): string {
     const { clock, format } = this.#options;
     const time = timeText(clock.nowMs());
-    return format === "json"
-      ? jsonLine(time, level, message, fields)
-      : textLine(time, level, message, fields);
+    if (format === "json") return jsonLine(time, level, message, fields);
+    const separator = format === "pretty" ? FIELD_MARGIN : " ";
+    return textLines(time, { level, message, fields, separator });
   }
 
   #lineOfLoss({ lineCount, sinceMs }: LogLoss): string {
@@ -119,12 +128,20 @@ export class LogWriter implements Log {
   }
 }
 
-function textLine(time: string, level: LogLevel, message: string, fields: LogFields): string {
-  let line = `${time} ${level.toUpperCase().padEnd(5)} ${oneLine(message)}`;
+interface TextParts {
+  readonly level: LogLevel;
+  readonly message: string;
+  readonly fields: LogFields;
+  /** Before each field. */
+  readonly separator: string;
+}
+
+function textLines(time: string, { fields, level, message, separator }: TextParts): string {
+  let text = `${time} ${level.toUpperCase().padEnd(5)} ${oneLine(message)}`;
   for (const [name, value] of Object.entries(fields)) {
-    if (value !== undefined) line += ` ${name}=${fieldText(value)}`;
+    if (value !== undefined) text += `${separator}${name}=${fieldText(value)}`;
   }
-  return `${line}\n`;
+  return `${text}\n`;
 }
 
 function fieldText(value: string | number | boolean): string {

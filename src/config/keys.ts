@@ -130,7 +130,11 @@ const RULES: Rules = {
     log_to_console: flag(true, "Whether the log goes to stderr too", {
       environment: "TIDEMARK_LOG_TO_CONSOLE",
     }),
-    format: word("compact", ["compact", "pretty", "json"], "How a line looks"),
+    format: word(
+      "compact",
+      ["compact", "pretty", "json"],
+      "How an event looks: a line of text, a line for each of its fields, or JSON",
+    ),
     targets: { type: "levels", initial: {}, description: "Levels of single components", ...LATER },
     slow_query_threshold_ms: whole(
       1000,

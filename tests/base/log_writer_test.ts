@@ -75,6 +75,33 @@ test("LogWriter writes lines in order, and moves full files on", () => {
   expect(told).toEqual([]);
 });
 
+test("LogWriter writes an event in the format that was asked for", () => {
+  const fields = { user: "ann", reason: "no\nsuch table", count: 3, absent: undefined };
+  const written = (format: LogWriterOptions["format"]): string => {
+    const log = openLog({ format, path: join(directory, format) });
+    log.warn("Cannot\nread", fields);
+    log.flush();
+    return readFileSync(join(directory, format, "tidemark.log"), "utf8");
+  };
+  const time = new Date(SEQ_EPOCH_MS).toISOString();
+  const margin = " ".repeat(time.length + " WARN  ".length);
+
+  expect(written("compact")).toBe(
+    `${time} WARN  Cannot read user=ann reason="no\\nsuch table" count=3\n`,
+  );
+  expect(written("pretty")).toBe(
+    `${time} WARN  Cannot read\n${margin}user=ann\n${margin}reason="no\\nsuch table"\n${margin}count=3\n`,
+  );
+  expect(JSON.parse(written("json"))).toEqual({
+    time,
+    level: "warn",
+    message: "Cannot\nread",
+    user: "ann",
+    reason: "no\nsuch table",
+    count: 3,
+  });
+});
+
 fullTest(
   "LogWriter goes on after a full disk, and says how many lines are missing since when",
   () => {
