@@ -14,6 +14,7 @@ import {
   MICROS_PER_SECOND,
   makeInterval,
 } from "./interval.ts";
+import { withoutTrailingZeros } from "./trailing_zeros.ts";
 import type { Interval } from "./value.ts";
 
 /** What one unit is: months, days or microseconds. */
@@ -124,7 +125,7 @@ export function textFromClock(micros: number): string {
   const hours = Math.floor(seconds / 3600);
   const text = `${pad2(hours)}:${pad2(Math.floor(seconds / 60) % 60)}:${pad2(seconds % 60)}`;
   if (fraction === 0) return text;
-  return `${text}.${fraction.toString().padStart(6, "0").replace(/0+$/, "")}`;
+  return `${text}.${withoutTrailingZeros(fraction.toString().padStart(6, "0"))}`;
 }
 
 export function pad2(value: number): string {

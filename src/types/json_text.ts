@@ -8,6 +8,7 @@
 import { DatabaseError } from "../base/errors.ts";
 import { NESTING_MAX } from "../base/limits.ts";
 import { excerpt } from "./excerpt.ts";
+import { withoutTrailingZeros } from "./trailing_zeros.ts";
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -318,7 +319,7 @@ function numberKey(number: string): string {
   const parts = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(number);
   const [, sign = "", whole = "", fraction = "", exponent = "0"] = parts ?? [];
   const digits = (whole + fraction).replace(/^0+/, "");
-  const significant = digits.replace(/0+$/, "");
+  const significant = withoutTrailingZeros(digits);
   if (significant === "") return "0";
   const trailing = digits.length - significant.length;
   return `${sign}${significant}e${BigInt(exponent) - BigInt(fraction.length - trailing)}`;

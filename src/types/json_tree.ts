@@ -17,6 +17,7 @@ import {
   jsonRoot,
   jsonString,
 } from "./json_text.ts";
+import { withoutFractionZeros } from "./trailing_zeros.ts";
 import { wholeFromBigint } from "./value.ts";
 
 /** A number by its canonical text, so that no digit is lost. */
@@ -187,6 +188,6 @@ function keyOf(node: JsonNode): string {
 }
 
 function normalNumber(text: string): string {
-  const shortest = text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+  const shortest = withoutFractionZeros(text);
   return shortest === "-0" ? "0" : shortest;
 }

@@ -156,6 +156,7 @@ export {
   valueFromText,
 } from "./text_form.ts";
 export { offsetSecondsAt, offsetSecondsAtLocal, type Zone, zoneFromText } from "./time_zone.ts";
+export { withoutFractionZeros, withoutTrailingZeros } from "./trailing_zeros.ts";
 export { isNumberType, isTextType, isWholeType, typeOrder } from "./type_class.ts";
 export { commonType, decimalOf } from "./unify.ts";
 export {

@@ -8,6 +8,9 @@ export interface ByteRange {
   readonly last: number;
 }
 
+/** Blanks that belong to one part of it only: a pattern that could part them tries each way. */
+const RANGE = /^bytes\s*=\s*(?:(\d+)\s*)?-\s*(?:(\d+)\s*)?$/i;
+
 /**
  * What a Range header asks of `size` bytes. "whole" also stands for several ranges and for what is
  * no range of bytes, both of which are answered with everything.
@@ -16,7 +19,7 @@ export function rangeOf(
   header: string | null,
   size: number,
 ): ByteRange | "whole" | "unsatisfiable" {
-  const match = /^bytes\s*=\s*(\d*)\s*-\s*(\d*)\s*$/i.exec(header ?? "");
+  const match = RANGE.exec(header ?? "");
   if (match === null) return "whole";
   const [, firstText = "", lastText = ""] = match;
   if (firstText === "") {

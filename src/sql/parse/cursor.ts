@@ -309,9 +309,10 @@ export class Cursor {
   /** Exact digits of an integer. */
   digits(what: string): string {
     if (this.kind !== Token.integer) this.unexpected(what);
-    const text = this.text.slice(this.start, this.tokens.ends[this.token]);
+    const { start } = this;
+    const text = this.text.slice(start, this.tokens.ends[this.token]);
     this.token += 1;
-    return integerText(text);
+    return integerText(text, start, (found, at) => this.fail(found, at));
   }
 
   /** An integer that a number holds exactly. */

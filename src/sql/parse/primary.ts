@@ -92,7 +92,7 @@ function parseLiteral(cursor: Cursor): Expr {
   const _location = cursor.since(token);
   switch (kind) {
     case Token.integer: {
-      const text = integerText(source);
+      const text = integerText(source, start, (what, at) => cursor.fail(what, at));
       return { type: "integer", value: Number(text), text, _location };
     }
     case Token.numeric: {

@@ -5,6 +5,7 @@
  * was at BEGIN.
  */
 import { DatabaseError } from "../../base/errors.ts";
+import { excerpt } from "../../types/mod.ts";
 import type { SqlLimits } from "../common/environment.ts";
 import type { ShownSetting } from "../common/layers_above.ts";
 import type { SetStatementVariable, SetTimezone, SetValue } from "../parse/ast/ast.ts";
@@ -167,17 +168,21 @@ function textOf(set: Exclude<SetValue, { type: "default" }>): string | undefined
 
 function readTimeout(text: string, node: SetStatement, { timeoutMs }: SqlLimits): number {
   const [, digits = "", unit = "ms"] =
-    /^\s*(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)?\s*$/.exec(text.toLowerCase()) ?? [];
+    /^(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)?$/.exec(text.trim().toLowerCase()) ?? [];
   if (digits === "") {
-    throw invalid(node, `Cannot set statement_timeout to "${text}": it is no length of time`, {
-      hint: "milliseconds, or a number with ms, s, min, h or d",
-    });
+    throw invalid(
+      node,
+      `Cannot set statement_timeout to ${excerpt(text)}: it is no length of time`,
+      {
+        hint: "milliseconds, or a number with ms, s, min, h or d",
+      },
+    );
   }
   const ms = Math.round(Number(digits) * (UNIT_MS.get(unit) ?? 1));
   if (timeoutMs > 0 && (ms === 0 || ms > timeoutMs)) {
     throw invalid(
       node,
-      `Cannot set statement_timeout to "${text}": performance.request_timeout is ${timeoutMs} ms`,
+      `Cannot set statement_timeout to ${excerpt(text)}: performance.request_timeout is ${timeoutMs} ms`,
       { hint: "a smaller one, or DEFAULT" },
     );
   }
@@ -186,7 +191,7 @@ function readTimeout(text: string, node: SetStatement, { timeoutMs }: SqlLimits)
 
 function readZone(text: string, node: SetStatement): string {
   if (text.toLowerCase() === "utc") return "UTC";
-  throw invalid(node, `Cannot set timezone to "${text}": the zone of a request is UTC`, {
+  throw invalid(node, `Cannot set timezone to ${excerpt(text)}: the zone of a request is UTC`, {
     hint: "AT TIME ZONE computes in other zones",
   });
 }

@@ -14,6 +14,8 @@ test.each<[string | null, number, ByteRange | string]>([
   ["bytes=-3", 10, { first: 7, last: 9 }],
   ["bytes=-99", 10, { first: 0, last: 9 }],
   ["Bytes = 1-2", 10, { first: 1, last: 2 }],
+  ["bytes= 1 - 2 ", 10, { first: 1, last: 2 }],
+  ["bytes= - 2 ", 10, { first: 8, last: 9 }],
   ["bytes=10-", 10, "unsatisfiable"],
   ["bytes=10-20", 10, "unsatisfiable"],
   ["bytes=-0", 10, "unsatisfiable"],

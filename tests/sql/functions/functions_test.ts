@@ -348,6 +348,8 @@ const FORMATS: readonly Case[] = [
   ["to_char", [22, "FM99th"], "22nd"],
   ["to_number", ["12,454.8-", "99G999D9S"], "-12454.8", "numeric(38,1)"],
   ["to_number", ["$1,234", "L9,999"], "1234"],
+  ["to_number", ["<12>", "99"], "-12"],
+  ["to_number", [">12<", "99"], "12"],
   ["to_date", ["05 Dec 2000", "DD Mon YYYY"], "2000-12-05"],
   ["to_date", ["20250315", "YYYYMMDD"], "2025-03-15"],
   ["to_date", ["2025-064", "YYYY-DDD"], "2025-03-05"],
@@ -641,6 +643,12 @@ test.each([
     expect(conditionOf(() => callFunction(name, ...args))).toBe(condition);
   },
 );
+
+test("to_number looks for the end of a bracket once", () => {
+  expect(conditionOf(() => callFunction("to_number", "<".repeat(500_000), "9"))).toBe(
+    "INVALID_VALUE",
+  );
+});
 
 test("ids have their forms, and snowflake ids ascend", () => {
   expect(callFunction("ulid").text).toMatch(/^[0-9A-HJKMNP-TV-Z]{26}$/);

@@ -15,6 +15,14 @@ function errorOf(parse: () => unknown): DatabaseError {
   throw new Error("the text parses");
 }
 
+test.each(["0x", "0b", "0o"])("a number of a million digits behind %s is refused", (radix) => {
+  const text = `SELECT ${radix}${"1".repeat(1_000_000)}`;
+  const error = errorOf(() => parseStatements(text));
+  expect(error.condition).toBe("INVALID_SQL");
+  expect(error.position).toBe(7);
+  expect(error.message).toContain("the number is too large: it has 1000000 digits");
+});
+
 test.each([
   ["SELEC 1", 0, "SELECT"],
   ["SELECT id FORM t", 10, "FROM"],

@@ -88,6 +88,16 @@ test.each([
   expect(await engine.failure(sql)).toBe(failure);
 });
 
+test("a long value that cannot be set is refused at once, with the beginning of it", async () => {
+  const text = `1${" ".repeat(500_000)}x`;
+  for (const name of ["statement_timeout", "timezone"]) {
+    const { error } = await engine.ask(`SET ${name} = '${text}'`);
+    expect(error?.condition, name).toBe("INVALID_OPTION");
+    expect(error?.message, name).toContain(`Cannot set ${name} to "1   `);
+    expect(error?.message.length, name).toBeLessThan(300);
+  }
+});
+
 test("a value that cannot be set is found before anything of the text runs", async () => {
   await engine.run("CREATE NAMESPACE app; CREATE TABLE app.t (id INT PRIMARY KEY)");
   const text = "INSERT INTO app.t VALUES (1); SET timezone = 'Mars'";

@@ -114,7 +114,8 @@ export function numberFromFormat(text: string, pattern: string): string {
       "Cannot read a number by a pattern with EEEE or RN: not available yet",
     );
   }
-  const isNegative = /-|<.*>/.test(text);
+  const opening = text.indexOf("<");
+  const isNegative = text.includes("-") || (opening !== -1 && text.includes(">", opening));
   const plain = text.replaceAll(/[^0-9.]/g, "");
   // Without places for a fraction it is not read, and not rounded to either.
   const [, whole = "", fraction = ""] = /^(\d*)(\.\d*)?/.exec(plain) ?? [];

@@ -4,6 +4,7 @@
  * The digits fill the places from the point outward. The sign stands before the first digit, unless
  * the pattern has a place of its own for it, and is written once.
  */
+import { withoutTrailingZeros } from "../../../types/mod.ts";
 import { ordinalSuffix } from "./format_pattern.ts";
 import type { NumberPattern, NumberPiece } from "./number_pattern.ts";
 
@@ -162,7 +163,7 @@ export class NumberWriter {
 /** Where tight, zeros at the end go, but for places written as `0`. */
 function keptFraction({ pieces, isTight, fractionCount }: NumberPattern, fraction: string): number {
   if (!isTight) return fractionCount;
-  const needed = fraction.replace(/0+$/, "").length;
+  const needed = withoutTrailingZeros(fraction).length;
   const point = pieces.findIndex(({ kind }) => kind === "point");
   let kept = 0;
   let place = 0;

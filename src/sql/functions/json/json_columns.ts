@@ -11,6 +11,7 @@ import {
   type JsonNode,
   type Utf8Vector,
   type Vector,
+  withoutFractionZeros,
 } from "../../../types/mod.ts";
 
 /** What a document must have to contain another one. */
@@ -59,14 +60,10 @@ function addPieces(node: JsonNode, place: Place): void {
   } else if (node !== null && typeof node === "object") {
     // Equal numbers of JSONB begin alike: they differ in zeros behind the point. JSON has
     // exponents.
-    if (isCanonical) into.add(before + withoutZeros(node.number));
+    if (isCanonical) into.add(before + withoutFractionZeros(node.number));
   } else {
     into.add(before + JSON.stringify(node));
   }
-}
-
-function withoutZeros(number: string): string {
-  return number.includes(".") ? number.replace(/\.?0+$/, "") : number;
 }
 
 const BACKSLASH = 0x5c;

@@ -7,6 +7,9 @@ import { decodeUnicode } from "./unicode_escapes.ts";
 
 const BACKSLASH = 92;
 
+/** Beyond so many digits in any radix no number of SQL goes; and a text of a million takes 3 s. */
+const RADIX_DIGITS_MAX = 1024;
+
 /** Throws INVALID_SQL; the parser knows in which statement. */
 export type Fail = (what: string, position: number) => never;
 
@@ -82,11 +85,15 @@ function decodeEscapes({ text, start, end }: TokenRange, fail: Fail): string {
   return value;
 }
 
-/** Exact decimal text of an integer token: no `_`, no radix prefix. */
-export function integerText(source: string): string {
+/** Exact decimal text of an integer token that begins at `position`: no `_`, no radix prefix. */
+export function integerText(source: string, position: number, fail: Fail): string {
   const second = source.charCodeAt(1) | 32;
   if (second === 120 || second === 111 || second === 98) {
-    return BigInt(source.replaceAll("_", "").toLowerCase()).toString();
+    const plain = source.replaceAll("_", "").toLowerCase();
+    if (plain.slice(2).replace(/^0+/, "").length > RADIX_DIGITS_MAX) {
+      fail(`the number is too large: it has ${plain.length - 2} digits`, position);
+    }
+    return BigInt(plain).toString();
   }
   return source.includes("_") ? source.replaceAll("_", "") : source;
 }
