@@ -5,6 +5,7 @@
  * the moment the catalog says so: what is remembered of a token from one use to the next holds only
  * while no account and no revocation changes.
  */
+import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
@@ -64,6 +65,7 @@ const HASHES_RUNNING_MAX = Math.min(4, Math.max(1, navigator.hardwareConcurrency
  * again when any of them changed. It costs that a log-in has all of them asked again.
  */
 interface RecentUse {
+  readonly claims: TokenClaims;
   readonly principal: Principal;
   /** Of the catalog: while it stays, nothing but time makes the token bad. */
   readonly accessVersion: number;
@@ -89,6 +91,8 @@ export class Auth {
   readonly #bucket: AuthBucket;
   readonly #lastSeen: LastSeen;
   readonly #recent = new WeakMap<TokenClaims, RecentUse>();
+  /** The use that a principal was made for, newer ones or not. */
+  readonly #useOf = new WeakMap<Principal, RecentUse>();
 
   constructor({ catalog, clock, random, log, onAudit, settings }: AuthOptions) {
     this.#catalog = catalog;
@@ -219,6 +223,21 @@ export class Auth {
     return this.#authenticated(this.#tokens.verify(bearerToken), caller);
   }
 
+  /**
+   * Refuses a caller whose session or account has ended since it was authenticated here, for what
+   * waited in between: a request may take as long as it likes to send its body. Time alone ends
+   * nothing, as on a connection that is open.
+   *
+   * @throws {AuthError} INVALID_CREDENTIALS, RATE_LIMIT_EXCEEDED
+   */
+  requireStanding(principal: Principal, caller: Caller): void {
+    const use = this.#useOf.get(principal);
+    assert(use !== undefined, "a token stands for the caller");
+    if (use.accessVersion === this.#catalog.accessVersion) return;
+    if (this.#liveUserBehind(use.claims) !== undefined) return;
+    throw this.#bucket.failedToken(invalidCredentials(), caller);
+  }
+
   /** When a token of the user was last used, to within a second; undefined for never. */
   lastSeenMs(user: UserEntry): number | undefined {
     return this.#lastSeen.timeMsOf(user);
@@ -291,7 +310,7 @@ export class Auth {
 
   /**
    * @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, WEAK_PASSWORD, INVALID_VALUE,
-   * INVALID_OPERATION, MANAGED_BY_CONFIG
+   * INVALID_OPERATION, MANAGED_BY_CONFIG, SERIALIZATION_FAILURE
    */
   alterUser(principal: Principal, request: AlterUserRequest): Promise<UserEntry> {
     return this.#users.alter(principal, request);
@@ -331,7 +350,9 @@ export class Auth {
     }
     this.#lastSeen.note(user.userId);
     const principal = this.#principal(user, claims.sessionId);
-    this.#recent.set(claims, { principal, accessVersion, seenMs: nowMs });
+    const use: RecentUse = { claims, principal, accessVersion, seenMs: nowMs };
+    this.#recent.set(claims, use);
+    this.#useOf.set(principal, use);
     return principal;
   }
 

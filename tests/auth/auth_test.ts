@@ -413,12 +413,28 @@ test("Auth refuses a token that was good a moment ago, whatever ended it", async
     for (let use = 0; use < 3; use += 1) {
       expect(server.auth.authenticate(token, LOCAL).userId).toBe("ada");
     }
+    const known = server.auth.authenticate(token, LOCAL);
+    server.auth.requireStanding(known, LOCAL);
     end(server, token);
+    const lost = await failureOf(() => server.auth.requireStanding(known, LOCAL));
+    expect(`${name}: ${lost}`).toBe(
+      `${name}: ${name === "its time" ? undefined : "INVALID_CREDENTIALS"}`,
+    );
     const refusal = await failureOf(() => server.auth.authenticate(token, LOCAL));
     expect(`${name}: ${refusal}`).toBe(
       `${name}: ${name === "its time" ? "TOKEN_EXPIRED" : "INVALID_CREDENTIALS"}`,
     );
   }
+});
+
+test("Auth.requireStanding lets a caller be whom a change of others does not concern", async () => {
+  const server = configuredServer({ ada: "dba", bob: "user" });
+  const { access_token: token } = await server.auth.login(RIGHT, LOCAL);
+  const known = server.auth.authenticate(token, LOCAL);
+  server.catalog.dropUser("bob");
+  addUser(server, "bob", "service");
+  expect(server.auth.authenticate(token, LOCAL)).not.toBe(known);
+  server.auth.requireStanding(known, LOCAL);
 });
 
 test("Auth: a token of a dropped user does not fit the next user of that name", async () => {

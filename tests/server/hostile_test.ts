@@ -70,6 +70,42 @@ test.each([
 });
 
 test.each([
+  ["a logout", "una", (token: string) => server.auth.logout(token, { address: "127.0.0.1" })],
+  ["another role", "uri", () => server.catalog.changeUser("uri", { role: "service" })],
+  ["DROP USER", "ute", () => server.catalog.dropUser("ute")],
+])("a body that is kept back until %s does nothing", async (_what, user, endSession) => {
+  const token = await server.token(user);
+  const before = server.requests.length;
+  let answer = "";
+  const answered = Promise.withResolvers<void>();
+  const socket = await Bun.connect({
+    hostname: "127.0.0.1",
+    port: server.server.port,
+    socket: {
+      data(_socket, bytes) {
+        answer += bytes.toString();
+        answered.resolve();
+      },
+      close: () => answered.resolve(),
+    },
+  });
+  const body = '{"sql":"SELECT 1"}';
+  const ownHead = `Host: localhost\r\nAuthorization: Bearer ${token}\r\nContent-Length: ${body.length}`;
+  socket.write(`POST /v1/api/sql HTTP/1.1\r\n${ownHead}\r\n\r\n${body.slice(0, 3)}`);
+  socket.flush();
+  await until(() => runningCount() > 0);
+  endSession(token);
+  socket.write(body.slice(3));
+  await answered.promise;
+  socket.end();
+
+  expect(answer).toStartWith("HTTP/1.1 401 ");
+  expect(answer).toContain('"code":"INVALID_CREDENTIALS"');
+  expect(server.requests.length).toBe(before);
+  expect(server.bugs).toEqual([]);
+});
+
+test.each([
   ["a bad chunk", "POST /v1/api/sql", "Transfer-Encoding: chunked\r\n\r\nZZ\r\n{", 400],
   ["a length that is none", "POST /v1/api/sql", "Content-Length: abc\r\n\r\n{", 400],
   ["two lengths", "POST /v1/api/sql", "Content-Length: 1\r\nContent-Length: 2\r\n\r\n{}", 400],

@@ -2,6 +2,9 @@
  * `POST /v1/api/sql`: bytes to statements, results to bytes.
  *
  *     authenticate → rate of the user → body → SqlEngine.execute → results in the wanted format
+ *
+ * Whoever it is decides whether a body is read at all, and is asked about again behind it: a client
+ * that keeps its body back must not act by a session that was ended meanwhile.
  */
 import { type Auth, mayRun, type Principal } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -123,6 +126,7 @@ class SqlRoute {
   /** Returns nothing where the answer is sent later. */
   #run(asked: Asked, body: Uint8Array): Response | Promise<Response> | undefined {
     const { exchange, principal, reply } = asked;
+    this.#options.auth.requireStanding(principal, exchange);
     const request = this.#requestFrom(asked, body);
     if ((request.timeoutMs ?? this.#defaultTimeoutMs) > this.#silentMsMax) {
       exchange.liftIdleTimeout();
