@@ -2,7 +2,8 @@
  * CREATE, ALTER and DROP USER: rights, password policy, and the end of the tokens and sockets that
  * a change makes worthless.
  *
- * Hashing takes a while, so rights and the user are looked at again behind it.
+ * Hashing takes a while, so rights and the user are looked at again behind it: those of the account
+ * as it is then, as a caller who is dropped or loses the role meanwhile must not make another.
  */
 import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
@@ -74,7 +75,7 @@ export class UserAdmin {
   /** What `create` refuses without a look at the credentials. @throws {DatabaseError} */
   checkCreate(principal: Principal, request: CreateUserRequest): void {
     const { userId } = request;
-    authoriseCreate(principal, request);
+    this.#authoriseCreate(principal, request);
     checkUserId(userId);
     if (this.#options.catalog.user(userId) !== undefined) {
       throw new DatabaseError("ALREADY_EXISTS", `Cannot create user ${userId}: it already exists`);
@@ -97,7 +98,7 @@ export class UserAdmin {
       ...(email === undefined ? {} : { email }),
       ...(await this.#stored(userId, credentials)),
     };
-    authoriseCreate(principal, request);
+    this.#authoriseCreate(principal, request);
     this.#refuseLinked(entry);
     const user = catalog.createUser(entry);
     if (credentials.kind === "password") this.#options.onPassword(userId);
@@ -124,14 +125,21 @@ export class UserAdmin {
 
   /**
    * @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, WEAK_PASSWORD, INVALID_VALUE,
-   * INVALID_OPERATION, MANAGED_BY_CONFIG
+   * INVALID_OPERATION, MANAGED_BY_CONFIG, SERIALIZATION_FAILURE
    */
   async alter(principal: Principal, request: AlterUserRequest): Promise<UserEntry> {
     const { catalog, log, sessionEnds } = this.#options;
     const { userId, password, role, email } = request;
     const before = this.checkAlter(principal, request);
     const passwordHash = password === undefined ? undefined : await this.#hash(userId, password);
-    this.#authoriseAlter(principal, request);
+    const { tokenVersion } = this.#authoriseAlter(principal, request);
+    // Whoever had a stolen token would else set the password behind the one that ended it.
+    if (userId === principal.actorId && tokenVersion !== before.tokenVersion) {
+      throw new DatabaseError(
+        "SERIALIZATION_FAILURE",
+        `Cannot alter user ${userId}: its sessions were ended meanwhile`,
+      );
+    }
     const after = catalog.changeUser(userId, {
       ...(passwordHash === undefined ? {} : { passwordHash }),
       ...(role === undefined ? {} : { role }),
@@ -150,7 +158,9 @@ export class UserAdmin {
    */
   checkDrop(principal: Principal, userId: string): void {
     const user = this.#options.catalog.user(userId);
-    if (!isAtLeast(principal.role, "dba")) throw denied(`drop user ${userId}`);
+    if (!this.#hasRoleStill(principal) || !isAtLeast(principal.role, "dba")) {
+      throw denied(`drop user ${userId}`);
+    }
     if (user === undefined) throw notFound("drop", userId);
     if (!mayManageUser(principal, user)) throw denied(`drop user ${userId}`);
     if (userId === principal.actorId || userId === principal.userId) {
@@ -176,8 +186,20 @@ export class UserAdmin {
     log.info("user dropped", { user: userId, by: principal.actorId });
   }
 
+  /** @throws {DatabaseError} PERMISSION_DENIED */
+  #authoriseCreate(principal: Principal, { role = "user", userId }: CreateUserRequest): void {
+    if (this.#hasRoleStill(principal) && mayManageUser(principal, { userId, role })) return;
+    throw denied(`create user ${userId}${role === "system" ? " with role system" : ""}`);
+  }
+
+  /** Whether the account of who asks is there, with the role that it had at its authentication. */
+  #hasRoleStill({ actorId, actorRole }: Principal): boolean {
+    return this.#options.catalog.user(actorId)?.role === actorRole;
+  }
+
   #authoriseAlter(principal: Principal, request: AlterUserRequest): UserEntry {
     const { userId, password, role, email } = request;
+    if (!this.#hasRoleStill(principal)) throw denied(`alter user ${userId}`);
     const user = this.#options.catalog.user(userId);
     const isOwnPassword = userId === principal.userId && role === undefined && email === undefined;
     if (!isOwnPassword && !isAtLeast(principal.role, "dba")) throw denied(`alter user ${userId}`);
@@ -252,12 +274,6 @@ export class UserAdmin {
 const CHANGES = ["password", "role", "email"] as const;
 
 const ROLES: readonly Role[] = ["user", "service", "dba", "system"];
-
-/** @throws {DatabaseError} PERMISSION_DENIED */
-function authoriseCreate(principal: Principal, { role = "user", userId }: CreateUserRequest): void {
-  if (mayManageUser(principal, { userId, role })) return;
-  throw denied(`create user ${userId}${role === "system" ? " with role system" : ""}`);
-}
 
 /** The link in one spelling. */
 function oauthLink(userId: string, text: string): string {

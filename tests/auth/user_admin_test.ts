@@ -171,6 +171,43 @@ test("Auth.alterUser looks at rights again behind the hashing", async () => {
   expect(await failureOf(() => change)).toBe("PERMISSION_DENIED");
 });
 
+test.each([
+  ["is dropped", ({ auth, as }) => auth.dropUser(as("y"), "d")],
+  ["loses the role", ({ auth, as }) => auth.alterUser(as("y"), { userId: "d", role: "user" })],
+] satisfies [string, (server: ReturnType<typeof newServer>) => unknown][])(
+  "Auth refuses the changes of a dba who %s while a password is hashed, and later ones",
+  async (_how, end) => {
+    const server = newServer();
+    const { auth, as } = server;
+    const d = as("d");
+    const password = "fresh horse 1";
+    const creating = failureOf(() =>
+      auth.createUser(d, { userId: "spy", role: "dba", credentials: CREDENTIALS }),
+    );
+    const altering = failureOf(() => auth.alterUser(d, { userId: "u", password }));
+    end(server);
+
+    expect(await creating).toBe("PERMISSION_DENIED");
+    expect(await altering).toBe("PERMISSION_DENIED");
+    expect(await failureOf(() => auth.dropUser(d, "u"))).toBe("PERMISSION_DENIED");
+    expect(await failureOf(() => auth.login({ user: "u", password: PASSWORD }, LOCAL))).toBe(
+      undefined,
+    );
+  },
+);
+
+test("Auth.alterUser does not set the own password of a user whose sessions end meanwhile", async () => {
+  const { auth, as } = newServer();
+  const own = failureOf(() => auth.alterUser(as("u"), { userId: "u", password: "thief horse 1" }));
+  await auth.alterUser(as("d"), { userId: "u", role: "service" });
+  await auth.alterUser(as("d"), { userId: "u", role: "user" });
+
+  expect(await own).toBe("SERIALIZATION_FAILURE");
+  expect(await failureOf(() => auth.login({ user: "u", password: PASSWORD }, LOCAL))).toBe(
+    undefined,
+  );
+});
+
 test("Auth.dropUser refuses oneself, root, role system and callers without the right", async () => {
   const { auth, as } = newServer();
   const codeOf = (actor: string, userId: string): Promise<string | undefined> =>
