@@ -74,6 +74,7 @@ function routesOf(options: ServerOptions, parts: ServerParts): readonly Route[] 
       bodyBytesMax: config.limits.max_body_bytes,
       areCookiesSecure: config.auth.cookie_secure,
       mayUseCookies: (request) => cors.mayUseCookies(request),
+      mayAct: (request) => cors.mayAct(request),
     }),
     ...healthRoutes({
       auth,

@@ -64,11 +64,29 @@ export class Cors {
    * them from other sites, but not from another port or subdomain of this one.
    */
   mayUseCookies(request: Request): boolean {
+    if (this.#isOfOwnPage(request)) return true;
+    return this.#allowsCredentials && this.#isOfListedPage(request);
+  }
+
+  /**
+   * Whether a request that shows nothing of its sender is not a page's from elsewhere. Browsers ask
+   * nobody before they send a body without a media type, and only keep the answer from the page.
+   */
+  mayAct(request: Request): boolean {
+    return this.#isOfOwnPage(request) || this.#isOfListedPage(request);
+  }
+
+  /** Of a page of this server, or of none. */
+  #isOfOwnPage(request: Request): boolean {
     // Browsers say so themselves, also where a proxy has put another Host.
     if (request.headers.get("sec-fetch-site") === "same-origin") return true;
     const origin = request.headers.get("origin");
-    if (origin === null || this.#isOwn(origin, request)) return true;
-    return this.#allowsCredentials && this.#isListed(origin);
+    return origin === null || this.#isOwn(origin, request);
+  }
+
+  #isOfListedPage(request: Request): boolean {
+    const origin = request.headers.get("origin");
+    return origin !== null && this.#isListed(origin);
   }
 
   #isOwn(origin: string, request: Request): boolean {

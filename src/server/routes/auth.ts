@@ -3,6 +3,7 @@
  * here are bodies, cookies and headers.
  */
 import type { Auth } from "../../auth/mod.ts";
+import type { LoginBody } from "../../protocol/mod.ts";
 import { cookieOf, expireSessionCookies, setSessionCookies } from "../http/cookies.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { HttpError } from "../http/http_error.ts";
@@ -26,6 +27,8 @@ export interface AuthRouteOptions {
   readonly areCookiesSecure: boolean;
   /** Whether the page that sends a request may act by its cookies. */
   readonly mayUseCookies: (request: Request) => boolean;
+  /** Whether a request without credentials is not a page's from elsewhere. */
+  readonly mayAct: (request: Request) => boolean;
 }
 
 /**
@@ -57,16 +60,17 @@ function route(method: Method, name: keyof typeof AUTH_OPERATIONS, handle: Route
 
 async function setUp(exchange: Exchange, options: AuthRouteOptions): Promise<Response> {
   const { auth } = options;
-  // A configured server answers 409 whatever the body is, so its media type does not matter then.
-  const body = auth.status().needs_setup ? await bodyOf(exchange, options) : undefined;
-  return json(exchange, 200, await auth.setup(body, exchange));
+  // A configured server answers 409 whatever the request is, so nothing of it matters then.
+  if (!auth.status().needs_setup) return json(exchange, 200, await auth.setup(undefined, exchange));
+  if (!options.mayAct(exchange.request)) {
+    throw new HttpError(403, "forbidden", "Setup is not open to web pages of other origins");
+  }
+  return json(exchange, 200, await auth.setup(await bodyOf(exchange, options), exchange));
 }
 
 async function logIn(exchange: Exchange, options: AuthRouteOptions): Promise<Response> {
   const login = await options.auth.login(await bodyOf(exchange, options), exchange);
-  const response = json(exchange, 200, login);
-  setSessionCookies(response.headers, login, { isSecure: isSecure(exchange, options) });
-  return response;
+  return loggedIn(exchange, login, options);
 }
 
 async function refresh(exchange: Exchange, options: AuthRouteOptions): Promise<Response> {
@@ -78,9 +82,15 @@ async function refresh(exchange: Exchange, options: AuthRouteOptions): Promise<R
   const { request } = exchange;
   const cookie = options.mayUseCookies(request) ? cookieOf(request, "tidemark_refresh") : undefined;
   const token = given ?? bearerOf(request) ?? cookie;
-  const login = await options.auth.refresh(token, exchange);
+  return loggedIn(exchange, await options.auth.refresh(token, exchange), options);
+}
+
+/** The cookies are the own pages': another's would have them act in a session of its choice. */
+function loggedIn(exchange: Exchange, login: LoginBody, options: AuthRouteOptions): Response {
   const response = json(exchange, 200, login);
-  setSessionCookies(response.headers, login, { isSecure: isSecure(exchange, options) });
+  if (options.mayUseCookies(exchange.request)) {
+    setSessionCookies(response.headers, login, { isSecure: isSecure(exchange, options) });
+  }
   return response;
 }
 

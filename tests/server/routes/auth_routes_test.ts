@@ -195,6 +195,48 @@ describe("a page of another origin", () => {
     });
   });
 
+  test("sets no server up", async () => {
+    await withServer({ config: { security } }, async (server) => {
+      // As a browser sends a body without a type: it asks nobody before.
+      const setUp = async (headers: Record<string, string>): Promise<unknown> => {
+        const body = new TextEncoder().encode(JSON.stringify(SETUP));
+        const request = { method: "POST", headers, body };
+        const response = await server.fetch("/v1/api/auth/setup", request);
+        return [response.status, ((await response.json()) as { error?: string }).error];
+      };
+      expect(await setUp(foreign)).toEqual([403, "forbidden"]);
+      expect(await setUp({ Origin: "null" })).toEqual([403, "forbidden"]);
+      expect(await setUp({ ...foreign, "Sec-Fetch-Site": "cross-site" })).toEqual([
+        403,
+        "forbidden",
+      ]);
+      expect(await setUp({ Origin: "https://app.example" })).toEqual([200, undefined]);
+      expect(await setUp(foreign)).toEqual([409, "already_configured"]);
+    });
+    const proxied = { ...foreign, "Sec-Fetch-Site": "same-origin" };
+    for (const headersOf of [(url: string) => ({ Origin: url }), () => proxied]) {
+      await withServer({}, async (server) => {
+        expect((await post(server, "setup", SETUP, headersOf(server.url))).status).toBe(200);
+      });
+    }
+  });
+
+  test("has no cookies set, neither by a login nor by a refresh", async () => {
+    await withServer({ config: { security } }, async (server) => {
+      await server.token();
+      const cookieCounts = async (headers: Record<string, string>): Promise<number[]> => {
+        const login = await post(server, "login", LOGIN, headers);
+        const { refresh_token } = login.body;
+        const refreshed = await post(server, "refresh", { refresh_token }, headers);
+        expect([login.status, refreshed.status]).toEqual([200, 200]);
+        return [login, refreshed].map((answer) => answer.headers.getSetCookie().length);
+      };
+      expect(await cookieCounts(foreign)).toEqual([0, 0]);
+      expect(await cookieCounts({})).toEqual([2, 2]);
+      expect(await cookieCounts({ Origin: "https://app.example" })).toEqual([2, 2]);
+    });
+  });
+
   test("ends no session by cookie, but by a token that it holds", async () => {
     await withServer({ config: { security } }, async (server) => {
       const { bearer, cookie: Cookie } = await loggedIn(server);
