@@ -108,10 +108,17 @@ function forwardedAddresses(headers: HeaderReader): readonly string[] | undefine
 /** The `for` value of one element of a Forwarded header; empty when it has none. */
 function forOf(element: string): string {
   for (const pair of element.split(";")) {
-    const match = /^\s*for\s*=\s*"?([^"]*)"?\s*$/i.exec(pair);
-    if (match !== null) return match[1] ?? "";
+    const equals = pair.indexOf("=");
+    if (equals < 0 || pair.slice(0, equals).trim().toLowerCase() !== "for") continue;
+    // By hand: anyone may send this, and a pattern tries each part of a run of blanks again.
+    return unquoted(pair.slice(equals + 1).trim());
   }
   return "";
+}
+
+function unquoted(text: string): string {
+  const isQuoted = text.length >= 2 && text.startsWith('"') && text.endsWith('"');
+  return isQuoted ? text.slice(1, -1) : text;
 }
 
 function clientOf(
