@@ -20,7 +20,9 @@ export function arrayFromText(text: string, read: (item: string) => Value): Valu
   return itemsFromText(text).map((item) => (item === null ? null : read(item)));
 }
 
-const ITEM = /\s*(?:"((?:[^"\\]|\\[\s\S])*)"|((?:[^{}",\\]|\\[\s\S])+))\s*([,}])/y;
+/** Blanks around an item have one place each: of two, every way to part them would be tried. */
+const ITEM =
+  /\s*(?:"((?:[^"\\]|\\[\s\S])*)"\s*|((?:[^\s{}",\\]|\\[\s\S])(?:[^{}",\\]|\\[\s\S])*))([,}])/y;
 
 function itemsFromText(text: string): (string | null)[] {
   const trimmed = text.trim();
@@ -34,7 +36,6 @@ function itemsFromText(text: string): (string | null)[] {
     if (match === null) throw malformed(text);
     const quotedItem = match[1];
     const bare = (match[2] ?? "").trim();
-    if (quotedItem === undefined && bare === "") throw malformed(text);
     if (quotedItem !== undefined) items.push(unescape(quotedItem));
     else items.push(bare.toUpperCase() === "NULL" ? null : unescape(bare));
     at = ITEM.lastIndex;

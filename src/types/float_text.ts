@@ -83,10 +83,13 @@ export function finiteFloat(value: number): number {
   );
 }
 
+/** Digits belong to one part of it only: a pattern that could part them tries each way. */
+const NUMBER = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i;
+
 /** @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE */
 export function doubleFromText(text: string, typeWord: string): number {
   const trimmed = text.trim();
-  if (!/^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i.test(trimmed)) {
+  if (!NUMBER.test(trimmed)) {
     throw new DatabaseError(
       "INVALID_VALUE",
       `Cannot read ${excerpt(text)} as ${typeWord}: expected a finite number`,

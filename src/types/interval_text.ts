@@ -133,7 +133,7 @@ export function pad2(value: number): string {
 }
 
 const TOKEN =
-  /\s*(?:([+-]?)(\d+):(\d{1,2})(?::(\d{1,2})(\.\d*)?)?|([+-]?)(\d+)-(\d{1,2})(?=$|\s)|([+-]?(?:\d+\.?\d*|\.\d+))\s*([a-z]*)|(ago)|@)(?=$|[\s+-]|\d)\s*/iy;
+  /\s*(?:([+-]?)(\d+):(\d{1,2})(?::(\d{1,2})(\.\d*)?)?|([+-]?)(\d+)-(\d{1,2})(?=$|\s)|([+-]?(?:\d+(?:\.\d*)?|\.\d+))\s*([a-z]*)|(ago)|@)(?=$|[\s+-]|\d)\s*/iy;
 
 function readVerbose(text: string, fields: readonly IntervalField[]): Interval | undefined {
   const parts = new Parts(fields);
@@ -267,7 +267,7 @@ function addClock(
   return true;
 }
 
-const ISO_PART = /([+-]?(?:\d+\.?\d*|\.\d+))([A-Z])/y;
+const ISO_PART = /([+-]?(?:\d+(?:\.\d*)?|\.\d+))([A-Z])/y;
 
 // `P0001-02-03T04:05:06`, either part alone as well.
 const ISO_DATE = /^P(?:(\d+)-(\d+)-(\d+))?(?:T(\d+):(\d+):(\d+(?:\.\d+)?))?$/i;
