@@ -26,7 +26,7 @@ import { JOB_COLUMNS, purgeUser } from "./job_statements.ts";
 type UserStatement = CreateUserStatement | AlterUserStatement | DropUserStatement;
 
 /** What these statements change. */
-export interface UserWorld extends ErasureWorld, Pick<SqlEnvironment, "auth"> {}
+export interface UserWorld extends ErasureWorld, Pick<SqlEnvironment, "activity" | "auth"> {}
 
 interface UserStatementCall {
   readonly world: UserWorld;
@@ -106,7 +106,7 @@ async function dropUser(
   node: DropUserStatement,
   { principal, world }: UserStatementCall,
 ): Promise<StatementResult> {
-  const { auth, catalog } = world;
+  const { activity, auth, catalog } = world;
   const userId = node.name.name;
   const asUser = principal.userId;
   if (node.ifExists === true && catalog.user(userId) === undefined) {
@@ -114,6 +114,7 @@ async function dropUser(
   }
   const erasesNow = node.purge === true;
   auth.dropUser(principal, userId, { erasesNow });
+  activity.running.endUser(userId);
   if (!erasesNow) return messageResult(`User ${userId} dropped`, asUser);
   return rowsResult(JOB_COLUMNS, await purgeUser(world, { userId, createdBy: asUser }), asUser);
 }

@@ -2,8 +2,8 @@
  * Which requests are running, so that they can be listed and killed, and how long statements took.
  *
  * A request that is answered within its turn of the event loop is never listed: nobody could have
- * seen it. A request that is killed ends at its next look at the clock, with CANCELLED; when the
- * server stops, with SHUTTING_DOWN.
+ * seen it. A request that is killed ends at its next look at the clock, with CANCELLED, and so does
+ * one whose user is dropped; when the server stops, with SHUTTING_DOWN.
  */
 import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -81,6 +81,16 @@ class RunningRequests {
     if (running === undefined) return false;
     cancelRequest(running.ledger, "kill");
     return true;
+  }
+
+  /**
+   * Ends what a user has asked for, and what runs as that user: a reader that takes its time would
+   * be sent rows of a user who was dropped long ago.
+   */
+  endUser(userId: string): void {
+    for (const { asUser, ledger, userId: askedBy } of this.#byId.values()) {
+      if (askedBy === userId || asUser === userId) cancelRequest(ledger, "drop");
+    }
   }
 
   /** Ends all that run, and what begins from now on. Returns how many ran. */

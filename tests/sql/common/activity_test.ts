@@ -126,6 +126,33 @@ describe("KILL QUERY", () => {
   });
 });
 
+test("DROP USER ends what the user runs and what runs as that user, and nothing else", async () => {
+  const long = "SELECT count(*) FROM generate_series(1, 9000000000)";
+  const asIda = `EXECUTE AS USER 'ida' (${long})`;
+  await engine.run("CREATE USER ida WITH INTERNAL; CREATE USER idb WITH INTERNAL");
+  const ask = (user: string, sql: string): ReturnType<TestEngine["ask"]> => {
+    engine.userId = user;
+    const asked = engine.ask(sql);
+    engine.userId = "root";
+    return asked;
+  };
+  const ended = [ask("ida", long), ask("root", `SELECT 1; ${asIda}; SELECT 2`)];
+  const others = [ask("idb", long), ask("root", long)];
+  const asIdaCount = "SELECT count(*) FROM system.queries WHERE as_user = 'ida'";
+  await until(async () => (await engine.rows(asIdaCount))[0]?.[0] === 2);
+  await engine.run("DROP USER ida");
+
+  for (const { error } of await Promise.all(ended)) {
+    expect(error).toMatchObject({ condition: "CANCELLED" });
+    expect(error?.message).toEndWith("Cannot finish the statement: its user was dropped");
+  }
+  const left = await engine.rows(RUNNING);
+  const leftIds = left.filter((row) => row[3] === "running" && !String(row[5]).includes("queries"));
+  expect(leftIds.map(([, userId]) => userId)).toEqual(["idb", "root"]);
+  for (const [id] of leftIds) await engine.run(`KILL QUERY '${String(id)}'`);
+  await Promise.all(others);
+});
+
 test("a request that begins when all were ended is ended, too", async () => {
   await using stopped = await TestEngine.open({ clock: systemClock });
   expect(stopped.database.sql.shutDown()).toBe(0);

@@ -9,8 +9,11 @@ import { type Condition, DatabaseError } from "../../../base/errors.ts";
 import type { TemporaryFiles } from "../../spill/mod.ts";
 import type { MemoryBudget } from "../held/memory_budget.ts";
 
-/** Why a request ends before its work is done: somebody asked for that, or the server stops. */
-export type CancelCause = "kill" | "shutdown";
+/**
+ * Why a request ends before its work is done: somebody asked for that, the user whose rows it reads
+ * was dropped, or the server stops.
+ */
+export type CancelCause = "kill" | "drop" | "shutdown";
 
 /** Times are monotonic milliseconds. */
 export interface RequestLedger {
@@ -70,6 +73,9 @@ export function cancelRequest(ledger: RequestLedger, cause: CancelCause): void {
 export function checkCancelled({ cancelledBy }: RequestLedger): void {
   if (cancelledBy === "kill") {
     throw new DatabaseError("CANCELLED", "Cannot finish the statement: it was cancelled");
+  }
+  if (cancelledBy === "drop") {
+    throw new DatabaseError("CANCELLED", "Cannot finish the statement: its user was dropped");
   }
   if (cancelledBy === "shutdown") {
     throw new DatabaseError("SHUTTING_DOWN", "Cannot finish the statement: the server stops", {
