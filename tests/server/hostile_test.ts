@@ -125,6 +125,13 @@ test.each([
   expect(server.bugs).toEqual([]);
 });
 
+test("who asks for a tunnel is told that there is none", async () => {
+  const answer = await exchange(`CONNECT example.org:443 HTTP/1.1\r\n${head}\r\n`, {
+    hangUp: false,
+  });
+  expect(answer).toContain('"message":"There is no example.org:443"');
+});
+
 test("a Host that would shift the path is 400", async () => {
   for (const host of ["a/health/live?", "a/metrics#", "a b", "a\\b"]) {
     const answer = await exchange(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`, { hangUp: false });

@@ -62,8 +62,8 @@ export class Exchange implements Caller {
     this.#options = options;
     const url = request.url;
     // The runtime gives an absolute URL, whose path begins at the first slash after "https://", but
-    // a path alone when there is no Host.
-    const pathStart = url.startsWith("/") ? 0 : url.indexOf("/", 8);
+    // a path alone when there is no Host, and of CONNECT what it asks for, which has none.
+    const pathStart = url.startsWith("/") ? 0 : Math.max(0, url.indexOf("/", 8));
     const queryStart = url.indexOf("?", pathStart);
     this.path = queryStart < 0 ? url.slice(pathStart) : url.slice(pathStart, queryStart);
     this.query = queryStart < 0 ? "" : url.slice(queryStart + 1);
