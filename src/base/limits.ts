@@ -21,6 +21,12 @@ export const KEY_COLUMNS_MAX = 16;
  */
 export const NESTING_MAX = 128;
 
+/**
+ * Objects, arrays and members in a body or message, a few dozen of which mean anything. Each member
+ * of another name takes a microsecond to read, so that 8 MB of them held everybody for a second.
+ */
+export const JSON_PARTS_MAX = 10_000;
+
 /** How long the first turn of a statement may hold the event loop before others get it. */
 export const TURN_MS_MAX = 5;
 

@@ -55,7 +55,10 @@ export class MessageTurns {
       this.#spentMs = 0;
     }
     connection.serveNow(frame);
-    this.#spentMs += this.#clock.monotonicMs() - startMs;
+    const endMs = this.#clock.monotonicMs();
+    this.#spentMs += endMs - startMs;
+    // What took longer than a window has used up the next one, not its own only.
+    if (this.#spentMs >= SHARE_MS) this.#windowStartMs = endMs;
   }
 
   /** Messages of a connection wait, and its socket has room. */

@@ -2,11 +2,13 @@
  * Messages as MessagePack, in the subset that the wire allows: nil, bool, int, float64, str, array
  * and map with str keys. No bin, no ext, no timestamp.
  *
- * What a client sends is walked before it is decoded: the walk proves that types, lengths, keys
- * and nesting are within bounds, so that decoding cannot allocate more than the frame holds.
+ * What a client sends is walked before it is decoded: the walk proves that types, lengths, keys,
+ * nesting and the number of parts are within bounds, so that decoding cannot allocate more than the
+ * frame holds, nor take longer than it should.
  */
 import { isUtf8 } from "node:buffer";
 import { Packr, Unpackr } from "msgpackr";
+import { JSON_PARTS_MAX } from "../../base/limits.ts";
 import { setCell } from "../../live/mod.ts";
 import type { ServerMessage } from "../../protocol/mod.ts";
 
@@ -62,6 +64,7 @@ function isWellFormed(bytes: Uint8Array): boolean {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const open: Open[] = [{ remaining: 1, isMap: false }];
   let offset = 0;
+  let partCount = 0;
   for (;;) {
     let top = open.at(-1);
     while (top !== undefined && top.remaining === 0) {
@@ -80,6 +83,8 @@ function isWellFormed(bytes: Uint8Array): boolean {
     if (item.isText && !isUtf8(bytes.subarray(offset + item.headBytes, end))) return false;
     offset = end;
     if (item.itemCount > bytes.length - offset) return false;
+    partCount += item.partCount;
+    if (partCount > JSON_PARTS_MAX) return false;
     if (item.itemCount > 0) {
       if (open.length > DEPTH_MAX) return false;
       open.push({ remaining: item.itemCount, isMap: item.isMap });
@@ -95,6 +100,8 @@ interface Item {
   readonly isMap: boolean;
   /** Values inside: elements, or keys and values. */
   readonly itemCount: number;
+  /** Of an array 1, of a map 1 and its members. */
+  readonly partCount: number;
 }
 
 /** Content lengths of the scalars with a fixed one, by their first byte; the head is one byte. */
@@ -156,13 +163,21 @@ function uintAt(view: DataView, offset: number, length: 1 | 2 | 4): number {
 }
 
 function scalar(bytes: number): Item {
-  return { bytes, headBytes: 1, isText: false, isMap: false, itemCount: 0 };
+  return { bytes, headBytes: 1, isText: false, isMap: false, itemCount: 0, partCount: 0 };
 }
 
 function text(headBytes: number, length: number): Item {
-  return { bytes: headBytes + length, headBytes, isText: true, isMap: false, itemCount: 0 };
+  return {
+    bytes: headBytes + length,
+    headBytes,
+    isText: true,
+    isMap: false,
+    itemCount: 0,
+    partCount: 0,
+  };
 }
 
 function container(bytes: number, itemCount: number, isMap: boolean): Item {
-  return { bytes, headBytes: bytes, isText: false, isMap, itemCount };
+  const partCount = isMap ? 1 + itemCount / 2 : 1;
+  return { bytes, headBytes: bytes, isText: false, isMap, itemCount, partCount };
 }

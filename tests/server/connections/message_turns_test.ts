@@ -64,6 +64,18 @@ test("there is time until messages have used up their share, and again in the ne
   expect(served).toEqual(["a1", "a2", "a3"]);
 });
 
+test("a message that takes longer than a window leaves no time in the turn of its end", () => {
+  const { clock, turns, served } = setUp();
+  const slow = new SlowConnection("a", clock, served);
+  slow.serveNow = () => clock.advance(100);
+  turns.serve(slow, "1");
+  expect(turns.hasTime).toBe(false);
+  clock.advance(15);
+  expect(turns.hasTime).toBe(false);
+  clock.advance(1);
+  expect(turns.hasTime).toBe(true);
+});
+
 test("waiting connections are served one message each, a few in a turn", async () => {
   const { clock, turns, served } = setUp();
   const all = ["a", "b", "c"].map((name) => new SlowConnection(name, clock, served));

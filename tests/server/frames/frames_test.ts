@@ -161,6 +161,17 @@ test.each<[string, number[]]>([
   expect(valueFromMsgpack(Uint8Array.from(bytes))).toBeUndefined();
 });
 
+test("valueFromMsgpack reads 10,000 parts, which values are not, and no more", () => {
+  const members = (count: number): Record<string, unknown> =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 1]));
+  for (const value of [members(9999), Array.from({ length: 32_767 }, () => "x")]) {
+    expect(valueFromMsgpack(packr.pack(value))).toEqual({ value });
+  }
+  for (const value of [members(10_000), Array.from({ length: 10_000 }, () => [1])]) {
+    expect(valueFromMsgpack(packr.pack(value))).toBeUndefined();
+  }
+});
+
 test("valueFromMsgpack refuses or reads any bytes, and never throws", () => {
   const random = new SeededRandom(seedOf(7));
   const sample = packr.pack({ type: "ping", id: "p1", list: [1, 2.5, "x", null] });

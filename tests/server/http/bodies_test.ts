@@ -127,12 +127,20 @@ test("an INVALID_PARAMETER names the position from 1", () => {
 const nested = (levels: number, inside = ""): string =>
   `${"[".repeat(levels)}${inside}${"]".repeat(levels)}`;
 
+/** An object of so many members: with itself one part more. */
+const members = (count: number): string =>
+  JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 1])));
+
 test.each<[string, string, boolean]>([
+  ["10,000 parts", members(9999), true],
+  ["10,001 parts", members(10_000), false],
+  ["10,001 objects", `[${Array.from({ length: 10_000 }, () => "{}").join(",")}]`, false],
+  ["many values", JSON.stringify(Array.from({ length: 32_767 }, (_, index) => `:${index}`)), true],
   ["128 levels", nested(128, "1"), true],
   ["129 levels", nested(129, "1"), false],
   ["128 levels, of which one is an object", `{"a":${nested(127)}}`, true],
   ["129 levels, of which one is an object", `{"a":${nested(128)}}`, false],
-  ["levels side by side", `[${Array.from({ length: 200 }, () => nested(100)).join(",")}]`, true],
+  ["levels side by side", `[${Array.from({ length: 99 }, () => nested(100)).join(",")}]`, true],
   ["brackets in a string", JSON.stringify(["[".repeat(300), "{".repeat(300)]), true],
   ["brackets behind an escaped quote", JSON.stringify([`"${"[".repeat(300)}`]), true],
   ["brackets behind a string that ends with a backslash", `["\\\\",${nested(128)}]`, false],
