@@ -5,7 +5,9 @@
  *                                presence makes the request non-local and bars address lists
  *     peer is a trusted proxy    the first present of Forwarded, X-Forwarded-For, X-Real-IP: from
  *                                the right, the first address that is no trusted proxy, the
- *                                leftmost if all are; unreadable: non-local, keyed by peer
+ *                                leftmost if all are; unreadable: non-local, keyed by peer. Local
+ *                                only if the others say so, too: a proxy that writes one of them
+ *                                hands on what its client wrote into another
  *
  * Local-only endpoints also ask for a Host that a web page elsewhere cannot have resolved to us.
  */
@@ -42,13 +44,17 @@ export function originOf(
   const peerIp = ipFromText(peer);
   if (peerIp === undefined) return doubtful(peer);
   const peerText = textFromIp(peerIp);
-  const forwarded = forwardedAddresses(headers);
-  if (forwarded === undefined) return believed(peerIp, peerText);
+  const chains = forwardedChains(headers);
+  const [first] = chains;
+  if (first === undefined) return believed(peerIp, peerText);
   if (!isInRanges(peerIp, trustedProxies)) {
     return { address: peerText, ip: peerIp, isLocal: false, isForwardingDoubtful: true };
   }
-  const client = clientOf(forwarded, trustedProxies);
-  return client === undefined ? doubtful(peerText) : believed(client, textFromIp(client));
+  const client = clientOf(first, trustedProxies);
+  if (client === undefined) return doubtful(peerText);
+  const origin = believed(client, textFromIp(client));
+  const isLocal = origin.isLocal && chains.every((chain) => isLocalChain(chain, trustedProxies));
+  return { ...origin, isLocal };
 }
 
 /** Whether the request reached us over https, directly or by a trusted proxy's word. */
@@ -95,14 +101,21 @@ function doubtful(address: string): Origin {
   return { address, ip: undefined, isLocal: false, isForwardingDoubtful: true };
 }
 
-/** The chain that the first present forwarding header tells, in its order. */
-function forwardedAddresses(headers: HeaderReader): readonly string[] | undefined {
+/** The chain that each forwarding header tells, in its order; the one that decides comes first. */
+function forwardedChains(headers: HeaderReader): readonly (readonly string[])[] {
+  const chains: (readonly string[])[] = [];
   const forwarded = headers.get("forwarded");
-  if (forwarded !== null) return forwarded.split(",").map(forOf);
+  if (forwarded !== null) chains.push(forwarded.split(",").map(forOf));
   const xForwardedFor = headers.get("x-forwarded-for");
-  if (xForwardedFor !== null) return xForwardedFor.split(",");
+  if (xForwardedFor !== null) chains.push(xForwardedFor.split(","));
   const xRealIp = headers.get("x-real-ip");
-  return xRealIp === null ? undefined : [xRealIp];
+  if (xRealIp !== null) chains.push([xRealIp]);
+  return chains;
+}
+
+function isLocalChain(chain: readonly string[], trustedProxies: readonly IpRange[]): boolean {
+  const client = clientOf(chain, trustedProxies);
+  return client !== undefined && isLoopback(client);
 }
 
 /** The `for` value of one element of a Forwarded header; empty when it has none. */

@@ -58,6 +58,11 @@ test.each<Row>([
   ["fd00::1", { forwarded: 'for=192.0.2.4;proto=https, for="[fd00::2]:80"' }, "192.0.2.4", false],
   ["10.1.2.3", { forwarded: "for=192.0.2.4", "x-forwarded-for": "192.0.2.5" }, "192.0.2.4", false],
   ["10.1.2.3", { forwarded: 'proto=http; FOR = "192.0.2.4:80" ;by=x' }, "192.0.2.4", false],
+  // Local only where all of them say so: one may be what the client wrote.
+  ["10.1.2.3", { forwarded: "for=127.0.0.1", "x-forwarded-for": "::1" }, "127.0.0.1", true],
+  ["10.1.2.3", { forwarded: "for=127.0.0.1", "x-forwarded-for": "192.0.2.5" }, "127.0.0.1", false],
+  ["10.1.2.3", { "x-forwarded-for": "127.0.0.1", "x-real-ip": "192.0.2.5" }, "127.0.0.1", false],
+  ["10.1.2.3", { "x-forwarded-for": "127.0.0.1", "x-real-ip": "unknown" }, "127.0.0.1", false],
   // Unreadable: keyed by the peer, and not local.
   ["10.1.2.3", { "x-forwarded-for": "192.0.2.4, unknown" }, "10.1.2.3", false],
   ["10.1.2.3", { forwarded: "for=_hidden" }, "10.1.2.3", false],
@@ -72,10 +77,8 @@ test.each<Row>([
 test("originOf reads a header of nothing but blanks and quotes at once", () => {
   const blanks = " ".repeat(1_000_000);
   for (const forwarded of [`for=a${blanks}"x`, `for="${blanks}"${blanks}x`, `${blanks}for`]) {
-    const startMs = performance.now();
+    // What tries each blank again takes hours, and fails by that.
     expect(originOf("10.1.2.3", { get: () => forwarded }, TRUSTED).address).toBe("10.1.2.3");
-    // What tries each blank again takes hours.
-    expect(performance.now() - startMs).toBeLessThan(1000);
   }
 });
 
