@@ -11,8 +11,9 @@ import type { Cell, SqlResponseBody, StatementEntry } from "../protocol/mod.ts";
 import { type ConnectionState, LiveConnection } from "./connection.ts";
 import { type ClientEnvironment, globalEnvironment } from "./environment.ts";
 import { errorFromBody } from "./errors.ts";
+import { guarded } from "./handlers.ts";
 import type { LiveOptions, LiveQuery } from "./live.ts";
-import { type Parameter, sentParameters } from "./parameters.ts";
+import { kindOf, type Parameter, sentParameters } from "./parameters.ts";
 import { type Duration, isRead, msFromDuration } from "./repeats.ts";
 import { serverUrlFrom } from "./server_url.ts";
 import { Session } from "./session.ts";
@@ -60,7 +61,12 @@ export type RowObject = Readonly<Record<string, Cell>>;
 
 export interface Client {
   readonly session: Session;
-  /** Runs statements. @throws {ServerError} With the entries of those before the failing one. */
+  /**
+   * Runs statements. Here and below, what JavaScript gives in place of text or parameters, and they
+   * cannot be, is a `TypeError`.
+   *
+   * @throws {ServerError} With the entries of those before the failing one.
+   */
   execute(sql: string, options?: ExecuteOptions): Promise<Execution>;
   /** Runs statements and gives the rows of the last by column name. */
   query(sql: string, params?: readonly Parameter[]): Promise<RowObject[]>;
@@ -79,13 +85,14 @@ export interface Client {
 export function createClient(options: ClientOptions): Client {
   const environment = options.environment ?? globalEnvironment;
   const url = serverUrlFrom(options.url);
+  const tellSignedOut = guarded(environment, () => options.onSignedOut?.());
   const session = new Session({
     url,
     keepIn: options.session ?? "memory",
     environment,
     maxRetries: options.maxRetries ?? RETRIES,
     timeoutMs: options.timeout === undefined ? undefined : msFromDuration(options.timeout),
-    onSignedOut: options.onSignedOut ?? (() => undefined),
+    onSignedOut: () => tellSignedOut(undefined),
     onLogout: () => connection.signedOut(),
     onOtherUser: () => connection.startAnew(),
   });
@@ -93,9 +100,10 @@ export function createClient(options: ClientOptions): Client {
     url: `${url.replace(/^http/, "ws")}/v1/ws`,
     session,
     environment,
-    onState: options.onConnection ?? (() => undefined),
+    onState: guarded<ConnectionState>(environment, (state) => options.onConnection?.(state)),
   });
   const execute = async (sql: string, given: ExecuteOptions = {}): Promise<Execution> => {
+    requireText(sql);
     const { idempotencyKey, namespace, params, signal } = given;
     const body = {
       sql,
@@ -114,10 +122,18 @@ export function createClient(options: ClientOptions): Client {
       const { results } = await execute(sql, { params });
       return rowObjects(results.at(-1));
     },
-    live: (sql, given) => connection.open(sql, given),
+    live(sql, given) {
+      requireText(sql);
+      return connection.open(sql, given);
+    },
     interrupt: (durationMs) => connection.interrupt(durationMs),
     close: () => connection.close(),
   };
+}
+
+function requireText(sql: unknown): void {
+  if (typeof sql === "string") return;
+  throw new TypeError(`Cannot send the statement: it is ${kindOf(sql)}, and should be text`);
 }
 
 function executionFrom(answer: SqlResponseBody): Execution {

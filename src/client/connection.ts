@@ -8,7 +8,8 @@
 import type { ClientMessage, ErrorMessage, ServerMessage } from "../protocol/mod.ts";
 import type { ClientEnvironment, Socket } from "./environment.ts";
 import { ServerError } from "./errors.ts";
-import { type LiveOptions, type LiveQuery, Subscription } from "./live.ts";
+import { guarded } from "./handlers.ts";
+import { type LiveEvent, type LiveOptions, type LiveQuery, Subscription } from "./live.ts";
 import { type Asked, Outgoing } from "./outgoing.ts";
 import { backoffMs } from "./repeats.ts";
 import type { Session } from "./session.ts";
@@ -68,7 +69,11 @@ export class LiveConnection {
   open(sql: string, options: LiveOptions): LiveQuery {
     const id = `live-${this.#nextId}`;
     this.#nextId += 1;
-    const subscription = new Subscription(id, sql, options, (closed) => this.#remove(closed));
+    const { environment } = this.#options;
+    const onEvent = guarded<LiveEvent>(environment, (event) => options.onEvent(event));
+    const subscription = new Subscription(id, sql, { ...options, onEvent }, (closed) =>
+      this.#remove(closed),
+    );
     this.#subscriptions.set(id, subscription);
     if (this.#isOpen) this.#outgoing.ask({ type: "subscribe", id });
     else if (this.#state === "closed") this.#connect();
@@ -82,13 +87,13 @@ export class LiveConnection {
   }
 
   /** Ends every query: whoever follows them is nobody any more. */
-  signedOut(): void {
+  signedOut(why = "The session has ended"): void {
     this.#drop();
     const subscriptions = [...this.#subscriptions.values()];
     this.#subscriptions.clear();
     this.#become("closed");
     for (const subscription of subscriptions) {
-      subscription.failed(new ServerError("unauthorized", "The session has ended"));
+      subscription.failed(new ServerError("unauthorized", why));
     }
   }
 
@@ -135,7 +140,7 @@ export class LiveConnection {
 
   #authenticate(): void {
     const token = this.#options.session.accessToken;
-    if (token === undefined) return this.signedOut();
+    if (token === undefined) return this.signedOut("Nobody is logged in");
     // The browser is spared unpacking what the server would only pack for it.
     const protocol = { serialization: "json", compression: "none" };
     this.#send({ type: "authenticate", method: "jwt", token, protocol });

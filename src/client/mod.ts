@@ -2,6 +2,7 @@
  * The TypeScript client: query, log in, follow live with resume. No dependency; runs in browsers
  * and in every runtime with fetch and WebSocket.
  */
+export type { Cell, CellObject, Change, SchemaField, StatementEntry } from "../protocol/mod.ts";
 export {
   type Client,
   type ClientOptions,

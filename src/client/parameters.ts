@@ -11,6 +11,8 @@ export type SentParameter = Exclude<Parameter, bigint>;
  * A bigint that fits is sent as the number that it is; a larger one as its digits, which are text.
  *
  * @throws {TypeError} If it is no list: some calls take one, others take it among their options.
+ * And for a value that JSON makes null, such as undefined or NaN: it would be a NULL that nobody
+ * meant.
  */
 export function sentParameters(params: readonly Parameter[]): SentParameter[] {
   if (!Array.isArray(params)) {
@@ -18,8 +20,26 @@ export function sentParameters(params: readonly Parameter[]): SentParameter[] {
       "Cannot send the parameters: they should be a list, as in query(sql, [1]) or execute(sql, { params: [1] })",
     );
   }
-  return params.map((each) => {
-    if (typeof each !== "bigint") return each;
-    return Number.isSafeInteger(Number(each)) ? Number(each) : String(each);
+  // Holes of the list count, too.
+  return Array.from(params, (each, index) => {
+    if (typeof each === "bigint") {
+      return Number.isSafeInteger(Number(each)) ? Number(each) : String(each);
+    }
+    if (isSendable(each)) return each;
+    throw new TypeError(
+      `Cannot send parameter ${index + 1}: it is ${kindOf(each)}, and should be null, a boolean, a finite number, a bigint or text`,
+    );
   });
+}
+
+/** What stands there instead of what should, in words. */
+export function kindOf(value: unknown): string {
+  if (value === null || value === undefined || typeof value === "number") return String(value);
+  return typeof value === "object" ? "an object" : `a ${typeof value}`;
+}
+
+/** Objects are: the server names what is wrong with one, and a date is sent as its text. */
+function isSendable(value: unknown): boolean {
+  if (typeof value === "number") return Number.isFinite(value);
+  return !["undefined", "function", "symbol"].includes(typeof value);
 }

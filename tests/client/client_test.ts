@@ -322,6 +322,42 @@ test("query, execute and live say that parameters are a list", async () => {
   expect(server.sockets).toEqual([]);
 });
 
+test("execute and live send no parameter that JSON would make a NULL, and no statement but text", async () => {
+  const server = new FakeServer();
+  const client = await loggedIn(server);
+  const loose = client as unknown as Loose;
+  const nothing: unknown[] = ["a"];
+  nothing.length = 2;
+  const onEvent = (): void => undefined;
+  for (const [params, what] of [
+    [["a", Number.NaN], "NaN"],
+    [["a", Number.NEGATIVE_INFINITY], "-Infinity"],
+    [["a", undefined], "undefined"],
+    [nothing, "undefined"],
+    [["a", onEvent], "a function"],
+    [["a", Symbol("b")], "a symbol"],
+  ] as const) {
+    const message = `Cannot send parameter 2: it is ${what}, and should be null, a boolean, a finite number, a bigint or text`;
+    const thrown = await loose.query("SELECT $1", params).catch((failure: unknown) => failure);
+    expect(thrown).toEqual(new TypeError(message));
+    expect(() => loose.live("SELECT $1", { params, onEvent })).toThrow(message);
+  }
+  for (const [sql, what] of [
+    [undefined, "undefined"],
+    [null, "null"],
+    [5, "5"],
+    [{ sql: "SELECT 1" }, "an object"],
+  ] as const) {
+    const message = `Cannot send the statement: it is ${what}, and should be text`;
+    const text = sql as unknown as string;
+    const thrown = await loose.execute(text, {}).catch((failure: unknown) => failure);
+    expect(thrown).toEqual(new TypeError(message));
+    expect(() => loose.live(text, { onEvent })).toThrow(message);
+  }
+  expect(server.requests.filter(({ path }) => path.endsWith("/sql"))).toEqual([]);
+  expect(server.sockets).toEqual([]);
+});
+
 test("execute sends a read and a keyed write again after as long as the server says", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
@@ -448,6 +484,64 @@ test("live resumes from the last position after a loss, and drops what comes twi
   server.socket.tell(ack(id), batch(id, [6, 8], 9), inserted(id, 9, 10));
   expect(told(events)).toEqual(["from 6", "loading", "+8", "ready", "c10"]);
 });
+
+test("live goes on as if nothing were when a handler throws, whatever it was told", async () => {
+  const calm = new FakeServer();
+  const { events: expected, id } = await startLive(calm);
+  playBatchLossAndChange(calm, id);
+  for (const index of expected.keys()) {
+    const server = new FakeServer();
+    const ofEvent = new Error(`event ${index}`);
+    const ofState = new Error("state open");
+    const client = createClient({
+      url: "http://db.test",
+      environment: server,
+      onConnection(state) {
+        if (state === "open") throw ofState;
+      },
+    });
+    await client.session.login("ada", "x");
+    const events: LiveEvent[] = [];
+    client.live("SELECT * FROM a.t", {
+      onEvent(event) {
+        events.push(event);
+        if (events.length === index + 1) throw ofEvent;
+      },
+    });
+    server.socket.welcome();
+    const thrown = playBatchLossAndChange(server, id);
+    expect(told(events), `event ${index}`).toEqual(told(expected));
+    // It is the runtime's to report, once each time.
+    expect(thrown.filter((error) => error === ofEvent)).toHaveLength(1);
+    expect(thrown.filter((error) => error === ofState)).toHaveLength(2);
+  }
+});
+
+/** @returns What was thrown in turns of their own. */
+function playBatchLossAndChange(server: FakeServer, id: string): unknown[] {
+  const thrown: unknown[] = [];
+  const fire = (): void => {
+    for (const timer of [...server.timers].toSorted((a, b) => a.delayMs - b.delayMs)) {
+      // Of a client that is well none of them is due yet but the one that comes back.
+      if (timer.delayMs >= 10_000) continue;
+      server.timers.delete(timer);
+      try {
+        timer.callback();
+      } catch (error) {
+        thrown.push(error);
+      }
+    }
+  };
+  server.socket.tell(ack(id), batch(id, [1, 2], 2, true));
+  expect(server.socket.received.at(-1)).toEqual({ type: "next_batch", subscription_id: id });
+  server.socket.tell(batch(id, [3], 5), inserted(id, 6));
+  server.socket.handlers.onClose(1006);
+  fire();
+  expect(server.socket.welcome()).toMatchObject({ subscription: { options: { from_seq_id: 6 } } });
+  server.socket.tell(ack(id), batch(id, [], 9), inserted(id, 10));
+  fire();
+  return thrown;
+}
 
 test("live resumes a quiet table from what the heartbeat tells, and leaves a dead connection", async () => {
   const server = new FakeServer();
