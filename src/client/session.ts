@@ -2,8 +2,9 @@
  * Who the client is: its tokens and the requests that carry them.
  *
  * The access token lives in memory only. The refresh token lives in the browser's HttpOnly cookie,
- * or in memory where there are no cookies. A request refused because the token has expired is
- * repeated once with a new one; requests that find that at the same time share one refresh.
+ * or in memory where there are no cookies. A request refused because the token has expired, or is
+ * accepted no more, is repeated once with a new one; requests that find that at the same time share
+ * one refresh. Where there is none to be had the session has ended.
  *
  * Of those whom the server lets in, whoever was asked for last is who the client is: what answers
  * later and belongs to somebody before, or comes after a log-out, is not taken over, and no request
@@ -51,6 +52,9 @@ export interface Identity {
   /** Whether the role opens the admin page. */
   readonly mayAdminister: boolean;
 }
+
+/** Refusals of a token, which another may not meet. */
+const TOKEN_REFUSALS: ReadonlySet<string> = new Set(["TOKEN_EXPIRED", "INVALID_CREDENTIALS"]);
 
 interface Deadline {
   readonly signal: AbortSignal;
@@ -155,7 +159,7 @@ export class Session {
     try {
       return await this.#authorized(path, body, signal);
     } catch (error) {
-      if (!(error instanceof ServerError) || error.code !== "TOKEN_EXPIRED") throw error;
+      if (!(error instanceof ServerError) || !TOKEN_REFUSALS.has(error.code)) throw error;
       if (epoch === this.#epoch) await this.refresh();
       if (epoch !== this.#epoch) throw replaced();
       return await this.#authorized(path, body, signal);

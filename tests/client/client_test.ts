@@ -117,8 +117,8 @@ function loginBody(token: string, id = "ada"): object {
   };
 }
 
-function expired(): Answer {
-  const error = { code: "TOKEN_EXPIRED", message: "The token has expired" };
+function expired(code = "TOKEN_EXPIRED"): Answer {
+  const error = { code, message: "no" };
   return { status: 401, body: { results: [], status: "error", took: 0, error } };
 }
 
@@ -421,23 +421,28 @@ test("timeout bounds each request, and a read is sent again", async () => {
   );
 });
 
-test("an expired token is refreshed once for all requests that met it, each then repeated", async () => {
-  const server = new FakeServer();
-  const client = await loggedIn(server);
-  server.answer = (path, { headers }) => {
-    if (path.endsWith("/refresh")) return ok(loginBody("t2"));
-    return headers["Authorization"] === "Bearer t2"
-      ? ok({ results: [], status: "success", took: 1 })
-      : expired();
-  };
-  await Promise.all([client.execute("SELECT 1"), client.execute("SELECT 2")]);
-  const paths = server.requests.map(({ path }) => path.split("/").at(-1));
-  expect(paths).toEqual(["login", "sql", "sql", "refresh", "sql", "sql"]);
-  const refresh = server.requests.find(({ path }) => path.endsWith("/refresh"));
-  expect(JSON.parse(refresh?.request.body ?? "")).toEqual({ refresh_token: "refresh t1" });
-});
+const TOKEN_REFUSALS = ["TOKEN_EXPIRED", "INVALID_CREDENTIALS"];
 
-test("a refused refresh signs out", async () => {
+test.each(TOKEN_REFUSALS)(
+  "a token refused with %s is refreshed once for all requests that met it, each then repeated",
+  async (code) => {
+    const server = new FakeServer();
+    const client = await loggedIn(server);
+    server.answer = (path, { headers }) => {
+      if (path.endsWith("/refresh")) return ok(loginBody("t2"));
+      return headers["Authorization"] === "Bearer t2"
+        ? ok({ results: [], status: "success", took: 1 })
+        : expired(code);
+    };
+    await Promise.all([client.execute("SELECT 1"), client.execute("SELECT 2")]);
+    const paths = server.requests.map(({ path }) => path.split("/").at(-1));
+    expect(paths).toEqual(["login", "sql", "sql", "refresh", "sql", "sql"]);
+    const refresh = server.requests.find(({ path }) => path.endsWith("/refresh"));
+    expect(JSON.parse(refresh?.request.body ?? "")).toEqual({ refresh_token: "refresh t1" });
+  },
+);
+
+test.each(TOKEN_REFUSALS)("a refused refresh after %s signs out", async (code) => {
   const server = new FakeServer();
   let signedOut = 0;
   const client = createClient({
@@ -452,7 +457,7 @@ test("a refused refresh signs out", async () => {
   server.answer = (path) =>
     path.endsWith("/refresh")
       ? { status: 401, body: { error: "unauthorized", message: "no" } }
-      : expired();
+      : expired(code);
   const thrown = await client.execute("SELECT 1").catch((failure: unknown) => failure);
   expect(thrown).toMatchObject({ code: "unauthorized" });
   expect(signedOut).toBe(1);
