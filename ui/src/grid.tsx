@@ -1,6 +1,6 @@
 /**
  * A table of any length: only the rows in sight are in the document. One cell is current; arrow keys
- * move it, Ctrl+C copies it. Rows may be marked as changed, and light up when they are.
+ * move it, Ctrl+C copies it, Enter shows all of its text. Rows may be marked as changed, and light up when they are.
  */
 import { useVirtualizer } from "@tanstack/react-virtual";
 import {
@@ -15,6 +15,7 @@ import {
   useState,
 } from "react";
 import type { SchemaField } from "../../src/protocol/mod.ts";
+import { CellDialog } from "./cell_dialog.tsx";
 import { cellText, isNumeric, typeText } from "./cells.ts";
 import { copyText } from "./clipboard.ts";
 import { Icon } from "./icon.tsx";
@@ -44,11 +45,13 @@ export interface GridProps {
 }
 
 const ROW_HEIGHT = 28;
-/** It stays on top of the rows that scroll. */
+/** The rows begin below it, where the virtualizer has them begin at the top. */
 const HEADER_HEIGHT = 42;
 const PAGE_ROWS = 20;
 const CHARACTERS_MIN = 6;
 const CHARACTERS_MAX = 48;
+/** Of a cell, left and right together. */
+const PADDING = 24;
 /** Rows looked at to find the width of a column. */
 const SAMPLE_ROWS = 60;
 /** A row that comes into sight later than this after its change is not lit up any more. */
@@ -63,7 +66,7 @@ interface Position {
 interface ColumnWidths {
   readonly "--columns": string;
   /** Of all columns together. */
-  readonly "--characters": number;
+  readonly "--width": string;
 }
 
 export function Grid(props: GridProps): ReactNode {
@@ -77,19 +80,21 @@ export function Grid(props: GridProps): ReactNode {
     getScrollElement: () => scroller.current,
     estimateSize: () => ROW_HEIGHT,
     overscan: 12,
-    scrollPaddingStart: HEADER_HEIGHT,
+    scrollPaddingEnd: HEADER_HEIGHT,
   });
   const { choose, current } = useChosen(props, scroller);
+  const { dialog, showCell } = useShownCell(props, current);
   const copy = (): unknown => copyCell(props, current).then(setNote);
   const onKeyDown = (event: KeyboardEvent): void => {
-    if (isCopy(event)) {
-      void copy();
-    } else {
+    if (isCopy(event)) void copy();
+    else if (event.key === "Enter") showCell();
+    else {
       const next = moved(current, event, { rows: rowCount, columns: schema.length });
       if (next === undefined) return;
       choose(next);
       setNote("");
       virtualizer.scrollToIndex(next.row);
+      scrollToColumn(scroller.current, next.column);
     }
     event.preventDefault();
   };
@@ -121,28 +126,74 @@ export function Grid(props: GridProps): ReactNode {
                 schema={schema}
                 column={index === current.row ? current.column : undefined}
                 onChoose={choose}
+                onShow={showCell}
               />
             ))}
           </div>
         </div>
       </div>
-      <div className="grid-foot">
+      <Foot note={note} onCopy={copy} onShow={showCell} hasCells={rowCount > 0}>
         {footer}
-        <span className="spacer" />
-        <span role="status">{note}</span>
-        {rowCount > 0 && <CopyButton onCopy={copy} />}
-      </div>
+      </Foot>
+      {dialog}
     </div>
   );
 }
 
-function CopyButton({ onCopy }: { readonly onCopy: () => unknown }): ReactNode {
+interface FootProps {
+  readonly children: ReactNode;
+  readonly note: string;
+  readonly hasCells: boolean;
+  readonly onCopy: () => unknown;
+  readonly onShow: () => void;
+}
+
+function Foot({ children, hasCells, note, onCopy, onShow }: FootProps): ReactNode {
   return (
-    <button type="button" className="quiet" onClick={onCopy}>
-      <Icon name="copy" />
-      {strings.results.copyCell}
-    </button>
+    <div className="grid-foot">
+      {children}
+      <span className="spacer" />
+      <span role="status">{note}</span>
+      {hasCells && (
+        <>
+          <button type="button" className="quiet" onClick={onShow}>
+            <Icon name="show" />
+            {strings.results.showCell}
+          </button>
+          <button type="button" className="quiet" onClick={onCopy}>
+            <Icon name="copy" />
+            {strings.results.copyCell}
+          </button>
+        </>
+      )}
+    </div>
   );
+}
+
+/** The dialog of the current cell, as that is now: a text that is being read does not change. */
+function useShownCell(
+  { row, rowCount, schema }: GridProps,
+  at: Position,
+): { dialog: ReactNode; showCell: () => void } {
+  const [shown, show] = useState<{ readonly title: string; readonly text: string }>();
+  const showCell = (): void => {
+    const field = schema[at.column];
+    if (field === undefined || rowCount === 0) return;
+    const text = cellText(row(at.row).cells[at.column], field.data_type) ?? strings.results.null;
+    show({ title: strings.results.cellTitle(field.name, at.row + 1), text });
+  };
+  const isOpen = shown !== undefined;
+  const dialog = isOpen && <CellDialog {...shown} onClose={() => show(undefined)} />;
+  return { dialog, showCell };
+}
+
+/** Brings a column into sight, as far as there is room for it. */
+function scrollToColumn(scroller: HTMLElement | null, column: number): void {
+  const header = scroller?.querySelectorAll<HTMLElement>("[role=columnheader]").item(column);
+  if (scroller === null || !header) return;
+  const { offsetLeft: left, offsetWidth: width } = header;
+  const leftMin = left + width - scroller.clientWidth;
+  scroller.scrollLeft = Math.min(left, Math.max(leftMin, scroller.scrollLeft));
 }
 
 /** @returns What to tell. */
@@ -187,6 +238,8 @@ interface BodyRowProps {
   /** The current column, when this is the current row. */
   readonly column: number | undefined;
   readonly onChoose: (position: Position) => void;
+  /** Shows the current cell. */
+  readonly onShow: () => void;
 }
 
 const BodyRow = memo(ShownRow, (before, now) => {
@@ -201,7 +254,16 @@ const BodyRow = memo(ShownRow, (before, now) => {
   );
 });
 
-function ShownRow({ id, index, top, row, schema, column, onChoose }: BodyRowProps): ReactNode {
+function ShownRow({
+  id,
+  index,
+  top,
+  row,
+  schema,
+  column,
+  onChoose,
+  onShow,
+}: BodyRowProps): ReactNode {
   const element = useRef<HTMLDivElement>(null);
   const { mark } = row;
   useLayoutEffect(() => {
@@ -233,6 +295,7 @@ function ShownRow({ id, index, top, row, schema, column, onChoose }: BodyRowProp
             className={kinds.filter((kind) => kind !== "").join(" ")}
             dir="auto"
             onMouseDown={() => onChoose({ row: index, column: at })}
+            onDoubleClick={onShow}
           >
             {text ?? strings.results.null}
           </div>
@@ -342,11 +405,13 @@ function useWidths(
   const characters = schema.map(({ data_type: type, index, name }) => {
     const lengths = sample.map(({ cells }) => cellText(cells[index], type)?.length ?? 4);
     const longest = Math.max(name.length + 2, typeText(type).length + 3, ...lengths);
-    return Math.max(CHARACTERS_MIN, Math.min(longest, CHARACTERS_MAX)) + 3;
+    return Math.max(CHARACTERS_MIN, Math.min(longest, CHARACTERS_MAX)) + 1;
   });
   const widths: ColumnWidths = {
-    "--columns": characters.map((width) => `minmax(${width}ch, ${width}fr)`).join(" "),
-    "--characters": characters.reduce((sum, width) => sum + width, 0),
+    "--columns": characters
+      .map((width) => `minmax(calc(${width}ch + ${PADDING}px), ${width}fr)`)
+      .join(" "),
+    "--width": `calc(${characters.reduce((sum, width) => sum + width, 0)}ch + ${PADDING * characters.length}px)`,
   };
   if (rowCount > 0) setKept({ schema, widths });
   return widths;

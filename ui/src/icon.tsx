@@ -9,6 +9,7 @@ const PATHS = {
   run: "M4 2.5v11l9-5.5z",
   stop: "M4 4h8v8H4z",
   pause: "M5 3v10M11 3v10",
+  show: "M1 8c3-5 11-5 14 0-3 5-11 5-14 0M8 6v4M6 8h4",
   copy: "M6 6h7v7H6zM3 10V3h7",
   cut: "M6 2v4M10 2v4M4 6h8v2a4 4 0 0 1-8 0zM8 12v3",
   table: "M2 3h12v10H2zM2 6.5h12M6.5 6.5V13",

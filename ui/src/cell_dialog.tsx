@@ -1,0 +1,32 @@
+/**
+ * The whole text of one cell, of which its column shows the beginning only.
+ */
+import { type ReactNode, useId, useLayoutEffect, useRef } from "react";
+import { strings } from "./strings.ts";
+
+export interface CellDialogProps {
+  readonly title: string;
+  readonly text: string;
+  /** Called once it has closed; the focus is back where it was then. */
+  readonly onClose: () => void;
+}
+
+export function CellDialog({ onClose, text, title }: CellDialogProps): ReactNode {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useLayoutEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} className="cell-dialog" aria-labelledby={id} onClose={onClose}>
+      <h2 id={id} dir="auto">
+        {title}
+      </h2>
+      {/* With the focus, so that arrow keys scroll it. */}
+      <pre tabIndex={0} dir="auto" role="document" aria-labelledby={id}>
+        {text}
+      </pre>
+      <button type="button" onClick={() => dialog.current?.close()}>
+        {strings.results.closeCell}
+      </button>
+    </dialog>
+  );
+}
