@@ -38,6 +38,21 @@ async function cellsOf(row: Locator): Promise<string[]> {
   return row.getByRole("gridcell").allInnerTexts();
 }
 
+/** What is used here of elements, whose types are not those of the server. */
+interface Overflowing {
+  readonly scrollWidth: number;
+  readonly clientWidth: number;
+}
+
+/** Whether one element is seen whole within another, to a pixel. */
+async function isInside(inner: Locator, outer: Locator): Promise<boolean> {
+  const [box, frame] = await Promise.all([inner.boundingBox(), outer.boundingBox()]);
+  if (box === null || frame === null) return false;
+  const isWithinX = box.x >= frame.x - 1 && box.x + box.width <= frame.x + frame.width + 1;
+  const isWithinY = box.y >= frame.y - 1 && box.y + box.height <= frame.y + frame.height + 1;
+  return isWithinX && isWithinY;
+}
+
 if (CHROMIUM === undefined) {
   process.stderr.write("The admin page is not tested: there is no Chromium on this machine\n");
 }
@@ -211,6 +226,94 @@ describe.skipIf(CHROMIUM === undefined)("the admin page", () => {
 
       await page.getByLabel("Colours").selectOption("light");
       expect(await backgroundColour(page)).toBe("rgb(243, 246, 248)");
+      expect(faults()).toEqual([]);
+      await close();
+    },
+    TEST_MS_MAX,
+  );
+
+  test(
+    "by keyboard the current cell comes into sight, Enter shows all of it, and no run takes the focus",
+    async () => {
+      await server.rows("CREATE TABLE shop.wide (id BIGINT PRIMARY KEY, a TEXT, b TEXT, c TEXT)");
+      const values = Array.from(
+        { length: 40 },
+        (_, index) => `(${index}, 'exactly so long', '${"b".repeat(80)}', '${"c".repeat(80)}')`,
+      );
+      await server.rows(`INSERT INTO shop.wide VALUES ${values.join()}`);
+      const { close, faults, page } = await openWorkbench({
+        viewport: { width: 700, height: 700 },
+      });
+      await runSql(page, "SELECT id, a, b, c FROM shop.wide");
+      const grid = page.getByRole("grid");
+      await grid.waitFor();
+      const isCut = (name: string): Promise<boolean> =>
+        page
+          .getByRole("gridcell", { name })
+          .first()
+          .evaluate<boolean, Overflowing>((cell) => cell.scrollWidth > cell.clientWidth);
+      expect(await isCut("exactly so long")).toBe(false);
+      await grid.focus();
+      for (let presses = 0; presses < 20; presses += 1) await page.keyboard.press("ArrowDown");
+      for (let presses = 0; presses < 3; presses += 1) await page.keyboard.press("ArrowRight");
+      const cell = page.locator(".cell.current");
+      expect(await until(() => isInside(cell, grid), Boolean)).toBe(true);
+      await page.keyboard.press("Enter");
+      await page.getByRole("dialog", { name: "c, row 21" }).waitFor();
+      expect(await page.getByRole("dialog").innerText()).toContain("c".repeat(80));
+      expect(await accessibilityFaults(page)).toEqual([]);
+      await page.keyboard.press("Escape");
+      await page.locator("[role=grid]:focus").waitFor();
+      await page.keyboard.press("Home");
+      expect(await until(() => isInside(cell, grid), Boolean)).toBe(true);
+
+      await writeSql(page, "SELECT count(*) FROM generate_series(1, 1000000000)");
+      await page.getByRole("button", { name: "Run" }).focus();
+      await page.keyboard.press("Enter");
+      await page.getByRole("button", { name: "Stop" }).waitFor();
+      const run = page.locator("button:focus", { hasText: "Run" });
+      await run.waitFor();
+      await page.keyboard.press("Tab");
+      await page.keyboard.press("Enter");
+      await page.getByText("Stopped.").waitFor();
+      await run.waitFor();
+      expect(faults()).toEqual([]);
+      await close();
+    },
+    TEST_MS_MAX,
+  );
+
+  test(
+    "what was typed outlives a session that ends, and no log-out; an old list of tables says so",
+    async () => {
+      await using own = await startServer({ config: { server: { ui_enabled: true } } });
+      await own.setup();
+      await own.createUser("eve", "dba");
+      const { close, faults, page } = await openPage(browser, own);
+      await logIn(page, "eve", PASSWORD);
+      await page.getByRole("button", { name: "Show users", exact: true }).waitFor();
+      await writeSql(page, "SELECT 'typed'");
+      await own.rows("ALTER USER eve SET PASSWORD 'other horse 10'");
+      await page.keyboard.press("ControlOrMeta+Enter");
+      await page.getByText("Your session has ended").waitFor();
+      expect(faults({ exceptStatus: 401 })).toEqual([]);
+      await logIn(page, "eve", "other horse 10");
+      await page.getByText("SELECT 'typed'").waitFor();
+
+      await page.route("**/v1/api/sql", (route) => route.abort());
+      await page.getByRole("button", { name: "Read the list" }).click();
+      await page.getByText("could not be read").waitFor();
+      expect(await page.getByRole("button", { name: "Show users", exact: true }).count()).toBe(1);
+      await page.unroute("**/v1/api/sql");
+      await page.getByRole("button", { name: "Run" }).click();
+      await page.getByRole("gridcell", { name: "typed" }).waitFor();
+      await page.getByText("could not be read").waitFor({ state: "detached" });
+      expect(faults().filter((text) => !text.includes("ERR_FAILED"))).toEqual([]);
+
+      await page.getByRole("button", { name: "Log out" }).click();
+      await logIn(page, "eve", "other horse 10");
+      await page.getByText("A first table").waitFor();
+      expect(await page.getByText("SELECT 'typed'").count()).toBe(0);
       expect(faults()).toEqual([]);
       await close();
     },

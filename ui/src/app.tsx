@@ -1,7 +1,7 @@
 /**
  * Which screen is shown: setup while the server has no administrator, else log-in, else the work.
  */
-import { lazy, type ReactNode, Suspense, useCallback, useEffect, useState } from "react";
+import { lazy, type ReactNode, Suspense, useCallback, useEffect, useRef, useState } from "react";
 import { type Identity, ServerError } from "../../src/client/mod.ts";
 import { LoginForm, SetupForm } from "./auth_forms.tsx";
 import { Broken } from "./broken.tsx";
@@ -33,13 +33,27 @@ async function firstScreen(): Promise<Screen> {
 
 function screenOf(identity: Identity): Screen {
   if (identity.mayAdminister) return { kind: "work", identity };
-  void db.session.logout();
+  logOutAtServer();
   rememberSession(false);
   return { kind: "login", notice: strings.login.notAdmin };
 }
 
+/** Logged out here in any case; a server that does not hear of it lets the session expire. */
+function logOutAtServer(): void {
+  db.session.logout().catch(() => undefined);
+}
+
+/** What the editor held when a session ended by itself. */
+interface Draft {
+  readonly userId: string;
+  readonly text: string;
+}
+
 export function App(): ReactNode {
   const [screen, setScreen] = useState<Screen>({ kind: "loading" });
+  // In memory only, for the same user, and not beyond a log-out that was asked for.
+  const draft = useRef<Draft>(undefined);
+  const isDraftKept = useRef(true);
 
   const begin = useCallback(() => {
     setScreen({ kind: "loading" });
@@ -57,15 +71,16 @@ export function App(): ReactNode {
   const logIn = async (user: string, password: string): Promise<void> => {
     const identity = await db.session.login(user, password);
     rememberSession(true);
+    isDraftKept.current = true;
     setScreen(screenOf(identity));
   };
 
   const logOut = (): void => {
     db.close();
     rememberSession(false);
+    isDraftKept.current = false;
     setScreen({ kind: "login" });
-    // Logged out here in any case; a server that does not hear of it lets the session expire.
-    db.session.logout().catch(() => undefined);
+    logOutAtServer();
   };
 
   const identity = screen.kind === "work" ? screen.identity : undefined;
@@ -80,7 +95,14 @@ export function App(): ReactNode {
         {identity !== undefined && (
           <Broken>
             <Suspense fallback={<p role="status">{strings.loading}</p>}>
-              <Workbench />
+              <Workbench
+                text={draft.current?.userId === identity.user.id ? draft.current.text : undefined}
+                onLeave={(text) => {
+                  draft.current = isDraftKept.current
+                    ? { userId: identity.user.id, text }
+                    : undefined;
+                }}
+              />
             </Suspense>
           </Broken>
         )}

@@ -4,6 +4,7 @@
 import { type ReactNode, type SubmitEvent, useId, useState } from "react";
 import { ConnectionError, ServerError } from "../../src/client/mod.ts";
 import { db } from "./database.ts";
+import { SoftButton } from "./soft_button.tsx";
 import { strings } from "./strings.ts";
 
 interface Failure {
@@ -86,6 +87,7 @@ function useForm(send: (field: (name: string) => string) => Promise<void>): Form
   const [isBusy, setBusy] = useState(false);
   const submit = (event: SubmitEvent<HTMLFormElement>): void => {
     event.preventDefault();
+    if (isBusy) return;
     const data = new FormData(event.currentTarget);
     setBusy(true);
     setFailure(undefined);
@@ -187,9 +189,9 @@ function SubmitButton({
   readonly texts: { readonly busy: string; readonly submit: string };
 }): ReactNode {
   return (
-    <button type="submit" className="primary" disabled={isBusy}>
+    <SoftButton type="submit" className="primary" isOff={isBusy}>
       {isBusy ? busy : submit}
-    </button>
+    </SoftButton>
   );
 }
 

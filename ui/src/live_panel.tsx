@@ -7,6 +7,7 @@ import { db } from "./database.ts";
 import { Grid } from "./grid.tsx";
 import { Icon } from "./icon.tsx";
 import type { LiveCounts } from "./live_model.ts";
+import { SoftButton } from "./soft_button.tsx";
 import { strings } from "./strings.ts";
 import { type LiveQueryText, type LiveView, useLive } from "./use_live.ts";
 
@@ -39,10 +40,10 @@ export function LivePanel({ lastRows, renderError, sql }: LivePanelProps): React
           {isPaused ? live.resume : live.pause}
         </button>
         {isPaused && <span className="held">{live.held(view.held)}</span>}
-        <button type="button" disabled={status !== "ready"} onClick={() => db.interrupt(CUT_MS)}>
+        <SoftButton isOff={status !== "ready"} onClick={() => db.interrupt(CUT_MS)}>
           <Icon name="cut" />
           {live.cut}
-        </button>
+        </SoftButton>
         <span className="news" role="status">
           {newsOf(view)}
         </span>

@@ -59,8 +59,12 @@ export interface EditorHandle {
 
 export interface SqlEditorProps {
   readonly ref: Ref<EditorHandle>;
+  /** What it begins with. */
+  readonly text: string;
   readonly tables: SQLNamespace;
   readonly onRun: () => void;
+  /** Given what it held when it goes away. */
+  readonly onLeave: (text: string) => void;
 }
 
 const highlighting = HighlightStyle.define([
@@ -149,7 +153,10 @@ interface Editor {
   readonly language: Compartment;
 }
 
-function openEditor(parent: HTMLElement, tables: SQLNamespace, onRun: () => void): Editor {
+function openEditor(
+  parent: HTMLElement,
+  { onRun, tables, text }: Pick<SqlEditorProps, "onRun" | "tables" | "text">,
+): Editor {
   const compartment = new Compartment();
   const run = (): boolean => {
     onRun();
@@ -158,7 +165,7 @@ function openEditor(parent: HTMLElement, tables: SQLNamespace, onRun: () => void
   const view = new EditorView({
     parent,
     state: EditorState.create({
-      doc: strings.editor.first,
+      doc: text,
       extensions: [
         EditorView.cspNonce.of(styleNonce()),
         compartment.of(language(tables)),
@@ -246,18 +253,25 @@ function handleOf({ view }: Editor): EditorHandle {
   };
 }
 
-export function SqlEditor({ ref, tables, onRun }: SqlEditorProps): ReactNode {
+export function SqlEditor({ ref, ...props }: SqlEditorProps): ReactNode {
+  const { tables } = props;
   const parent = useRef<HTMLDivElement>(null);
   const editor = useRef<Editor>(undefined);
-  const latest = useRef({ onRun, tables });
-  latest.current = { onRun, tables };
+  const latest = useRef(props);
+  latest.current = props;
 
   useEffect(() => {
     if (parent.current === null) return undefined;
-    const opened = openEditor(parent.current, latest.current.tables, () => latest.current.onRun());
+    const opened = openEditor(parent.current, {
+      ...latest.current,
+      onRun: () => latest.current.onRun(),
+    });
     editor.current = opened;
     opened.view.focus();
-    return () => opened.view.destroy();
+    return () => {
+      latest.current.onLeave(opened.view.state.doc.toString());
+      opened.view.destroy();
+    };
   }, []);
 
   useEffect(() => {

@@ -4,10 +4,17 @@
 import type { ReactNode } from "react";
 import { Icon } from "./icon.tsx";
 import { type ListedTable, quoted } from "./schema.ts";
+import { SoftButton } from "./soft_button.tsx";
 import { strings } from "./strings.ts";
+
+export type ListState = "loading" | "ready" | "failed";
 
 export interface TableListProps {
   readonly tables: readonly ListedTable[];
+  /** How the last attempt to read them ended. */
+  readonly state: ListState;
+  /** Whether none can be chosen now. */
+  readonly isOff: boolean;
   readonly onChoose: (sql: string) => void;
   readonly onReload: () => void;
 }
@@ -15,7 +22,7 @@ export interface TableListProps {
 /** Enough to see what is in a table, and never a million rows by one click. */
 const PREVIEW_ROWS = 1000;
 
-export function TableList({ onChoose, onReload, tables }: TableListProps): ReactNode {
+export function TableList({ isOff, onChoose, onReload, state, tables }: TableListProps): ReactNode {
   const namespaces = [...new Set(tables.map(({ namespace }) => namespace))];
   return (
     <nav className="tables" aria-labelledby="tables-title">
@@ -26,7 +33,9 @@ export function TableList({ onChoose, onReload, tables }: TableListProps): React
           <span className="hidden">{strings.tables.reload}</span>
         </button>
       </div>
-      {namespaces.length === 0 && <p className="faint">{strings.tables.none}</p>}
+      <p role="status" className="faint">
+        {noteOf(state, tables)}
+      </p>
       {namespaces.map((namespace) => (
         <section key={namespace}>
           <h3 dir="auto">{namespace}</h3>
@@ -35,15 +44,15 @@ export function TableList({ onChoose, onReload, tables }: TableListProps): React
               .filter((table) => table.namespace === namespace)
               .map(({ columns, name }) => (
                 <li key={name}>
-                  <button
-                    type="button"
+                  <SoftButton
+                    isOff={isOff}
                     title={columns.map((column) => `${column.name} ${column.type}`).join("\n")}
                     onClick={() => onChoose(previewOf(namespace, name))}
                   >
                     <Icon name="table" />
                     <span className="hidden">{strings.tables.show("")}</span>
                     <span dir="auto">{name}</span>
-                  </button>
+                  </SoftButton>
                 </li>
               ))}
           </ul>
@@ -51,6 +60,13 @@ export function TableList({ onChoose, onReload, tables }: TableListProps): React
       ))}
     </nav>
   );
+}
+
+/** A list that was read before stays, and is said to be old. */
+function noteOf(state: ListState, tables: readonly ListedTable[]): string {
+  if (state === "failed") return strings.tables.failed;
+  if (tables.length > 0) return "";
+  return state === "loading" ? strings.tables.loading : strings.tables.none;
 }
 
 function previewOf(namespace: string, name: string): string {

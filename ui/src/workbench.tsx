@@ -6,6 +6,7 @@ import {
   type RefObject,
   useCallback,
   useEffect,
+  useLayoutEffect,
   useMemo,
   useRef,
   useState,
@@ -18,9 +19,10 @@ import { Icon } from "./icon.tsx";
 import { LivePanel } from "./live_panel.tsx";
 import { Results } from "./results.tsx";
 import { completionTree, type ListedTable, readTables } from "./schema.ts";
+import { SoftButton } from "./soft_button.tsx";
 import { type EditorHandle, SqlEditor, type Submitted } from "./sql_editor.tsx";
 import { strings } from "./strings.ts";
-import { TableList } from "./table_list.tsx";
+import { type ListState, TableList } from "./table_list.tsx";
 import { SNAPSHOT_ROWS_MAX } from "./use_live.ts";
 
 type Outcome =
@@ -36,17 +38,26 @@ type Outcome =
     }
   | { readonly kind: "live"; readonly run: number; readonly submitted: Submitted };
 
+interface Listed {
+  readonly tables: readonly ListedTable[];
+  readonly state: ListState;
+}
+
 /** Tables as they are now; read again after a run that may have changed them. */
-function useTables(): { tables: readonly ListedTable[]; reload: () => void } {
-  const [tables, setTables] = useState<readonly ListedTable[]>([]);
+function useTables(): Listed & { reload: () => void } {
+  const [listed, setListed] = useState<Listed>({ tables: [], state: "loading" });
   const reload = useCallback(() => {
-    readTables().then(setTables, (error: unknown) => {
-      // Without the list the page does all else; the next run tells what is wrong.
-      if (!(error instanceof ServerError || error instanceof ConnectionError)) throw error;
-    });
+    readTables().then(
+      (tables) => setListed({ tables, state: "ready" }),
+      (error: unknown) => {
+        // Without the list the page does all else; the next run tells what is wrong.
+        if (!(error instanceof ServerError || error instanceof ConnectionError)) throw error;
+        setListed(({ tables }) => ({ tables, state: "failed" }));
+      },
+    );
   }, []);
   useEffect(reload, [reload]);
-  return { tables, reload };
+  return { ...listed, reload };
 }
 
 interface Runs {
@@ -59,7 +70,10 @@ interface Runs {
   readonly place: (error: unknown, submitted: Submitted) => Failure;
 }
 
-function useRuns(editor: RefObject<EditorHandle | null>, onDefinition: () => void): Runs {
+function useRuns(
+  editor: RefObject<EditorHandle | null>,
+  onAnswer: (entries: readonly StatementEntry[]) => void,
+): Runs {
   const count = useRef(0);
   const [outcome, setOutcome] = useState<Outcome>({ kind: "none" });
 
@@ -85,7 +99,7 @@ function useRuns(editor: RefObject<EditorHandle | null>, onDefinition: () => voi
       if (error instanceof ServerError) entries = error.results;
       setOutcome({ ...done, entries, tookMs: undefined, failure: place(error, submitted) });
     }
-    if (entries.some(isDefinition)) onDefinition();
+    onAnswer(entries);
   };
 
   const start = (isLive: boolean): void => {
@@ -101,11 +115,22 @@ function useRuns(editor: RefObject<EditorHandle | null>, onDefinition: () => voi
   return { outcome, start, clear, place };
 }
 
-export function Workbench(): ReactNode {
+export interface WorkbenchProps {
+  /** What the editor begins with; an example when left out. */
+  readonly text: string | undefined;
+  /** Given what the editor held when it goes away. */
+  readonly onLeave: (text: string) => void;
+}
+
+export function Workbench({ onLeave, text }: WorkbenchProps): ReactNode {
   const editor = useRef<EditorHandle>(null);
   const [isLive, setLive] = useState(false);
-  const { reload, tables } = useTables();
-  const { clear, outcome, place, start } = useRuns(editor, reload);
+  const { reload, state, tables } = useTables();
+  const { clear, outcome, place, start } = useRuns(editor, (entries) => {
+    const mayBeRead = state === "failed" && entries.length > 0;
+    if (mayBeRead || entries.some(isDefinition)) reload();
+  });
+  const isRunning = outcome.kind === "running";
   const completion = useMemo(() => completionTree(tables), [tables]);
   const choose = (sql: string): void => {
     editor.current?.replace(sql);
@@ -118,10 +143,22 @@ export function Workbench(): ReactNode {
   };
   return (
     <>
-      <TableList tables={tables} onReload={reload} onChoose={choose} />
+      <TableList
+        tables={tables}
+        state={state}
+        isOff={isRunning}
+        onReload={reload}
+        onChoose={choose}
+      />
       <section className="bench" aria-label={strings.editor.label}>
         <Toolbar outcome={outcome} isLive={isLive} onRun={start} onLive={setMode} />
-        <SqlEditor ref={editor} tables={completion} onRun={() => start(isLive)} />
+        <SqlEditor
+          ref={editor}
+          text={text ?? strings.editor.first}
+          tables={completion}
+          onRun={() => start(isLive)}
+          onLeave={onLeave}
+        />
         <section className="outcome" aria-label={strings.results.region}>
           <OutcomeView
             outcome={outcome}
@@ -142,27 +179,24 @@ interface ToolbarProps {
 }
 
 function Toolbar({ isLive, onLive, onRun, outcome }: ToolbarProps): ReactNode {
+  const runButton = useRef<HTMLButtonElement>(null);
+  const isRunning = outcome.kind === "running";
   return (
     <div className="toolbar">
-      <button
-        type="button"
+      <SoftButton
+        ref={runButton}
         className="primary"
         title={strings.editor.runHelp}
-        disabled={outcome.kind === "running"}
+        isOff={isRunning}
         onClick={() => onRun(isLive)}
       >
         <Icon name="run" />
         {strings.editor.run}
         <kbd>{isMac() ? "⌘↵" : "Ctrl ↵"}</kbd>
-      </button>
-      {outcome.kind === "running" && (
-        <button type="button" onClick={() => outcome.abort.abort()}>
-          <Icon name="stop" />
-          {strings.editor.stop}
-        </button>
-      )}
-      <button
-        type="button"
+      </SoftButton>
+      {isRunning && <StopButton abort={outcome.abort} focusAfter={runButton} />}
+      <SoftButton
+        isOff={isRunning}
         role="switch"
         className="switch"
         aria-checked={isLive}
@@ -171,8 +205,31 @@ function Toolbar({ isLive, onLive, onRun, outcome }: ToolbarProps): ReactNode {
       >
         <span className="knob" />
         {strings.editor.live}
-      </button>
+      </SoftButton>
     </div>
+  );
+}
+
+function StopButton({
+  abort,
+  focusAfter,
+}: {
+  readonly abort: AbortController;
+  readonly focusAfter: RefObject<HTMLButtonElement | null>;
+}): ReactNode {
+  const button = useRef<HTMLButtonElement>(null);
+  useLayoutEffect(() => {
+    const { current: element } = button;
+    // It goes with the end of the run, and the focus must not go with it.
+    return () => {
+      if (document.activeElement === element) focusAfter.current?.focus();
+    };
+  }, [focusAfter]);
+  return (
+    <button ref={button} type="button" onClick={() => abort.abort()}>
+      <Icon name="stop" />
+      {strings.editor.stop}
+    </button>
   );
 }
 
