@@ -9,6 +9,9 @@ import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { UI_PACK_PATH } from "../src/ui_assets.ts";
 import { bundleUi } from "../src/ui_bundle.ts";
+import { readOptions } from "./support/arguments.ts";
+
+readOptions([], []);
 
 const pack = await bundleUi(join(import.meta.dir, "../ui/src/main.tsx"));
 mkdirSync(dirname(UI_PACK_PATH), { recursive: true });

@@ -17,6 +17,9 @@ const url = options.text("url") ?? "http://127.0.0.1:2900";
 const user = options.text("user") ?? "ada";
 const password = options.text("password") ?? "correct horse 9";
 
+// Whoever reads may have seen enough, as a pager shows a page.
+process.stdout.on("error", () => process.exit(0));
+
 try {
   const api = await connect(url, { user, password });
   print(`Connected to ${url} as ${user}`);
@@ -27,7 +30,7 @@ try {
   process.exit(missed + doubled === 0 ? 0 : 1);
 } catch (error) {
   // Whoever runs a demo wants to read what is wrong, not where in the demo it was noticed.
-  print(error instanceof Error ? error.message : String(error));
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
   process.exit(1);
 }
 

@@ -107,10 +107,12 @@ function valueText(value: Value): string {
   return text.length <= VALUE_CHARS_MAX ? text : `${text.slice(0, VALUE_CHARS_MAX)}…`;
 }
 
-function linesOf([path, flag, count = "10"]: readonly string[]): Iterable<string> | undefined {
+function linesOf(argv: readonly string[]): Iterable<string> | undefined {
+  const [path, flag, count = "10"] = argv;
   const rowsMax = flag === "--rows" ? Number(count) : 10;
-  const isKnown = flag === undefined || flag === "--rows";
-  if (path === undefined || !isKnown || !Number.isSafeInteger(rowsMax)) return undefined;
+  const isKnown = (flag === undefined || flag === "--rows") && argv.length <= 3;
+  if (path === undefined || path.startsWith("-")) return undefined;
+  if (!isKnown || !Number.isSafeInteger(rowsMax)) return undefined;
   return dumpLines(path, rowsMax);
 }
 

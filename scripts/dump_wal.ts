@@ -50,7 +50,8 @@ function* linesOfAll(paths: readonly string[]): Generator<string> {
 }
 
 function linesOf(paths: readonly string[]): Iterable<string> | undefined {
-  return paths.length === 0 ? undefined : linesOfAll(paths);
+  const isMisused = paths.length === 0 || paths.some((path) => path.startsWith("-"));
+  return isMisused ? undefined : linesOfAll(paths);
 }
 
 if (import.meta.main) process.exitCode = runDump(USAGE, process.argv.slice(2), linesOf);

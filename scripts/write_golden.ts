@@ -10,8 +10,10 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { packed, writeGolden } from "../tests/support/golden_directory.ts";
+import { readWords } from "./support/arguments.ts";
 
-const number = Number(process.argv[2]);
+const [word] = readWords("the number of its format");
+const number = Number(word);
 if (!Number.isSafeInteger(number) || number < 1) {
   throw new Error("Cannot write a golden directory: name the number of its format");
 }

@@ -9,7 +9,8 @@
  *     exit 0   asked to stop, and stopped; --help, --version, a valid --check
  *     exit 1   could not start, or would not after a --check: the reason is on stderr
  *     exit 2   the arguments make no command
- *     exit 70  a bug, the disk failed, or told twice to stop: start again to recover
+ *     exit 70  a bug, the disk failed, or told twice to stop: start again to recover; or the result
+ *              of a command could not be printed
  */
 import { tmpdir } from "node:os";
 import { restartWithAllocatorSettings } from "./allocator.ts";
@@ -58,6 +59,21 @@ function say(line: string): void {
 
 function tell(line: string): void {
   process.stderr.write(`${line}\n`);
+}
+
+/**
+ * Of a command. Whoever reads what it says may leave, as a pager does; but a result that found no
+ * room must not pass for one, whatever it was.
+ */
+function watchOutput(): void {
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") return;
+    tell(`Cannot print the result: ${error.message}`);
+    process.on("exit", () => {
+      process.exitCode = EXIT_FATAL;
+    });
+  });
+  process.stderr.on("error", () => undefined);
 }
 
 /** @param cannot What a configuration that is refused keeps from happening: "Cannot …". */
@@ -319,6 +335,7 @@ async function main(args: readonly string[]): Promise<void> {
     tell,
   };
   const command = commandFrom(args, PROGRAM);
+  if (command.kind !== "serve") watchOutput();
   switch (command.kind) {
     case "refused":
       tell(command.message);

@@ -32,7 +32,8 @@ export function readOptions(valued: readonly string[], flags: readonly string[])
       given.set(name, words[index] ?? "");
     } else {
       const known = [...valued.map((n) => `--${n} <value>`), ...flags.map((n) => `--${n}`)];
-      refuse(`Cannot read option "${word}": there are ${known.join(", ")}`);
+      const there = known.length === 0 ? "is none but --help" : `are ${known.join(", ")}`;
+      refuse(`Cannot read option "${word}": there ${there}`);
     }
   }
   return {

@@ -14,7 +14,7 @@ export function runDump(
   argv: readonly string[],
   linesOf: (argv: readonly string[]) => Iterable<string> | undefined,
 ): number {
-  if (argv[0] === "--help") {
+  if (argv[0] === "--help" || argv[0] === "-h") {
     process.stdout.write(`${usage}\n`);
     return 0;
   }

@@ -4,7 +4,15 @@
  */
 import { Database } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { networkInterfaces, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { SocketClient } from "../support/client.ts";
@@ -371,6 +379,26 @@ describe("the server", () => {
     expect(await server.rows("SELECT id FROM default.t")).toEqual([[1]]);
   });
 });
+
+test.skipIf(!existsSync("/dev/full"))(
+  "a command whose result could not be printed does not end as if it had one",
+  async () => {
+    const path = configFile("");
+    for (const args of [["--help"], ["--version"], ["--check", path]]) {
+      const child = Bun.spawn([process.execPath, "src/main.ts", ...args], {
+        cwd: ROOT,
+        stdin: "ignore",
+        stdout: Bun.file("/dev/full"),
+        stderr: "pipe",
+      });
+      const stderr = await new Response(child.stderr).text();
+      expect({ code: await child.exited, stderr }, args.join(" ")).toEqual({
+        code: 70,
+        stderr: "Cannot print the result: ENOSPC: no space left on device, write\n",
+      });
+    }
+  },
+);
 
 test("verify and repair refuse a directory in use, and run once the server has stopped", async () => {
   await using server = await startReadyServer();
