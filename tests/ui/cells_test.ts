@@ -3,7 +3,7 @@
  */
 import { expect, test } from "bun:test";
 import type { DataTypeWord } from "../../src/protocol/mod.ts";
-import { cellText, isNumeric, typeText } from "../../ui/src/cells.ts";
+import { cellText, isNumeric, lineText, typeText } from "../../ui/src/cells.ts";
 
 test.each<[DataTypeWord, unknown, string | undefined]>([
   ["Text", null, undefined],
@@ -34,4 +34,11 @@ test("types are written as in SQL, and numbers are told from the rest", () => {
   ];
   expect(types.map(typeText)).toEqual(["BIGINT", "TIMESTAMPTZ", "DECIMAL(10,2)", "EMBEDDING(3)"]);
   expect(types.map(isNumeric)).toEqual([true, false, true, false]);
+});
+
+test("lineText is one line, and no longer than a column could show", () => {
+  expect(lineText("a\nb\r\nc\rd\u2028e  f\t")).toBe("a↵b↵c↵d↵e  f\t");
+  for (const length of [0, 499, 500, 501]) {
+    expect(lineText("x".repeat(length))).toBe("x".repeat(Math.min(length, 500)));
+  }
 });

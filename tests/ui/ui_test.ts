@@ -224,6 +224,11 @@ describe.skipIf(CHROMIUM === undefined)("the admin page", () => {
       await page.keyboard.press("ControlOrMeta+Enter");
       await page.getByRole("tab", { name: "1 · 0 rows" }).waitFor();
 
+      await runSql(page, "SELECT 1;".repeat(60));
+      const last = page.getByRole("tab", { name: "60 · 1 row", selected: true });
+      await last.waitFor();
+      expect(await isInside(last, page.getByRole("tablist"))).toBe(true);
+
       await page.getByLabel("Colours").selectOption("light");
       expect(await backgroundColour(page)).toBe("rgb(243, 246, 248)");
       expect(faults()).toEqual([]);
@@ -398,6 +403,9 @@ describe.skipIf(CHROMIUM === undefined)("the admin page", () => {
       await page.locator(".status", { hasText: "Live" }).waitFor();
       await server.rows("INSERT INTO shop.prices VALUES (1, 100)");
       await page.getByRole("gridcell", { name: "100", exact: true }).waitFor();
+      await server.rows("ALTER TABLE shop.prices ADD COLUMN note TEXT");
+      await page.getByText("The rows were read anew: the table was altered").waitFor();
+      await page.getByRole("columnheader", { name: "note" }).waitFor();
       expect(faults()).toEqual([]);
       await close();
     },

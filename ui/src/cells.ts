@@ -38,6 +38,14 @@ export function cellText(cell: unknown, type: DataTypeWord): string | undefined 
   }
 }
 
+/** More of a cell than these no column shows, and a megabyte in each row would stop the page. */
+const LINE_CHARACTERS_MAX = 500;
+
+/** The beginning of a text as one line, its breaks marked. */
+export function lineText(text: string): string {
+  return text.slice(0, LINE_CHARACTERS_MAX).replaceAll(/\r\n|[\r\n\u2028\u2029]/g, "↵");
+}
+
 /** A cell is what JSON can hold; what is no scalar is shown as JSON. */
 function plainText(cell: unknown): string {
   return typeof cell === "string" ? cell : JSON.stringify(cell);

@@ -16,7 +16,7 @@ import {
 } from "react";
 import type { SchemaField } from "../../src/protocol/mod.ts";
 import { CellDialog } from "./cell_dialog.tsx";
-import { cellText, isNumeric, typeText } from "./cells.ts";
+import { cellText, isNumeric, lineText, typeText } from "./cells.ts";
 import { copyText } from "./clipboard.ts";
 import { Icon } from "./icon.tsx";
 import { strings } from "./strings.ts";
@@ -297,7 +297,7 @@ function ShownRow({
             onMouseDown={() => onChoose({ row: index, column: at })}
             onDoubleClick={onShow}
           >
-            {text ?? strings.results.null}
+            {text === undefined ? strings.results.null : lineText(text)}
           </div>
         );
       })}

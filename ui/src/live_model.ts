@@ -32,7 +32,7 @@ export interface LiveCounts {
   readonly replayed: number;
   /** The position that the last resume started from. */
   readonly resumedFrom: number | undefined;
-  /** Whether the rows had to be read anew because history was no longer complete. */
+  /** Whether the rows had to be read anew: the table has changed, or history is not complete. */
   readonly isRestarted: boolean;
   /** Whether there are more rows than are kept here. */
   readonly isPartial: boolean;

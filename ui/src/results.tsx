@@ -1,7 +1,14 @@
 /**
  * What a run of statements gave: one tab per statement, and one more for the failure that ended it.
  */
-import { type KeyboardEvent, type ReactNode, useId, useRef, useState } from "react";
+import {
+  type KeyboardEvent,
+  type ReactNode,
+  useId,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from "react";
 import type { StatementEntry } from "../../src/protocol/mod.ts";
 import { Grid } from "./grid.tsx";
 import { strings } from "./strings.ts";
@@ -24,6 +31,10 @@ export function Results({ entries, failure, tookMs }: ResultsProps): ReactNode {
   const id = useId();
   const list = useRef<HTMLDivElement>(null);
   const entry = entries[index];
+  useLayoutEffect(() => {
+    const tab = list.current?.querySelectorAll("button").item(index);
+    tab?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [index]);
   const onKeyDown = (event: KeyboardEvent): void => {
     const next = { ArrowRight: index + 1, ArrowLeft: index - 1, Home: 0, End: count - 1 }[
       event.key

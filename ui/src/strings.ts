@@ -134,7 +134,8 @@ export const strings = {
     back: "Back: resuming",
     resumed: (seq: number, replayed: number): string =>
       `Resumed after _seq ${seq}: ${count(replayed, "change", "changes")} replayed`,
-    restarted: "History was no longer complete: the rows were read anew",
+    restarted:
+      "The rows were read anew: the table was altered, or history no longer reaches back that far",
     partial: (rows: number): string => `only the newest ${number.format(rows)} rows are kept here`,
     stats: {
       rows: "Rows",
