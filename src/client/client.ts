@@ -68,8 +68,11 @@ export interface Client {
    * @throws {ServerError} With the entries of those before the failing one.
    */
   execute(sql: string, options?: ExecuteOptions): Promise<Execution>;
-  /** Runs statements and gives the rows of the last by column name. */
-  query(sql: string, params?: readonly Parameter[]): Promise<RowObject[]>;
+  /**
+   * Runs statements and gives the rows of the last by column name. What they are is for the caller
+   * to say, who wrote the statement: it is not looked at.
+   */
+  query<Row extends object = RowObject>(sql: string, params?: readonly Parameter[]): Promise<Row[]>;
   /**
    * Follows a query: its rows now, then every change, through losses of the connection. A log-out
    * ends it; when somebody else logs in it starts anew, with the rows of that user.
@@ -118,9 +121,9 @@ export function createClient(options: ClientOptions): Client {
   return {
     session,
     execute,
-    async query(sql, params = []) {
+    async query<Row extends object>(sql: string, params: readonly Parameter[] = []) {
       const { results } = await execute(sql, { params });
-      return rowObjects(results.at(-1));
+      return rowObjects(results.at(-1)) as Row[];
     },
     live(sql, given) {
       requireText(sql);

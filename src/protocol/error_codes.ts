@@ -6,7 +6,7 @@
  * own closed set of codes; which condition becomes which depends on where it happens, so `live`
  * decides that.
  */
-import type { Condition } from "../base/errors.ts";
+import type { Condition } from "../base/condition.ts";
 
 /** `error.code` of the SQL and file endpoints, as far as a condition leads to it. */
 export type WireCode =

@@ -3,12 +3,12 @@
  */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import type { Condition } from "../../src/base/errors.ts";
+import type { Condition } from "../../src/base/condition.ts";
 import { endsSubscription, type WireCode, wireErrorOf } from "../../src/protocol/mod.ts";
 
 /** Every condition, read from the type that declares them. */
 function conditions(): Condition[] {
-  const source = readFileSync(new URL("../../src/base/errors.ts", import.meta.url), "utf8");
+  const source = readFileSync(new URL("../../src/base/condition.ts", import.meta.url), "utf8");
   const union = source.slice(source.indexOf("export type Condition ="), source.indexOf(";\n"));
   return [...union.matchAll(/\| "(\w+)"/g)].map((match) => match[1] as Condition);
 }
