@@ -96,9 +96,22 @@ describe.skipIf(CHROMIUM === undefined)("the admin page", () => {
       expect(await page.getByLabel("Your password").getAttribute("aria-invalid")).toBe("true");
       expect(faults({ exceptStatus: 400 })).toEqual([]);
 
+      const late = await openPage(browser, fresh);
+      await late.page.getByLabel("Your user name").fill("eve");
+      await late.page.getByLabel("Your password").fill(PASSWORD);
+      await late.page.getByLabel("Password for root").fill("battery staple 7");
       await page.getByLabel("Your password").fill(PASSWORD);
       await page.keyboard.press("Enter");
       await page.getByRole("button", { name: "Run" }).waitFor();
+      await late.page.keyboard.press("Enter");
+      await late.page.getByText("set up meanwhile").waitFor();
+      await late.page.getByRole("heading", { name: "Log in" }).waitFor();
+      expect(late.faults({ exceptStatus: 409 })).toEqual([]);
+      await late.close();
+      // The list beside the editor is longer than the page, and scrolls by itself.
+      expect(await page.evaluate("document.documentElement.scrollHeight <= innerHeight")).toBe(
+        true,
+      );
       // The editor has the focus, and an example in it.
       await page.keyboard.press("ControlOrMeta+Enter");
       await page.getByRole("tab", { name: "4 · 2 rows", selected: true }).waitFor();

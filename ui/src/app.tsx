@@ -90,7 +90,12 @@ export function App(): ReactNode {
       <main className={identity === undefined ? "gate" : "work"}>
         {screen.kind === "loading" && <p role="status">{strings.loading}</p>}
         {screen.kind === "unreachable" && <Unreachable onRetry={begin} />}
-        {screen.kind === "setup" && <SetupForm onDone={logIn} />}
+        {screen.kind === "setup" && (
+          <SetupForm
+            onDone={logIn}
+            onTaken={() => setScreen({ kind: "login", notice: strings.setup.taken })}
+          />
+        )}
         {screen.kind === "login" && <LoginForm notice={screen.notice} onLogin={logIn} />}
         {identity !== undefined && (
           <Broken>

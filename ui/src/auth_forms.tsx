@@ -104,13 +104,21 @@ function textOf(value: FormDataEntryValue | null): string {
 
 export function SetupForm({
   onDone,
+  onTaken,
 }: {
   readonly onDone: (user: string, password: string) => Promise<void>;
+  /** Called when somebody else was faster, or nobody was told that it succeeded. */
+  readonly onTaken: () => void;
 }): ReactNode {
   const { failure, isBusy, submit } = useForm(async (field) => {
     const user = field("user");
     const password = field("password");
-    await db.session.setup({ user, password, root_password: field("root_password") });
+    try {
+      await db.session.setup({ user, password, root_password: field("root_password") });
+    } catch (error) {
+      if (!(error instanceof ServerError) || error.code !== "already_configured") throw error;
+      return onTaken();
+    }
     await onDone(user, password);
   });
   const { setup } = strings;

@@ -41,7 +41,7 @@ export const strings = {
     passwordHelp: "At least 8 characters, and none of the usual ones.",
     submit: "Set up",
     busy: "Setting up …",
-    local: "Setup is only open on the machine that the server runs on.",
+    taken: "This server has been set up meanwhile. Log in.",
   },
 
   login: {
@@ -52,7 +52,10 @@ export const strings = {
     busy: "Logging in …",
     notAdmin: "This page is for administrators: your role may not open it.",
     ended: "Your session has ended. Log in again.",
-    retryAfter: (seconds: number): string => `Try again in ${count(seconds, "second", "seconds")}.`,
+    retryAfter: (seconds: number): string =>
+      seconds < 120
+        ? `Try again in ${count(seconds, "second", "seconds")}.`
+        : `Try again in ${count(Math.ceil(seconds / 60), "minute", "minutes")}.`,
   },
 
   header: {
@@ -96,7 +99,6 @@ export const strings = {
     took: (ms: number): string => `took ${duration(ms)}`,
     asUser: (user: string): string => `as ${user}`,
     lastSeq: (seq: number): string => `last _seq ${seq}`,
-    noRows: "No rows",
     copyCell: "Copy cell",
     showCell: "Show cell",
     closeCell: "Close",
@@ -108,7 +110,6 @@ export const strings = {
   },
 
   error: {
-    title: "Error",
     at: (line: number, column: number): string => `line ${line}, column ${column}`,
     goTo: "Show in editor",
     copy: "Copy error",
