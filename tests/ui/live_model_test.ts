@@ -131,10 +131,10 @@ test("latencies are measured at the drawing, and left out when nobody could see 
   expect(model.counts().p50).toBeUndefined();
   for (const [index, atMs] of [1010, 1020, 1100].entries()) {
     model.apply(change("insert", [row(index, "x", index + 1)]), 0);
-    model.painted(atMs, { isMeasured: true });
+    expect(model.painted(atMs, { isMeasured: true })).toBe(true);
   }
   model.apply(change("insert", [row(9, "x", 9)]), 0);
-  model.painted(9000, { isMeasured: false });
-  model.painted(9000, { isMeasured: true });
+  expect(model.painted(9000, { isMeasured: false })).toBe(false);
+  expect(model.painted(9000, { isMeasured: true })).toBe(false);
   expect(model.counts()).toMatchObject({ p50: 20, p99: 100 });
 });

@@ -96,17 +96,22 @@ export class LiveModel {
     return undefined;
   }
 
-  /** What has come since is on the screen now, or will not be measured. `unixMs` is the wall clock. */
-  painted(unixMs: number, { isMeasured }: { isMeasured: boolean }): void {
+  /**
+   * What has come since is on the screen now, or will not be measured. `unixMs` is the wall clock.
+   *
+   * @returns Whether the counts are others now.
+   */
+  painted(unixMs: number, { isMeasured }: { isMeasured: boolean }): boolean {
     const commits = this.#waitingCommits;
-    if (commits.length === 0) return;
+    if (commits.length === 0) return false;
     this.#waitingCommits = [];
-    if (!isMeasured) return;
+    if (!isMeasured) return false;
     for (const committedMs of commits) {
       // Clocks that disagree by a little must not make a negative delay.
       this.#latencies[this.#latencyCount % LATENCIES_MAX] = Math.max(0, unixMs - committedMs);
       this.#latencyCount += 1;
     }
+    return true;
   }
 
   counts(): LiveCounts {

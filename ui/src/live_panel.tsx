@@ -33,7 +33,8 @@ export function LivePanel({ lastRows, renderError, sql }: LivePanelProps): React
         <button
           type="button"
           aria-pressed={isPaused}
-          disabled={status === "ended"}
+          // What was held when it ended is still to be seen.
+          disabled={status === "ended" && !isPaused}
           onClick={() => setPaused(!isPaused)}
         >
           <Icon name={isPaused ? "run" : "pause"} />

@@ -108,7 +108,9 @@ export function useLive({ lastRows, sql }: LiveQueryText, isPaused: boolean): Li
   useLayoutEffect(() => {
     // What is drawn here is on the screen with the next frame.
     const frame = requestAnimationFrame(() => {
-      model.painted(Date.now(), { isMeasured: !pause.current && !document.hidden });
+      const isMeasured = !pause.current && !document.hidden;
+      // How long it took is known only now, and nothing else may come that draws it.
+      if (model.painted(Date.now(), { isMeasured })) redraw.current();
     });
     return () => cancelAnimationFrame(frame);
   }, [counts, model]);
