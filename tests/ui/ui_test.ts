@@ -328,6 +328,11 @@ describe.skipIf(CHROMIUM === undefined)("the admin page", () => {
       await page.getByText("could not be read").waitFor({ state: "detached" });
       expect(faults().filter((text) => !text.includes("ERR_FAILED"))).toEqual([]);
 
+      // A log is shown from its end: that eve logged in is its newest event.
+      await page.getByRole("button", { name: "Show audit_log" }).click();
+      await page.getByRole("tab", { name: /^1 · \d+ rows$/, selected: true }).waitFor();
+      expect((await cellsOf(page.getByRole("row").nth(1))).slice(2, 4)).toEqual(["eve", "login"]);
+
       await page.getByRole("button", { name: "Log out" }).click();
       await logIn(page, "eve", "other horse 10");
       await page.getByText("A first table").waitFor();

@@ -94,7 +94,8 @@ export const strings = {
       rows === undefined ? `${index}` : `${index} · ${count(rows, "row", "rows")}`,
     failedTab: (index: number): string => `${index} · failed`,
     empty: "Results appear here.",
-    emptyHelp: "Ctrl+Enter runs. With Live on, the query is followed instead.",
+    emptyHelp: (key: string): string =>
+      `${key} runs. With Live on, the query is followed instead. Escape, then Tab, leaves the editor.`,
     running: "Running …",
     took: (ms: number): string => `took ${duration(ms)}`,
     asUser: (user: string): string => `as ${user}`,

@@ -42,16 +42,18 @@ export function TableList({ isOff, onChoose, onReload, state, tables }: TableLis
           <ul>
             {tables
               .filter((table) => table.namespace === namespace)
-              .map(({ columns, name }) => (
-                <li key={name}>
+              .map((table) => (
+                <li key={table.name}>
                   <SoftButton
                     isOff={isOff}
-                    title={columns.map((column) => `${column.name} ${column.type}`).join("\n")}
-                    onClick={() => onChoose(previewOf(namespace, name))}
+                    title={table.columns
+                      .map((column) => `${column.name} ${column.type}`)
+                      .join("\n")}
+                    onClick={() => onChoose(previewOf(table))}
                   >
                     <Icon name="table" />
                     <span className="hidden">{strings.tables.show("")}</span>
-                    <span dir="auto">{name}</span>
+                    <span dir="auto">{table.name}</span>
                   </SoftButton>
                 </li>
               ))}
@@ -69,6 +71,9 @@ function noteOf(state: ListState, tables: readonly ListedTable[]): string {
   return state === "loading" ? strings.tables.loading : strings.tables.none;
 }
 
-function previewOf(namespace: string, name: string): string {
-  return `SELECT * FROM ${quoted(namespace)}.${quoted(name)} LIMIT ${PREVIEW_ROWS};\n`;
+/** Of what the server writes down as it happens, the newest: a log is opened for its end. */
+function previewOf({ columns, name, namespace }: ListedTable): string {
+  const isLog = namespace === "system" && columns.some((column) => column.name === "timestamp");
+  const order = isLog ? " ORDER BY timestamp DESC" : "";
+  return `SELECT * FROM ${quoted(namespace)}.${quoted(name)}${order} LIMIT ${PREVIEW_ROWS};\n`;
 }

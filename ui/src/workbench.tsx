@@ -245,7 +245,7 @@ function OutcomeView({ onGoTo, onLiveError, outcome }: OutcomeProps): ReactNode 
       return (
         <div className="empty">
           <p>{strings.results.empty}</p>
-          <p className="faint">{strings.results.emptyHelp}</p>
+          <p className="faint">{strings.results.emptyHelp(isMac() ? "Cmd+Enter" : "Ctrl+Enter")}</p>
         </div>
       );
     case "running":
