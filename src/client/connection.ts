@@ -246,7 +246,15 @@ export class LiveConnection {
     if (this.#subscriptions.size === 0) return;
     this.#become("waiting");
     this.#cancelRetry?.();
-    this.#cancelRetry = this.#options.environment.after(delayMs, () => this.#connect());
+    const { environment } = this.#options;
+    const retry = (): void => {
+      this.#cancelRetry?.();
+      this.#connect();
+    };
+    const cancels = [environment.after(delayMs, retry), environment.whenOnline?.(retry)];
+    this.#cancelRetry = () => {
+      for (const cancel of cancels) cancel?.();
+    };
   }
 
   #drop(): void {

@@ -36,8 +36,19 @@ export interface ClientEnvironment {
   connect(url: string, handlers: SocketHandlers): Socket;
   /** Runs `callback` once; the answer cancels it. */
   after(delayMs: number, callback: () => void): () => void;
+  /**
+   * Runs `callback` when a network is there again, if that is ever known; the answer cancels it. A
+   * wait for the server is then over.
+   */
+  whenOnline?(callback: () => void): () => void;
   /** A number in [0, 1). */
   random(): number;
+}
+
+/** What pages can listen to, and other runtimes may lack. */
+interface Listening {
+  addEventListener?(type: string, listener: () => void): void;
+  removeEventListener?(type: string, listener: () => void): void;
 }
 
 /** The globals of the runtime. */
@@ -55,6 +66,11 @@ export const globalEnvironment: ClientEnvironment = {
   after(delayMs, callback) {
     const timer = globalThis.setTimeout(callback, delayMs);
     return () => globalThis.clearTimeout(timer);
+  },
+  whenOnline(callback) {
+    const page: Listening = globalThis;
+    page.addEventListener?.("online", callback);
+    return () => page.removeEventListener?.("online", callback);
   },
   random() {
     const [word = 0] = crypto.getRandomValues(new Uint32Array(1));

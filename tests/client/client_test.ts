@@ -620,6 +620,33 @@ test("live waits longer after each failure, and refreshes the token after a refu
   expect(server.socket.received).toEqual([expect.objectContaining({ token: "t3" })]);
 });
 
+test("live comes back at once when a network is there again, and listens no longer than it waits", async () => {
+  const listeners = new Set<() => void>();
+  class Page extends FakeServer {
+    whenOnline(callback: () => void): () => void {
+      listeners.add(callback);
+      return () => listeners.delete(callback);
+    }
+  }
+  const server = new Page();
+  const { client, id } = await startLive(server);
+  server.socket.tell(ack(id), batch(id, [1], 1));
+  expect(listeners.size).toBe(0);
+  for (let losses = 1; losses <= 8; losses += 1) {
+    server.socket.handlers.onClose(1006);
+    expect(listeners.size).toBe(1);
+    for (const listener of listeners) listener();
+    expect(server.sockets).toHaveLength(losses + 1);
+    // The timer of the wait is gone, too: what is left watches the new socket.
+    expect([...server.timers].map(({ delayMs }) => delayMs)).toEqual([20_000]);
+    expect(listeners.size).toBe(0);
+  }
+  server.socket.handlers.onClose(1006);
+  client.close();
+  expect(listeners.size).toBe(0);
+  expect(server.timers.size).toBe(0);
+});
+
 test("queries share a socket; the last to close closes it", async () => {
   const server = new FakeServer();
   const { client, id } = await startLive(server);
