@@ -120,8 +120,11 @@ describe.skipIf(CHROMIUM === undefined)("the admin page", () => {
       await page.getByRole("tab", { name: "1", exact: true }).click();
       await page.keyboard.press("ArrowRight");
       await page.getByRole("tab", { name: "2", selected: true }).waitFor();
+      await writeSql(page, "-- not to be lost");
       await page.getByRole("button", { name: "Show notes" }).click();
       await page.getByRole("tab", { name: "1 · 2 rows", selected: true }).waitFor();
+      await page.keyboard.press("ControlOrMeta+z");
+      await page.getByText("-- not to be lost").waitFor();
       expect(faults()).toEqual([]);
       await close();
     },

@@ -10,7 +10,13 @@ import {
   closeCompletion,
   completionKeymap,
 } from "@codemirror/autocomplete";
-import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import {
+  defaultKeymap,
+  history,
+  historyKeymap,
+  indentWithTab,
+  isolateHistory,
+} from "@codemirror/commands";
 import {
   keywordCompletionSource,
   type SQLNamespace,
@@ -232,7 +238,11 @@ function handleOf({ view }: Editor): EditorHandle {
       return selected() ?? { text: view.state.sliceDoc(from, to), offset: from };
     },
     replace(text) {
-      view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
+      view.dispatch({
+        changes: { from: 0, to: view.state.doc.length, insert: text },
+        // One undo gives back what was replaced, however lately it was typed.
+        annotations: isolateHistory.of("full"),
+      });
       view.focus();
     },
     mark(offset, message) {
