@@ -13,7 +13,7 @@ import { type ClientEnvironment, globalEnvironment } from "./environment.ts";
 import { errorFromBody } from "./errors.ts";
 import { guarded } from "./handlers.ts";
 import type { LiveOptions, LiveQuery } from "./live.ts";
-import { kindOf, type Parameter, sentParameters } from "./parameters.ts";
+import { countOption, kindOf, type Parameter, sentParameters } from "./parameters.ts";
 import { type Duration, isRead, msFromDuration } from "./repeats.ts";
 import { serverUrlFrom } from "./server_url.ts";
 import { Session } from "./session.ts";
@@ -93,7 +93,7 @@ export function createClient(options: ClientOptions): Client {
     url,
     keepIn: options.session ?? "memory",
     environment,
-    maxRetries: options.maxRetries ?? RETRIES,
+    maxRetries: countOption("maxRetries", options.maxRetries) ?? RETRIES,
     timeoutMs: options.timeout === undefined ? undefined : msFromDuration(options.timeout),
     onSignedOut: () => tellSignedOut(undefined),
     onLogout: () => connection.signedOut(),

@@ -17,7 +17,7 @@ import type {
   SubscriptionSpec,
 } from "../protocol/mod.ts";
 import { ServerError } from "./errors.ts";
-import { type Parameter, type SentParameter, sentParameters } from "./parameters.ts";
+import { countOption, type Parameter, type SentParameter, sentParameters } from "./parameters.ts";
 
 export type LiveStatus = "connecting" | "loading" | "ready" | "offline" | "ended";
 
@@ -86,6 +86,8 @@ export class Subscription implements LiveQuery {
     this.#options = options;
     this.#params = options.params === undefined ? undefined : sentParameters(options.params);
     this.#onClose = onClose;
+    countOption("lastRows", options.lastRows);
+    countOption("batchSize", options.batchSize);
   }
 
   get status(): LiveStatus {

@@ -32,6 +32,18 @@ export function sentParameters(params: readonly Parameter[]): SentParameter[] {
   });
 }
 
+/**
+ * An option that counts, as it was given.
+ *
+ * @throws {TypeError} If it counts nothing. JSON makes NaN a null, which stands for no option.
+ */
+export function countOption<Given extends number | undefined>(name: string, value: Given): Given {
+  if (value === undefined || (Number.isSafeInteger(value) && value >= 0)) return value;
+  throw new TypeError(
+    `Cannot use ${name}: it is ${kindOf(value)}, and should be a whole number, 0 or more`,
+  );
+}
+
 /** What stands there instead of what should, in words. */
 export function kindOf(value: unknown): string {
   if (value === null || value === undefined || typeof value === "number") return String(value);

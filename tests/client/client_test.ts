@@ -285,6 +285,29 @@ test("createClient refuses an address that is none of HTTP, and shows no passwor
   }
 });
 
+test("createClient and live refuse options that count nothing", async () => {
+  const server = new FakeServer();
+  const client = await loggedIn(server);
+  for (const [given, what] of [
+    [Number.NaN, "NaN"],
+    [-1, "-1"],
+    [1.5, "1.5"],
+    ["3" as unknown as number, "a string"],
+  ] as const) {
+    const told = `it is ${what}, and should be a whole number, 0 or more`;
+    expect(() => createClient({ url: "http://db.test", maxRetries: given })).toThrow(
+      new TypeError(`Cannot use maxRetries: ${told}`),
+    );
+    const onEvent = (): void => undefined;
+    for (const name of ["lastRows", "batchSize"]) {
+      expect(() => client.live("SELECT 1", { onEvent, [name]: given })).toThrow(
+        new TypeError(`Cannot use ${name}: ${told}`),
+      );
+    }
+  }
+  expect(server.sockets).toEqual([]);
+});
+
 test("a failed request shows no password of the address", async () => {
   const environment = new FakeServer();
   environment.fetch = async (url) => {
