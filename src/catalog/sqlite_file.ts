@@ -3,20 +3,33 @@
  * returns, nobody else inside, damage and newer formats refused.
  *
  * Invariants:
- * - A file of a newer format is not changed by a byte: its version is read from the first page
- *   through an immutable connection, which makes no log and no shared-memory file.
+ * - A file of a newer format is not changed by a byte: its version is read from the bytes of the
+ *   first page. SQLite would recover first, or without that refuse what a crash leaves while the
+ *   log is taken over: the first page may count pages that are in the log alone.
  * - After an I/O error nothing is written any more: what the disk holds is then unknown, and only
  *   a restart, which reads it again, may go on. One of a COMMIT ends the process: rows that were
  *   acknowledged after a DROP TABLE that failed would be gone, if the next start found it done.
  */
 import { constants, Database, SQLiteError } from "bun:sqlite";
 import { assert } from "../base/assert.ts";
-import { CorruptionError, DatabaseError } from "../base/errors.ts";
+import { bunDisk } from "../base/bun_disk.ts";
+import type { DiskFile } from "../base/disk.ts";
+import { unreadableText } from "../base/disk_reasons.ts";
+import { CorruptionError, DatabaseError, DiskError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { APPLICATION_ID, FORMAT_VERSION, MIGRATIONS } from "./migrations.ts";
 
 /** So long a log SQLite takes over into the file by itself, which is its own default. */
 const CHECKPOINT_PAGES = 1000;
+
+/**
+ * What every database begins with, up to the last field that is looked at; all big-endian. See
+ * https://sqlite.org/fileformat.html, section 1.3.
+ */
+const MAGIC = "SQLite format 3\0";
+const VERSION_OFFSET = 60;
+const APPLICATION_OFFSET = 68;
+const HEADER_BYTES = 72;
 
 /** SQLite names neither what it met nor where. */
 const PLACE_HINT =
@@ -232,16 +245,55 @@ export class SqliteFile implements SealedSource {
 }
 
 /**
- * Looks at the first page only, without taking a lock or leaving a trace. No file is fine.
+ * Looks at the first page only, without taking a lock or leaving a trace. No file is fine. Never
+ * while this process has the file open, whose locks would be given up (see `hold`).
  *
  * @throws {CorruptionError} If it is not a catalog.
  * @throws {DatabaseError} STORAGE_UNAVAILABLE if it has a newer format, or cannot be read.
  */
 export function refuseForeign(path: string): void {
+  const header = headerOf(path);
+  // A catalog is born in one transaction, so an unborn one is an empty file.
+  if (header === undefined || header.length === 0) return;
+  const view = new DataView(header.buffer, header.byteOffset, header.byteLength);
+  const magic = new TextDecoder().decode(header.subarray(0, MAGIC.length));
+  if (header.length < HEADER_BYTES || magic !== MAGIC) {
+    throw new CorruptionError(path, 0, "it is no database of SQLite");
+  }
+  if (view.getUint32(APPLICATION_OFFSET) !== APPLICATION_ID) {
+    throw new CorruptionError(path, APPLICATION_OFFSET, "it is not a Tidemark catalog");
+  }
+  const version = view.getUint32(VERSION_OFFSET);
+  if (version <= FORMAT_VERSION) return;
+  throw new DatabaseError(
+    "STORAGE_UNAVAILABLE",
+    `Cannot open the catalog ${path}: its format is version ${version}, and this server reads versions up to ${FORMAT_VERSION}`,
+    { hint: "start the newer Tidemark that wrote it" },
+  );
+}
+
+/** The first bytes of a file, as far as there are any; undefined if there is none to open. */
+function headerOf(path: string): Uint8Array | undefined {
+  let file: DiskFile;
   try {
-    lookAtFirstPage(path);
+    file = bunDisk.open(path, { readOnly: true });
   } catch (error) {
-    throw asStorageError(error, path);
+    // There is none yet, or the directory is not there: opening for writing will tell.
+    if (error instanceof DiskError) return undefined;
+    throw error;
+  }
+  try {
+    const header = new Uint8Array(HEADER_BYTES);
+    return header.subarray(0, file.read(header, 0));
+  } catch (error) {
+    if (!(error instanceof DiskError)) throw error;
+    throw new DatabaseError(
+      "STORAGE_UNAVAILABLE",
+      `Cannot use the catalog ${path}: it ${unreadableText(error.code)}`,
+      { hint: PLACE_HINT, cause: error },
+    );
+  } finally {
+    file.close();
   }
 }
 
@@ -265,37 +317,8 @@ function rowsOf<Row>(
   }
 }
 
-function lookAtFirstPage(path: string): void {
-  let database: Database;
-  try {
-    database = openImmutable(path);
-  } catch (error) {
-    // There is none yet, or the directory is not there: opening for writing will tell.
-    if (error instanceof SQLiteError && error.code === "SQLITE_CANTOPEN") return;
-    throw error;
-  }
-  try {
-    const version = pragma(database, "user_version");
-    const application = pragma(database, "application_id");
-    // A catalog is born in one transaction, so an unborn one is an empty file.
-    const isEmpty = version === 0 && application === 0 && pragma(database, "page_count") === 0;
-    if (!isEmpty && application !== APPLICATION_ID) {
-      throw new CorruptionError(path, 68, "it is not a Tidemark catalog");
-    }
-    if (version > FORMAT_VERSION) {
-      throw new DatabaseError(
-        "STORAGE_UNAVAILABLE",
-        `Cannot open the catalog ${path}: its format is version ${version}, and this server reads versions up to ${FORMAT_VERSION}`,
-        { hint: "start the newer Tidemark that wrote it" },
-      );
-    }
-  } finally {
-    database.close();
-  }
-}
-
 function migrate(database: Database, { path, log }: { path: string; log: Log }): void {
-  const found = pragma(database, "user_version");
+  const found = versionOf(database);
   if (found === FORMAT_VERSION) return;
   database.run("PRAGMA journal_mode = DELETE");
   database.run("PRAGMA synchronous = FULL");
@@ -335,12 +358,9 @@ function quickCheck(database: Database, path: string): void {
   throw new CorruptionError(path, 0, found?.quick_check ?? "quick_check gives no answer");
 }
 
-function pragma(
-  database: Database,
-  name: "user_version" | "application_id" | "page_count",
-): number {
-  const row = database.query(`PRAGMA ${name}`).get() as Record<string, number> | null;
-  return row?.[name] ?? 0;
+function versionOf(database: Database): number {
+  const row = database.query("PRAGMA user_version").get() as { user_version: number } | null;
+  return row?.user_version ?? 0;
 }
 
 function isIoError(error: unknown): boolean {
