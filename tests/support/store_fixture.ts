@@ -51,6 +51,7 @@ export const SMALL_MERGES: MergeBounds = {
   fanIn: 4,
   runMax: 8,
   rowsMax: 400,
+  bytesMax: 1 << 30,
   smallRowsMax: 12,
   smallBytesMax: 4096,
 };

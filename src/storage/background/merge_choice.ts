@@ -5,9 +5,13 @@
  * But for the smallest, every row comes into a segment of at least twice the size: of 50 million
  * rows each is copied 4 times with flushes of 10,000, and 6 with 1,000. It costs 2 to 4 segments
  * for each 4 million rows.
+ *
+ * The size of a segment is its number of rows, and of wide ones more: as many as would fill the
+ * same share of a merged segment by their number as these do by their bytes.
  */
 import type { Seq } from "../../base/seq.ts";
 import type { SegmentEntry } from "../contract/manifest.ts";
+import { SEGMENT_BYTES_MAX } from "../segment/format.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
 import type { StoredTable } from "../table/table.ts";
 
@@ -20,6 +24,8 @@ export interface MergeBounds {
   readonly runMax: number;
   /** Merged segments have at most so many rows: bounds the length of a merge, and what it holds. */
   readonly rowsMax: number;
+  /** And their sources at most so many bytes: what comes of them is to be one file. */
+  readonly bytesMax: number;
   /** Segments up to this size are all of the smallest size: copying them costs next to nothing. */
   readonly smallRowsMax: number;
   readonly smallBytesMax: number;
@@ -29,6 +35,8 @@ export const MERGE_BOUNDS: MergeBounds = {
   fanIn: 8,
   runMax: 32,
   rowsMax: 4 * 1024 * 1024,
+  // Half of what a segment can have, as chunks may come out larger than they were.
+  bytesMax: SEGMENT_BYTES_MAX / 2,
   smallRowsMax: 4096,
   smallBytesMax: 1024 * 1024,
 };
@@ -47,7 +55,7 @@ export function segmentsToMerge(
   { segments }: Pick<StoredTable, "segments">,
   bounds: MergeBounds,
 ): readonly OpenSegment[] | undefined {
-  const tierMax = tierOf({ rowCount: bounds.rowsMax, bytes: 0 }, bounds);
+  const tierMax = tierOf({ rowCount: bounds.rowsMax, bytes: bounds.bytesMax }, bounds);
   for (let tier = 0; tier <= tierMax; tier += 1) {
     for (let start = 0; start < segments.length; start += 1) {
       const end = endOfDueRun(segments, { start, tier }, bounds);
@@ -66,7 +74,7 @@ function endOfDueRun(
   bounds: MergeBounds,
 ): number {
   const { fanIn, rowsMax, runMax } = bounds;
-  let rowCount = 0;
+  let total = 0;
   let largest = 0;
   for (let end = start; end < Math.min(segments.length, start + runMax); end += 1) {
     const entry = segments[end]?.entry;
@@ -75,28 +83,36 @@ function endOfDueRun(
       return staysAsItIs(segments[start - 1]?.entry, bounds) ? end : start;
     }
     if (tierOf(entry, bounds) > tier) return start;
-    if (rowCount + entry.rowCount > rowsMax) return 2 * largest <= rowCount ? end : start;
-    rowCount += entry.rowCount;
-    largest = Math.max(largest, entry.rowCount);
+    const size = sizeOf(entry, bounds);
+    if (total + size > rowsMax) return 2 * largest <= total ? end : start;
+    total += size;
+    largest = Math.max(largest, size);
     // The smallest cost next to nothing, whatever is beside them.
-    const isDue = tier === 0 || 2 * largest <= rowCount;
+    const isDue = tier === 0 || 2 * largest <= total;
     if (isDue && end + 1 - start >= fanIn) return end + 1;
   }
   return start;
 }
 
+/** In rows: all of one merged segment are at most `rowsMax`. */
+function sizeOf(
+  { bytes, rowCount }: Pick<SegmentEntry, "bytes" | "rowCount">,
+  { bytesMax, rowsMax }: Pick<MergeBounds, "bytesMax" | "rowsMax">,
+): number {
+  return Math.max(rowCount, (bytes / bytesMax) * rowsMax);
+}
+
 /** Nothing can be twice as large as this one; also true of what lies before the first segment. */
-function staysAsItIs(entry: SegmentEntry | undefined, { rowsMax }: MergeBounds): boolean {
-  return entry === undefined || entry.quarantined || 2 * entry.rowCount > rowsMax;
+function staysAsItIs(entry: SegmentEntry | undefined, bounds: MergeBounds): boolean {
+  return entry === undefined || entry.quarantined || 2 * sizeOf(entry, bounds) > bounds.rowsMax;
 }
 
 /** 0 for small segments, and one more for each factor of the fan-in. */
-function tierOf(
-  { bytes, rowCount }: Pick<SegmentEntry, "bytes" | "rowCount">,
-  { fanIn, smallBytesMax, smallRowsMax }: MergeBounds,
-): number {
-  if (rowCount <= smallRowsMax) return bytes <= smallBytesMax ? 0 : 1;
-  return Math.ceil(Math.log(rowCount / smallRowsMax) / Math.log(fanIn));
+function tierOf(entry: Pick<SegmentEntry, "bytes" | "rowCount">, bounds: MergeBounds): number {
+  const { fanIn, smallBytesMax, smallRowsMax } = bounds;
+  const size = sizeOf(entry, bounds);
+  if (size <= smallRowsMax) return entry.bytes <= smallBytesMax ? 0 : 1;
+  return Math.ceil(Math.log(size / smallRowsMax) / Math.log(fanIn));
 }
 
 /**
@@ -106,22 +122,23 @@ function tierOf(
 export function segmentsToCompact(
   table: StoredTable,
   horizonSeq: Seq,
-  { rowsMax }: MergeBounds,
+  bounds: MergeBounds,
 ): readonly (readonly OpenSegment[])[] {
   const runs: OpenSegment[][] = [];
-  let rowCount = Infinity;
+  let total = Infinity;
   for (const segment of table.segments) {
     const { entry } = segment;
     // A damaged segment stays as it is, and its neighbours do not become one past it.
     if (entry.quarantined) {
-      rowCount = Infinity;
+      total = Infinity;
       continue;
     }
     const last = runs.at(-1);
-    rowCount += entry.rowCount;
-    if (last === undefined || rowCount > rowsMax) {
+    const size = sizeOf(entry, bounds);
+    total += size;
+    if (last === undefined || total > bounds.rowsMax) {
       runs.push([segment]);
-      rowCount = entry.rowCount;
+      total = size;
     } else {
       last.push(segment);
     }

@@ -4,10 +4,12 @@
  * One portion of the output is in memory at a time.
  */
 import { defined } from "../../base/assert.ts";
+import { DatabaseError } from "../../base/errors.ts";
 import { concat, constVector, slice, take, type Vector } from "../../types/mod.ts";
 import type { StoredColumn } from "../contract/store.ts";
 import { convertVector } from "../memtable/convert.ts";
 import { gathered } from "../memtable/memtable_segment.ts";
+import { SEGMENT_BYTES_MAX } from "../segment/format.ts";
 import { groupEnd } from "../segment/group_size.ts";
 import type { SegmentReader } from "../segment/reader.ts";
 import {
@@ -18,6 +20,9 @@ import {
 } from "../segment/writer.ts";
 import { type MergeSource, type Portion, portions, type Stretch } from "./merge_order.ts";
 
+/** What the end of a segment takes for each row, at most: keys, and owners of one row each. */
+const ROW_END_BYTES = 64;
+
 const NO_BYTES: Uint8Array = new Uint8Array(0);
 
 /** Of a merge that left every row out: no segment. */
@@ -27,11 +32,14 @@ const EMPTY: SegmentEnd = { bytes: 0, rowCount: 0, minSeq: 0, maxSeq: 0 };
  * The bytes of the merged segment in order; many pieces are empty, to let other work run. Without
  * rows there is none.
  *
+ * @param bytesMax Of the segment.
  * @throws {CorruptionError}
+ * @throws {DatabaseError} LIMIT_EXCEEDED if it would be longer, as rows may be that were packed.
  */
 export function* mergedPieces(
   source: MergeSource,
   outline: SegmentOutline,
+  bytesMax: number = SEGMENT_BYTES_MAX,
 ): Generator<Uint8Array, SegmentEnd> {
   const writer = new SegmentWriter(outline);
   for (const portion of portions(source)) {
@@ -44,10 +52,21 @@ export function* mergedPieces(
     for (let from = 0; from < portion.rowCount; ) {
       const to = groupEnd(vectors, from, portion.rowCount);
       yield* writer.group(slicedRows(rows, from, to));
+      if (writer.byteCount + ROW_END_BYTES * writer.rowCount > bytesMax) {
+        throw tooLong(outline, bytesMax);
+      }
       from = to;
     }
   }
   return writer.rowCount === 0 ? EMPTY : yield* writer.finish();
+}
+
+function tooLong({ segmentId, tableId }: SegmentOutline, bytesMax: number): DatabaseError {
+  return new DatabaseError(
+    "LIMIT_EXCEEDED",
+    `Cannot write segment ${segmentId} of table ${tableId}: it would have more than ${bytesMax} bytes`,
+    { hint: "have its rows compressed: ALTER TABLE … SET (COMPRESSION = 'zstd')" },
+  );
 }
 
 function mergedColumn(

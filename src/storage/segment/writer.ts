@@ -156,7 +156,7 @@ export class SegmentWriter {
 
   /**
    * Bytes written so far. The end of the file adds some 30 for each row; all together may not be
-   * more than SEGMENT_BYTES_MAX, so who merges segments begins another one in time.
+   * more than SEGMENT_BYTES_MAX, so who merges segments leaves off in time.
    */
   get byteCount(): number {
     return this.#offset;

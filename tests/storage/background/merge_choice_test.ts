@@ -3,7 +3,13 @@
  * times.
  */
 import { expect, test } from "bun:test";
-import { MERGE_BOUNDS, segmentsToMerge } from "../../../src/storage/background/merge_choice.ts";
+import type { Seq } from "../../../src/base/seq.ts";
+import {
+  MERGE_BOUNDS,
+  segmentsToCompact,
+  segmentsToMerge,
+} from "../../../src/storage/background/merge_choice.ts";
+import { SEGMENT_BYTES_MAX } from "../../../src/storage/segment/format.ts";
 import type { OpenSegment } from "../../../src/storage/table/open_segment.ts";
 import type { StoredTable } from "../../../src/storage/table/table.ts";
 
@@ -30,7 +36,13 @@ function chosen(rowCounts: readonly number[], rowBytes?: number): readonly numbe
 }
 
 /** A table after flushes of sizes that come again and again, and what it took. */
-function grown(flushes: readonly number[]): {
+function grown(
+  flushes: readonly number[],
+  { rowBytes, rows: allRows }: { rowBytes: number; rows: number } = {
+    rowBytes: ROW_BYTES,
+    rows: ROWS,
+  },
+): {
   segments: readonly OpenSegment[];
   copies: number;
   longestRun: number;
@@ -38,22 +50,23 @@ function grown(flushes: readonly number[]): {
   let { segments } = tableOf([]);
   let copied = 0;
   let longestRun = 0;
-  for (let rows = 0, index = 0; rows < ROWS; index += 1) {
+  for (let rows = 0, index = 0; rows < allRows; index += 1) {
     const flushRows = flushes[index % flushes.length] ?? 1;
     rows += flushRows;
-    segments = segments.concat(tableOf([flushRows]).segments);
+    segments = segments.concat(tableOf([flushRows], { rowBytes }).segments);
     for (;;) {
       const run: readonly OpenSegment[] | undefined = segmentsToMerge({ segments }, MERGE_BOUNDS);
       if (run === undefined) break;
       const rowCount = run.reduce((sum, { entry }) => sum + entry.rowCount, 0);
       expect(rowCount).toBeLessThanOrEqual(MERGED_ROWS_MAX);
+      expect(rowCount * rowBytes).toBeLessThanOrEqual(MERGE_BOUNDS.bytesMax);
       copied += rowCount;
       longestRun = Math.max(longestRun, run.length);
       const at = segments.indexOf(run[0] as OpenSegment);
-      segments = segments.toSpliced(at, run.length, ...tableOf([rowCount]).segments);
+      segments = segments.toSpliced(at, run.length, ...tableOf([rowCount], { rowBytes }).segments);
     }
   }
-  return { segments, copies: copied / ROWS, longestRun };
+  return { segments, copies: copied / allRows, longestRun };
 }
 
 function repeated(count: number, flushRows: number): number[] {
@@ -86,6 +99,32 @@ test.each([
   expect(segments.length).toBeLessThanOrEqual((4 * ROWS) / MERGED_ROWS_MAX);
   expect(copies).toBeLessThanOrEqual(7);
   expect(longestRun).toBeLessThanOrEqual(32);
+});
+
+// Of 100 GB each.
+test.each([
+  [2000, 10_000],
+  [30_000, 300],
+  [3_000_000, 20],
+])(
+  "segmentsToMerge makes no file too large of rows of %d bytes, in flushes of %d",
+  (rowBytes, flushRows) => {
+    const rows = 100_000_000_000 / rowBytes;
+    const { copies, segments } = grown([flushRows], { rowBytes, rows });
+    expect(segments.length).toBeLessThanOrEqual(120);
+    expect(copies).toBeLessThanOrEqual(7);
+  },
+);
+
+test("segmentsToCompact makes runs of which each fits one file", () => {
+  const rowBytes = 10_000;
+  const { segments } = tableOf(repeated(30, 50_000), { rowBytes });
+  const table = { segments } as unknown as StoredTable;
+  const runs = segmentsToCompact(table, 0 as Seq, MERGE_BOUNDS);
+  const runBytes = runs.map((run) => run.reduce((sum, { entry }) => sum + entry.bytes, 0));
+  expect(runs.flat()).toEqual([...segments]);
+  expect(runs.length).toBe(8);
+  expect(Math.max(...runBytes)).toBeLessThanOrEqual(SEGMENT_BYTES_MAX / 2);
 });
 
 test("segmentsToMerge takes fewer than eight when they fill a segment and each is at most half", () => {

@@ -4,6 +4,7 @@
 import { expect, test } from "bun:test";
 import { ROW_GROUP_ROWS_MAX } from "../../../src/base/limits.ts";
 import { portions } from "../../../src/storage/background/merge_order.ts";
+import { mergedPieces } from "../../../src/storage/background/merge_rows.ts";
 import { SegmentReader } from "../../../src/storage/segment/reader.ts";
 import { DISCARDED, History, type HistoryLimits } from "../../../src/storage/table/history.ts";
 import { type DataType, INT, TEXT, type Vector, vectorFromValues } from "../../../src/types/mod.ts";
@@ -216,4 +217,38 @@ test("portions weigh the rows that they take, not those of their groups", () => 
   expect(lengths.slice(0, 3)).toEqual([13, 13, 13]);
   expect(rows.length).toBe(4 * perSource);
   for (const reader of readers) reader.close();
+});
+
+test("mergedPieces leaves off before a segment is longer than it may be", () => {
+  const versions = Array.from({ length: 1000 }, (_, row) => ({
+    owner: 0,
+    seq: row + 1,
+    isDeleted: false,
+  }));
+  const random = new SeededRandom(5);
+  const texts = versions.map(() => String(random.below(2 ** 31)).repeat(30));
+  const reader = segmentOf(versions, TEXT, vectorFromValues(TEXT, texts));
+  const columns = [{ columnId: 1, name: "c1", type: TEXT, missing: null }];
+  const outline = { segmentId: 2, tableId: 7, keyColumnIds: [], columns };
+  const lengthWithin = (bytesMax: number): number => {
+    const source = {
+      readers: [reader],
+      columns,
+      history: new History(KEEPS_ALL, [1000]),
+      newRows: [new Uint32Array(1000)],
+    };
+    return [...mergedPieces(source, outline, bytesMax)].reduce(
+      (sum, { length }) => sum + length,
+      0,
+    );
+  };
+
+  const enough = lengthWithin(1 << 30) + 64 * 1000;
+  expect(lengthWithin(enough)).toBeGreaterThan(100_000);
+  expect(() => lengthWithin(100_000)).toThrow(
+    expect.objectContaining({
+      condition: "LIMIT_EXCEEDED",
+      message: "Cannot write segment 2 of table 7: it would have more than 100000 bytes",
+    }),
+  );
 });
