@@ -177,6 +177,7 @@ export class LocalStore implements Store {
       merger: this.#merger,
       commitLog,
       walMaxBytes: options.walMaxBytes,
+      memtableBytesMax: options.memtableBytesMax,
       keepsLogFrom: parts.keepsLogFrom ?? (() => Infinity),
       durable: (seq) => this.durable(seq),
     });
@@ -445,7 +446,7 @@ export class LocalStore implements Store {
 
   #noteRolled(): void {
     this.#space.tryToLook();
-    this.#flusher.relieveLog();
+    this.#flusher.noteRolled();
     this.#onLogRolled();
   }
 

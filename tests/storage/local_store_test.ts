@@ -343,6 +343,37 @@ test("a table that is written fast is flushed every four seconds, or when it hol
   await store.close();
 });
 
+test("a memtable that holds too much is flushed when the log begins another file, and at a start", async () => {
+  const disk = new SimulatedDisk();
+  const manifest = new MemoryManifest();
+  const clock = new ManualClock();
+  const patient = { ...TABLE, flush: { rowsMax: 999_999, ageMsMax: 1e12 } };
+  const parts = { disk, manifest, clock, definitions: [patient] };
+  const bounds = { walMaxBytes: 1 << 30, memtableBytesMax: 100_000 };
+  const store = await openStore({ ...parts, options: bounds });
+  let id = 0;
+  const others = async (): Promise<void> => {
+    for (let turn = 0; turn < 100; turn += 1) await clock.yield();
+  };
+  const add = async (bytes: number): Promise<void> => {
+    for (const end = bytes / 4000; id < end; id += 1) {
+      await commit(store, 1, "insert", [[id, "x".repeat(4000)]]);
+    }
+    await others();
+  };
+  await add(96_000);
+  expect(store.segments()).toEqual([]);
+  await add(200_000);
+  expect(store.segments()).toHaveLength(1);
+  await store.close();
+
+  const leftOver = await openStore({ ...parts, options: { ...bounds, memtableBytesMax: 1000 } });
+  await others();
+  expect(leftOver.segments()).toHaveLength(2);
+  expect(leftOver.stats(1).unflushedVersions).toBe(0);
+  await leftOver.close();
+});
+
 test("rows that wait for the pace of flushes are not flushed later than their age wants", async () => {
   const clock = new ManualClock();
   const both = { ...TABLE, flush: { rowsMax: 2, ageMsMax: 3000 } };

@@ -1,8 +1,8 @@
 /**
- * Decides when a memtable becomes a segment: by the table's policy, when it holds the log back, or
- * when somebody asks. Of a table one flush (`flush_table.ts`) runs at a time, beside a merge
- * (`merge.ts`), as a job that can be seen and stopped. And lets go of log files that no table
- * needs.
+ * Decides when a memtable becomes a segment: by the table's policy, when it holds the log back or
+ * too much memory, or when somebody asks. Of a table one flush (`flush_table.ts`) runs at a time,
+ * beside a merge (`merge.ts`), as a job that can be seen and stopped. And lets go of log files that
+ * no table needs.
  *
  * A flush that fails leaves the frozen memtable where it is, readable and in the log; the next
  * flush of the table begins with it.
@@ -43,6 +43,13 @@ const PACE_MS = 4000;
 const PACED_BYTES_MAX: number = 64 * 1024 * 1024;
 const PACED_LOG_SHARE = 0.25;
 
+/**
+ * A memtable with more than this is flushed, whatever its policy and the log may say: the text of a
+ * column is one array, which can have 4 GiB, and while a flush runs its table goes on growing. It
+ * is looked at when the log begins another file.
+ */
+const MEMTABLE_BYTES_MAX: number = 512 * 1024 * 1024;
+
 /** A timer cannot be set further ahead; a policy that waits longer has no age. */
 const TIMER_MS_MAX: number = 2 ** 31 - 1;
 
@@ -53,6 +60,8 @@ export interface FlusherOptions extends Omit<SegmentTools, "isCancelled"> {
   readonly space: SpaceGuard;
   readonly commitLog: CommitLog;
   readonly walMaxBytes: number;
+  /** {@linkcode MEMTABLE_BYTES_MAX} when absent. */
+  readonly memtableBytesMax?: number | undefined;
   readonly jobs: JobList;
   readonly merger: Merger;
   /** Files of the log from this number on are needed elsewhere. */
@@ -91,7 +100,7 @@ export class Flusher {
     try {
       this.#releaseLog();
       for (const table of this.#options.tables.values()) this.noteAppended(table);
-      this.relieveLog();
+      this.noteRolled();
     } catch (error) {
       // Nobody gets the store that would close it.
       this.#beginClosing();
@@ -108,25 +117,10 @@ export class Flusher {
     else if (!this.#timers.has(table)) this.#requestAfter(table, ageMsMax);
   }
 
-  /** Flushes the tables that hold the oldest log file, when the log has become too long. */
-  relieveLog(): void {
-    const { commitLog, log, walMaxBytes, tables } = this.#options;
-    const oldest = this.#neededByTables();
-    let bytes = 0;
-    for (const file of commitLog.files) if (file.number >= oldest) bytes += file.bytes;
-    // What somebody else needs of the log becomes no shorter by flushing.
-    if (bytes <= walMaxBytes) return;
-    for (const table of tables.values()) {
-      if (table.firstLogFile !== oldest) continue;
-      this.#request(table);
-      if (table.fault === undefined) continue;
-      // Each time that the log begins another file: it grows until the disk is full.
-      log.warn("the log grows, as a table cannot be flushed", {
-        table: table.definition.name,
-        bytes,
-        error: table.fault.message,
-      });
-    }
+  /** The log began another file: some tables may hold too much in memory, or of the log. */
+  noteRolled(): void {
+    this.#relieveMemory();
+    this.#relieveLog();
   }
 
   /** Lets log files go that nobody needs any more. */
@@ -193,6 +187,34 @@ export class Flusher {
     this.#isClosing = true;
     for (const { cancel } of this.#timers.values()) cancel();
     this.#timers.clear();
+  }
+
+  #relieveMemory(): void {
+    const { memtableBytesMax = MEMTABLE_BYTES_MAX, tables } = this.#options;
+    for (const table of tables.values()) {
+      if (table.active.bytes > memtableBytesMax) this.#request(table);
+    }
+  }
+
+  /** Flushes the tables that hold the oldest log file, when the log has become too long. */
+  #relieveLog(): void {
+    const { commitLog, log, walMaxBytes, tables } = this.#options;
+    const oldest = this.#neededByTables();
+    let bytes = 0;
+    for (const file of commitLog.files) if (file.number >= oldest) bytes += file.bytes;
+    // What somebody else needs of the log becomes no shorter by flushing.
+    if (bytes <= walMaxBytes) return;
+    for (const table of tables.values()) {
+      if (table.firstLogFile !== oldest) continue;
+      this.#request(table);
+      if (table.fault === undefined) continue;
+      // Each time that the log begins another file: it grows until the disk is full.
+      log.warn("the log grows, as a table cannot be flushed", {
+        table: table.definition.name,
+        bytes,
+        error: table.fault.message,
+      });
+    }
   }
 
   #requestPaced(table: StoredTable): void {
