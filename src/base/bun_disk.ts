@@ -2,7 +2,9 @@
  * The real disk, and the one file that calls the operating system's file functions.
  *
  * - Files are mapped private (`shared: false`), so that no store through a view can reach them, and
- *   released by `transfer(0)`, which unmaps at once and leaves every view with length 0.
+ *   released by `transfer(0)`, which unmaps at once and leaves every view with length 0. The
+ *   runtime opens them for writing all the same: one that may only be read, as of a backup on a
+ *   file system that is mounted so, is read into memory instead.
  * - Of a file that is opened for it, Linux makes each write durable before it returns (O_DSYNC):
  *   the event loop neither copies the bytes nor waits, and another thread is woken once. Its error
  *   may come of the write or of the sync; one that says there is no room is told as the write's,
@@ -46,6 +48,9 @@ import { DiskError } from "./errors.ts";
 
 /** Longest array of the runtime: it fails with "Out of memory" one byte above. */
 const MAP_BYTES_MAX: number = 2 ** 32;
+
+/** What the system says of a file that is opened for writing, and may only be read. */
+const READ_ONLY_CODES: ReadonlySet<string> = new Set(["EROFS", "EACCES", "EPERM"]);
 
 /** More than a thread takes at its start: three, by trial. */
 const THREAD_DESCRIPTORS = 16;
@@ -259,13 +264,33 @@ function mapFile(path: string): MappedFile {
   // The system refuses to map nothing.
   if (size === 0) return { bytes: new Uint8Array(0), release() {} };
   if (size > MAP_BYTES_MAX) throw new DiskError("EFBIG", path, "map");
-  const bytes = Bun.mmap(path, { shared: false });
+  const bytes = mapped(path) ?? contentOf(path, size);
   return {
     bytes,
     release() {
       if (bytes.byteLength > 0) bytes.buffer.transfer(0);
     },
   };
+}
+
+/** Undefined for a file that may only be read. */
+function mapped(path: string): Uint8Array<ArrayBuffer> | undefined {
+  try {
+    return Bun.mmap(path, { shared: false });
+  } catch (error) {
+    if (READ_ONLY_CODES.has(codeOf(error))) return undefined;
+    throw error;
+  }
+}
+
+function contentOf(path: string, size: number): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(size);
+  const file = bunDisk.open(path, { readOnly: true });
+  try {
+    return bytes.subarray(0, file.read(bytes, 0));
+  } finally {
+    file.close();
+  }
 }
 
 type Flock = (descriptor: number, operation: number) => number;

@@ -2,7 +2,7 @@
  * The real disk, on a directory of its own.
  */
 import { afterAll, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bunDisk, lockByName } from "../../src/base/bun_disk.ts";
@@ -89,6 +89,17 @@ test("map shows the bytes, keeps stores to itself, and shows none once released"
   mapped.release();
   mapped.release();
   expect(view.length).toBe(0);
+  expect(mapped.bytes.length).toBe(0);
+});
+
+/** A file that nobody may write, not root either. */
+const READ_ONLY_FILE = "/sys/kernel/notes";
+
+test.skipIf(!existsSync(READ_ONLY_FILE))("map shows a file that may only be read, too", () => {
+  expect(codeOf(() => bunDisk.open(READ_ONLY_FILE, {}))).not.toBe("none");
+  const mapped = bunDisk.map(READ_ONLY_FILE);
+  expect(Buffer.from(mapped.bytes)).toEqual(readFileSync(READ_ONLY_FILE));
+  mapped.release();
   expect(mapped.bytes.length).toBe(0);
 });
 
