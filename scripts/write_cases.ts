@@ -18,6 +18,7 @@ import { type Difference, differenceOf } from "./write_cases/differences.ts";
 import { GROUPED } from "./write_cases/grouped.ts";
 import { MOMENTS } from "./write_cases/moments.ts";
 import { NESTED } from "./write_cases/nested.ts";
+import { PATTERNS } from "./write_cases/patterns.ts";
 import { askPostgres } from "./write_cases/psql.ts";
 import { QUERIES } from "./write_cases/queries.ts";
 import { ROW_CASES } from "./write_cases/rows.ts";
@@ -30,6 +31,7 @@ const options = readOptions(["only"], []);
 const only = options.text("only");
 const files = [
   ...SCALARS,
+  PATTERNS,
   ...VALUES,
   ...MOMENTS,
   ...NESTED,

@@ -77,16 +77,17 @@ function checkPositive(value: number, what: string): void {
   );
 }
 
-/** The UTF-16 offset of a position in code points, from 1. */
-function offsetOf(text: string, position: number): number {
+/** Matches from a position in code points, from 1; none from one beyond the end of the text. */
+function matchesFrom(regex: Regex, text: string, position: number): Iterable<RegexMatch> {
   checkPositive(position, "the start");
-  return sliceCodePoints(text, 0, position - 1).length;
+  const isBeyond = position > 1 && sliceCodePoints(text, 0, position - 2).length === text.length;
+  return isBeyond ? [] : matchesOf(regex, text, sliceCodePoints(text, 0, position - 1).length);
 }
 
 function countMatches([text = null, pattern = null, start = 1, flags]: readonly Value[]): Value {
   const source = text as string;
   const regex = regexWithoutGlobal("regexp_count", pattern, flags);
-  const matches = matchesOf(regex, source, offsetOf(source, start as number));
+  const matches = matchesFrom(regex, source, start as number);
   let count = 0;
   for (const _ of matches) count += 1;
   return count;
@@ -103,9 +104,8 @@ interface Wanted {
 function find(text: string, pattern: Value, wanted: Wanted): RegexMatch | undefined {
   checkPositive(wanted.occurrence, "the occurrence");
   const regex = regexWithoutGlobal(wanted.name, pattern, wanted.flags);
-  if (wanted.start > text.length + 1) return undefined;
   let seen = 0;
-  for (const match of matchesOf(regex, text, offsetOf(text, wanted.start))) {
+  for (const match of matchesFrom(regex, text, wanted.start)) {
     seen += 1;
     if (seen === wanted.occurrence) return match;
   }
@@ -156,7 +156,7 @@ function replace(
   let result = "";
   let at = 0;
   let seen = 0;
-  for (const match of matchesOf(regex, text, offsetOf(text, how.start))) {
+  for (const match of matchesFrom(regex, text, how.start)) {
     seen += 1;
     if (how.occurrence !== 0 && seen < how.occurrence) continue;
     const [start = 0, end = 0] = match;
@@ -197,6 +197,12 @@ function replaceWithFlags([
 function replaceFrom(values: readonly Value[]): string {
   const [text = null, pattern = null, by = null, start = 1, occurrence, flags] = values;
   const isAll = typeof flags === "string" && flags.includes("g");
+  if (typeof occurrence === "number" && occurrence < 0) {
+    throw new DatabaseError(
+      "VALUE_OUT_OF_RANGE",
+      `Cannot replace in the text: the occurrence must not be negative, and is ${occurrence}`,
+    );
+  }
   return replace(text as string, [pattern, by], {
     start: start as number,
     occurrence: (occurrence as number | undefined) ?? (isAll ? 0 : 1),
