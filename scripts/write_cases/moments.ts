@@ -169,6 +169,18 @@ const DATES: CaseFile = {
       ["'2024-01-01 10:37:00'", "'2023-12-31 23:59:00'"],
     ),
     "SELECT date_bin('1 month', TIMESTAMP '2024-01-01', TIMESTAMP '2024-01-01')",
+    ...selects(
+      ["make_timestamptz(2024, 7, 1, 12, 0, 0, #)"],
+      ["'+02'", "'-03:30'", "'Europe/Berlin'", "'UTC'"],
+    ),
+    ...selects(
+      [
+        "date_trunc('hour', TIMESTAMPTZ #, 'Europe/Berlin')",
+        "date_trunc('minute', TIMESTAMPTZ #, 'Europe/Berlin')",
+        "date_trunc('day', TIMESTAMPTZ #, 'Europe/Berlin')",
+      ],
+      ["'2024-10-27 00:30:10+00'", "'2024-10-27 01:30:10+00'", "'2024-03-31 01:30:10+00'"],
+    ),
     "SELECT date_bin('0 days', TIMESTAMP '2024-01-01', TIMESTAMP '2024-01-01')",
     ...selects(["to_timestamp(#)"], ["0", "1700000000.5", "-1", "NULL::float8"]),
     ...selects(

@@ -53,6 +53,7 @@ export {
 } from "./data_type.ts";
 export {
   checkDate,
+  checkTimestamp,
   civilFromDays,
   dateFromCivil,
   datetimeFromText,

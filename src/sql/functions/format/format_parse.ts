@@ -5,7 +5,7 @@
  * once. Text between fields matches any separators, as in PostgreSQL.
  */
 import { DatabaseError } from "../../../base/errors.ts";
-import { dateFromCivil, daysFromCivil, excerpt } from "../../../types/mod.ts";
+import { checkDate, dateFromCivil, daysFromCivil, excerpt } from "../../../types/mod.ts";
 import { isoWeekStart } from "../time/time_math.ts";
 import {
   type DatePiece,
@@ -74,7 +74,10 @@ class Reader {
         if (piece.ordinal !== undefined) this.#at += 2;
       }
     }
-    return { days: this.#days(), micros: this.#micros() - this.#offsetMinutes * 60_000_000 };
+    return {
+      days: checkDate(this.#days()),
+      micros: this.#micros() - this.#offsetMinutes * 60_000_000,
+    };
   }
 
   /** Letters stand for any character, separators for any number of separators. */

@@ -4,6 +4,7 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   BOOLEAN,
+  checkTimestamp,
   DATE,
   DATETIME,
   type DataType,
@@ -14,6 +15,7 @@ import {
   joinTimestamp,
   MICROS_PER_DAY,
   makeInterval,
+  offsetSecondsAt,
   roundMicros,
   roundTimestamp,
   splitTimestamp,
@@ -26,9 +28,21 @@ import {
 } from "../../../types/mod.ts";
 import { functionsNamed, overload } from "../base/define.ts";
 import type { CallWorld, Overload, ScalarFunction } from "../base/function.ts";
-import { clockFieldsOf, fieldOf, truncateInterval, truncateTimestamp } from "./datetime_fields.ts";
+import {
+  clockFieldsOf,
+  cutsWithinDay,
+  fieldOf,
+  truncateInterval,
+  truncateTimestamp,
+} from "./datetime_fields.ts";
 import { addToTime, addToTimestamp, ageBetween } from "./time_math.ts";
-import { resolveTimeZone } from "./time_zones.ts";
+import {
+  instantFromLocal,
+  localFromInstant,
+  resolveTimeZone,
+  shiftBySeconds,
+  zoneOfText,
+} from "./time_zones.ts";
 
 type Instant = (call: CallWorld, digits: number) => Value;
 
@@ -68,13 +82,17 @@ const TIME_ZONE: Overload = {
   },
 };
 
-/** Truncates in a zone: the local time is cut, then read in the zone again. */
+/**
+ * Truncates in a zone: the local time is cut, then read in the zone again. Within a day the offset
+ * stays what it was, so that an hour which clocks show twice begins where it did.
+ */
 function truncateInZone([field = null, value = null, zone = null]: readonly Value[]): Value {
-  const toLocal = resolveTimeZone(TEXT, DATETIME);
-  const toInstant = resolveTimeZone(TEXT, TIMESTAMP);
-  const local = toLocal?.evaluate([zone, value]) ?? null;
-  const cut = truncateTimestamp(field as string, local as Whole, DATETIME);
-  return toInstant?.evaluate([zone, cut]) ?? null;
+  const instant = value as Whole;
+  const where = zoneOfText(zone as string);
+  const local = localFromInstant(where, instant);
+  const cut = truncateTimestamp(field as string, local, DATETIME);
+  if (!cutsWithinDay(field as string)) return instantFromLocal(where, cut);
+  return shiftBySeconds(cut, 0 - offsetSecondsAt(where, instant));
 }
 
 function truncating(type: DataType): Overload {
@@ -96,7 +114,7 @@ function bin([step = null, value = null, origin = null]: readonly Value[]): Valu
   const start = BigInt(origin as Whole);
   const offset = BigInt(value as Whole) - start;
   const rest = ((offset % width) + width) % width;
-  return wholeFromBigint(start + offset - rest);
+  return checkTimestamp(wholeFromBigint(start + offset - rest));
 }
 
 function binning(type: DataType): Overload {

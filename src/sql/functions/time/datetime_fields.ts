@@ -211,6 +211,11 @@ const CLOCK_STEPS: ReadonlyMap<string, number> = new Map([
   ["hour", MICROS_PER_HOUR],
 ]);
 
+/** Whether a field cuts the time of a day and leaves the day as it is. */
+export function cutsWithinDay(name: string): boolean {
+  return CLOCK_STEPS.has(fieldName(name));
+}
+
 export function truncateTimestamp(name: string, value: Whole, type: DataType): Whole {
   const field = fieldName(name);
   const { days, micros } = splitTimestamp(value);

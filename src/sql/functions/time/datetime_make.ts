@@ -17,10 +17,11 @@ import {
   TIME,
   TIMESTAMP,
   type Value,
+  type Whole,
 } from "../../../types/mod.ts";
 import { functionsNamed, overload } from "../base/define.ts";
 import type { Overload, ScalarFunction } from "../base/function.ts";
-import { resolveTimeZone } from "./time_zones.ts";
+import { instantFromLocal, zoneEastward } from "./time_zones.ts";
 
 function makeDate([year = null, month = null, day = null]: readonly Value[]): number {
   return dateFromCivil(year as number, month as number, day as number);
@@ -45,7 +46,7 @@ function makeDatetime(values: readonly Value[]): Value {
   const local = makeTimestamp(values.slice(0, 6));
   const zone = values[6];
   if (zone === undefined) return local;
-  return resolveTimeZone(TEXT, TIMESTAMP)?.evaluate([zone, local]) ?? null;
+  return instantFromLocal(zoneEastward(zone as string), local as Whole);
 }
 
 const INTERVAL_PARTS = ["years", "months", "weeks", "days", "hours", "mins", "secs"] as const;

@@ -31,29 +31,34 @@ export function resolveTimeZone(zone: DataType, moment: DataType): OperatorForm 
   if (zone.kind !== zoneType.kind && zone.kind !== "unknown") return undefined;
   switch (moment.kind) {
     case "timestamp":
-      return binaryForm([zoneType, TIMESTAMP], DATETIME, instantFromLocal);
+      return binaryForm([zoneType, TIMESTAMP], DATETIME, (value, local) =>
+        instantFromLocal(zoneOf(value), local as Whole),
+      );
     case "datetime":
     case "date":
     case "unknown":
-      return binaryForm([zoneType, DATETIME], TIMESTAMP, localFromInstant);
+      return binaryForm([zoneType, DATETIME], TIMESTAMP, (value, instant) =>
+        localFromInstant(zoneOf(value), instant as Whole),
+      );
     default:
       return undefined;
   }
 }
 
-function shift(value: Whole, seconds: number): Whole {
+/** @throws {DatabaseError} VALUE_OUT_OF_RANGE outside the years 1 to 9999. */
+export function shiftBySeconds(value: Whole, seconds: number): Whole {
   const { days, micros } = splitTimestamp(value);
   return joinTimestamp(days, micros + seconds * 1_000_000);
 }
 
-function instantFromLocal(zone: Value, local: Value): Value {
-  const value = local as Whole;
-  return shift(value, 0 - offsetSecondsAtLocal(zoneOf(zone), value));
+/** The instant at which clocks of a zone show a local time. */
+export function instantFromLocal(zone: Zone, local: Whole): Whole {
+  return shiftBySeconds(local, 0 - offsetSecondsAtLocal(zone, local));
 }
 
-function localFromInstant(zone: Value, instant: Value): Value {
-  const value = instant as Whole;
-  return shift(value, offsetSecondsAt(zoneOf(zone), value));
+/** What clocks of a zone show at an instant. */
+export function localFromInstant(zone: Zone, instant: Whole): Whole {
+  return shiftBySeconds(instant, offsetSecondsAt(zone, instant));
 }
 
 /** @throws {DatabaseError} INVALID_VALUE */
@@ -71,15 +76,25 @@ function zoneOf(value: Value): Zone {
 /**
  * The zone of a name or offset. A bare offset counts westward here, as POSIX and PostgreSQL have
  * it: `AT TIME ZONE '+02'` is two hours behind UTC.
+ *
+ * @throws {DatabaseError} INVALID_VALUE
  */
-function zoneOfText(text: string): Zone {
-  const zone = zoneFromText(text);
-  if (zone === undefined) {
-    throw new DatabaseError(
-      "INVALID_VALUE",
-      `Cannot use ${excerpt(text)} as a time zone: expected an IANA name such as 'Europe/Berlin' or an offset`,
-    );
-  }
+export function zoneOfText(text: string): Zone {
+  const zone = zoneEastward(text);
   const isOffset = zone.kind === "fixed" && /^\s*[+-]/.test(text);
   return isOffset ? { kind: "fixed", offsetSeconds: 0 - zone.offsetSeconds } : zone;
+}
+
+/**
+ * The zone of a name or offset, where an offset counts eastward, as within a timestamp.
+ *
+ * @throws {DatabaseError} INVALID_VALUE
+ */
+export function zoneEastward(text: string): Zone {
+  const zone = zoneFromText(text);
+  if (zone !== undefined) return zone;
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    `Cannot use ${excerpt(text)} as a time zone: expected an IANA name such as 'Europe/Berlin' or an offset`,
+  );
 }
