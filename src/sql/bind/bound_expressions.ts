@@ -44,13 +44,17 @@ export interface UntypedLiteral {
   readonly reads: LiteralRead[];
 }
 
+export interface BoundConstant {
+  readonly kind: "constant";
+  readonly type: DataType;
+  readonly value: Value;
+  readonly untyped?: UntypedLiteral;
+  /** A number as it stands in the statement, which no cast has changed. */
+  readonly isWritten?: true;
+}
+
 export type BoundExpression =
-  | {
-      readonly kind: "constant";
-      readonly type: DataType;
-      readonly value: Value;
-      readonly untyped?: UntypedLiteral;
-    }
+  | BoundConstant
   | {
       readonly kind: "slot";
       readonly type: DataType;

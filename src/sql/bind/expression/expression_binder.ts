@@ -16,7 +16,7 @@ import {
 } from "../../../types/mod.ts";
 import type { Expr, ExprCase, ExprList, ExprRef } from "../../parse/ast/ast.ts";
 import type { Bind, Place } from "../binding.ts";
-import type { BoundExpression } from "../bound_expressions.ts";
+import type { BoundConstant, BoundExpression } from "../bound_expressions.ts";
 import { columnValue } from "../bound_nodes.ts";
 import { resolveOuter } from "../query/correlation.ts";
 import { bindElement, bindSlice } from "./array_binder.ts";
@@ -185,7 +185,7 @@ function bindKeywordCall(expression: KeywordCall, place: Place): BoundExpression
   }
 }
 
-function constant(type: DataType, value: Value): BoundExpression {
+function constant(type: DataType, value: Value): BoundConstant {
   return { kind: "constant", type, value };
 }
 
@@ -194,7 +194,7 @@ function bindNumber(text: string, node: Expr): BoundExpression {
   const typed = valueFromNumberText(isNegative ? text.slice(1) : text);
   if (typed !== undefined) {
     const { type, value } = typed;
-    return constant(type, isNegative ? negated(value) : value);
+    return { ...constant(type, isNegative ? negated(value) : value), isWritten: true };
   }
   throw new DatabaseError("VALUE_OUT_OF_RANGE", `Cannot read number ${text}: it is out of range`, {
     position: node._location.start,

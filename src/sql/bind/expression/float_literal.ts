@@ -23,7 +23,8 @@ export function comparedWith(
 
 function isWritten(operand: BoundExpression): boolean {
   if (operand.type.kind !== "decimal") return false;
-  if (operand.kind === "constant" || operand.kind === "slot") return true;
+  if (operand.kind === "slot") return true;
+  if (operand.kind === "constant") return operand.isWritten === true;
   const [inner] = operand.kind === "call" && operand.name === "prefix -" ? operand.args : [];
   return inner !== undefined && isWritten(inner);
 }
