@@ -29,7 +29,8 @@ export type DataType =
   | { readonly kind: "file" }
   | { readonly kind: "interval" }
   | { readonly kind: "array"; readonly element: DataType }
-  | { readonly kind: "unknown" };
+  /** `isNull` of NULL as it stands in a statement, which has no digits to keep. */
+  | { readonly kind: "unknown"; readonly isNull?: true };
 
 export type TypeKind = DataType["kind"];
 
@@ -53,6 +54,7 @@ export const BYTES: DataType = { kind: "bytes" };
 export const FILE: DataType = { kind: "file" };
 export const INTERVAL: DataType = { kind: "interval" };
 export const UNKNOWN: DataType = { kind: "unknown" };
+export const UNKNOWN_NULL: DataType = { kind: "unknown", isNull: true };
 
 /** Largest precision of DECIMAL. */
 export const DECIMAL_PRECISION_MAX = 38;

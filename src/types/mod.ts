@@ -49,6 +49,7 @@ export {
   type TypeKind,
   typeName,
   UNKNOWN,
+  UNKNOWN_NULL,
   UUID,
 } from "./data_type.ts";
 export {
@@ -159,7 +160,7 @@ export {
 export { offsetSecondsAt, offsetSecondsAtLocal, type Zone, zoneFromText } from "./time_zone.ts";
 export { withoutFractionZeros, withoutTrailingZeros } from "./trailing_zeros.ts";
 export { isNumberType, isTextType, isWholeType, typeOrder } from "./type_class.ts";
-export { commonType, decimalOf } from "./unify.ts";
+export { commonType, decimalOf, unbounded } from "./unify.ts";
 export {
   type Interval,
   isInterval,

@@ -15,7 +15,7 @@ export function commonType(types: readonly DataType[]): DataType | undefined {
   let hasUntyped = false;
   for (const type of types) {
     if (type.kind === "unknown") {
-      hasUntyped = true;
+      hasUntyped ||= type.isNull !== true;
       continue;
     }
     common = common === undefined ? type : commonOfTwo(common, type);
@@ -25,9 +25,24 @@ export function commonType(types: readonly DataType[]): DataType | undefined {
   return hasUntyped ? unbounded(common) : common;
 }
 
-/** What a literal without a type becomes: neither cut to a length nor rounded to some digits. */
-function unbounded(type: DataType): DataType {
-  return type.kind === "text" ? TEXT : withoutDigits(type);
+/** What DECIMAL is without digits. */
+const PLAIN_DECIMAL: DecimalType = { kind: "decimal", precision: DECIMAL_PRECISION_MAX, scale: 10 };
+
+/**
+ * What a literal without a type becomes beside a type: neither cut to its length nor rounded to its
+ * digits.
+ */
+export function unbounded(type: DataType): DataType {
+  switch (type.kind) {
+    case "text":
+      return TEXT;
+    case "decimal":
+      return widestDecimal(type, PLAIN_DECIMAL);
+    case "array":
+      return { kind: "array", element: unbounded(type.element) };
+    default:
+      return withoutDigits(type);
+  }
 }
 
 const NUMERIC_ORDER: readonly string[] = [

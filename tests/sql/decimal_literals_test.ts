@@ -1,5 +1,6 @@
 /**
- * Text beside DECIMAL compares exactly, by key and by scan, alone and as a parameter.
+ * Text beside DECIMAL compares exactly, by key and by scan, alone and as a parameter; and where a
+ * value is made of both it is read as DECIMAL without digits, not rounded to those of the other.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -70,4 +71,43 @@ test("IN, BETWEEN and IS DISTINCT FROM with text", async () => {
   expect(await count("v IS DISTINCT FROM '1.10'")).toBe(6);
   expect(await count("v = NULL OR v < NULL")).toBe(0);
   expect(await engine.failure("SELECT id FROM m WHERE v = 'x'")).toBe("INVALID_VALUE@1:27");
+});
+
+/** Values as numbers, made of 1.10 as a column, once with text and once with a parameter. */
+test.each([
+  ["v * #", "1.075", 1.1825],
+  ["# + v", "0.005", 1.105],
+  ["v - #", "100.125", -99.025],
+  ["v / #", "0.125", 8.8],
+  ["v % #", "0.075", 0.05],
+  ["COALESCE(NULLIF(v, 1.1), #)", "1.005", 1.005],
+  ["GREATEST(v, #)", "123.456", 123.456],
+  ["CASE WHEN v < 0 THEN v ELSE # END", "1.005", 1.005],
+  ["(VALUES (1.5), (#) ORDER BY 1 LIMIT 1)", "1.005", 1.005],
+  ["(SELECT v FROM m WHERE v = 9 UNION SELECT #)", "1.005", 1.005],
+  ["(ARRAY[v, #])[2]", "1.005", 1.005],
+  ["lead(v, 1, #) OVER ()", "100.005", 100.005],
+  ["mod(v, #)", "0.075", 0.05],
+])("%s with %s is %d", async (expression, literal, expected) => {
+  const ask = async (text: string, params: readonly string[] = []): Promise<unknown> => {
+    const sql = `SELECT ${expression.replace("#", text)} FROM m WHERE v = 1.10`;
+    return Number((await engine.rows(sql, { params }))[0]?.[0]);
+  };
+  expect(await ask(`'${literal}'`)).toBe(expected);
+  expect(await ask("$1", [literal])).toBe(expected);
+});
+
+test("arrays of text are not rounded either", async () => {
+  const count = async (condition: string, params: readonly string[] = []): Promise<unknown> =>
+    (await engine.rows(`SELECT count(*) FROM m WHERE ${condition}`, { params }))[0]?.[0];
+  expect(await count("v = ANY('{1.10,1.109}')")).toBe(1);
+  expect(await count("v = ANY($1)", ["{1.10,1.109}"])).toBe(1);
+  expect(await count("'1.105' = ANY(ARRAY[v, 1.11])")).toBe(0);
+  expect(await count("ARRAY[v] @> '{1.109}'")).toBe(0);
+});
+
+test("NULL takes the digits of the other side", async () => {
+  const sql = "SELECT COALESCE(v, NULL), GREATEST(NULL, v), CASE WHEN v > 0 THEN v ELSE NULL END";
+  const expected = [["1.10", "1.10", "1.10"]];
+  expect(await engine.rows(`${sql} FROM m WHERE v = 1.10`)).toEqual(expected);
 });

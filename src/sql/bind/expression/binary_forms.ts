@@ -61,7 +61,9 @@ export function binaryOf(operands: BinaryOperands, node: Expr): BoundExpression 
   const op = comparison ?? operands.op;
   const tested = comparison ?? (op.endsWith("DISTINCT FROM") ? "=" : undefined);
   const { left, right } = tested === undefined ? operands : asCompared(operands, node);
-  const form = atOneScale(op, resolveBinary(op, left.type, right.type));
+  const [leftSide, rightSide] =
+    tested === undefined ? [left.type, right.type] : comparedTypes(left, right);
+  const form = atOneScale(op, resolveBinary(op, leftSide, rightSide));
   if (form === undefined) {
     throw new DatabaseError(
       "TYPE_MISMATCH",
@@ -127,6 +129,18 @@ function atOneScale(op: string, form: OperatorForm | undefined): OperatorForm | 
   if (wholeDigits + scale >= DECIMAL_PRECISION_MAX) return form;
   const widened = decimalType(wholeDigits + scale, scale);
   return resolveBinary(op, widened, widened);
+}
+
+/** The types of a comparison: a literal without one has that of a DECIMAL beside it. */
+function comparedTypes(
+  { type: left }: BoundExpression,
+  { type: right }: BoundExpression,
+): [DataType, DataType] {
+  return [isUntypedBeside(left, right) ? right : left, isUntypedBeside(right, left) ? left : right];
+}
+
+function isUntypedBeside(type: DataType, other: DataType): boolean {
+  return type.kind === "unknown" && other.kind === "decimal";
 }
 
 /** An untyped literal that is compared with a DECIMAL; undefined for every other operand. */

@@ -11,6 +11,7 @@ import {
   type DataType,
   TEXT,
   UNKNOWN,
+  UNKNOWN_NULL,
   type Value,
   valueFromNumberText,
 } from "../../../types/mod.ts";
@@ -49,7 +50,7 @@ export const bindExpression: Bind = (expression, place) => {
     case "boolean":
       return constant(BOOLEAN, expression.value);
     case "null":
-      return constant(UNKNOWN, null);
+      return constant(UNKNOWN_NULL, null);
     case "literal slot":
       return place.statement.literal(expression);
     case "parameter":

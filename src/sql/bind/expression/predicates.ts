@@ -10,6 +10,7 @@ import {
   sameType,
   TEXT,
   typeName,
+  unbounded,
   type Value,
 } from "../../../types/mod.ts";
 import { resolveBinary, resolveLike } from "../../functions/operator/operators.ts";
@@ -108,8 +109,9 @@ function decimalOfList([operand, ...items]: readonly BoundExpression[]):
   | DecimalDataType
   | undefined {
   if (operand === undefined || operand.type.kind === "unknown") return undefined;
-  if (items.every(({ type }) => type.kind !== "unknown")) return undefined;
-  const type = commonType([operand, ...items].map((expression) => expression.type));
+  const typed = [operand, ...items].filter(({ type }) => type.kind !== "unknown");
+  if (typed.length > items.length) return undefined;
+  const type = commonType(typed.map((expression) => expression.type));
   return type?.kind === "decimal" ? type : undefined;
 }
 
@@ -196,8 +198,9 @@ export function bindQuantified(expression: ExprBinary, place: Place, bind: Bind)
   }
   const left = bind(expression.left, place);
   const array = bind(argument, place);
-  // An array without a type has elements of the other side's.
-  const element = array.type.kind === "unknown" ? settled(left.type) : elementOf(array.type);
+  // An array without a type has elements of the other side's, whatever their digits.
+  const element =
+    array.type.kind === "unknown" ? unbounded(settled(left.type)) : elementOf(array.type);
   const form = element === undefined ? undefined : resolveBinary(op, left.type, element);
   if (element === undefined || form === undefined) {
     throw new DatabaseError(

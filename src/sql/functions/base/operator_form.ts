@@ -2,7 +2,7 @@
  * What the operator files share: making a form, and the errors that arithmetic raises.
  */
 import { DatabaseError } from "../../../base/errors.ts";
-import type { DataType, Value } from "../../../types/mod.ts";
+import { type DataType, unbounded, type Value } from "../../../types/mod.ts";
 import type { OperatorForm } from "./function.ts";
 
 /** A form of two operands. */
@@ -31,9 +31,10 @@ export function divisionByZero(): DatabaseError {
   return new DatabaseError("DIVISION_BY_ZERO", "Cannot divide by zero");
 }
 
-/** An untyped literal takes the type of the other side. */
+/** An untyped literal takes the type of the other side, but not its digits; NULL takes both. */
 export function knownType(type: DataType, other: DataType): DataType {
-  return type.kind === "unknown" ? other : type;
+  if (type.kind !== "unknown") return type;
+  return type.isNull === true ? other : unbounded(other);
 }
 
 /** A time of day counts from midnight where a span is needed, as beside an interval. */
