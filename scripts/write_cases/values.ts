@@ -10,6 +10,7 @@ const LOGIC: CaseFile = {
   name: "logic",
   about: "three values of logic, NULL and conditions",
   statements: [
+    "SELECT 16777217 IN (16777216::real, 5), 16777217 = ANY (ARRAY[16777216::real, 5]), 16777217 IN (16777217::float8, 1::real)",
     ...selects(
       [
         "# AND #",

@@ -8,6 +8,7 @@ import {
   castValue,
   commonType,
   type DataType,
+  DOUBLE,
   decimalOf,
   INTERVAL,
   type Interval,
@@ -205,13 +206,54 @@ function widthOf(type: DataType): number {
   return type.kind === "smallint" ? 1 : type.kind === "int" ? 2 : 3;
 }
 
+export interface Alike {
+  readonly type: DataType;
+  readonly expressions: BoundExpression[];
+}
+
 /** Casts all to their common type. @throws {DatabaseError} TYPE_MISMATCH if there is none. */
 export function castAlike(
   expressions: readonly BoundExpression[],
   nodes: readonly AstNode[],
   what: string,
-): { type: DataType; expressions: BoundExpression[] } {
-  const type = commonType(expressions.map((expression) => expression.type));
+): Alike {
+  return castAllTo(commonType(typesOf(expressions)), { expressions, nodes, what });
+}
+
+/**
+ * Casts all to the type in which they are compared: 64 bits hold a 32-bit number and what is
+ * beside it.
+ *
+ * @throws {DatabaseError} TYPE_MISMATCH if there is none.
+ */
+export function castToCompare(
+  expressions: readonly BoundExpression[],
+  nodes: readonly AstNode[],
+  what: string,
+): Alike {
+  const types = typesOf(expressions);
+  const type = commonType(types);
+  const isMixed =
+    type?.kind === "float" && types.some(({ kind }) => kind !== "float" && kind !== "unknown");
+  return castAllTo(isMixed ? DOUBLE : type, { expressions, nodes, what });
+}
+
+function typesOf(expressions: readonly BoundExpression[]): DataType[] {
+  return expressions.map((expression) => expression.type);
+}
+
+function castAllTo(
+  type: DataType | undefined,
+  {
+    expressions,
+    nodes,
+    what,
+  }: {
+    readonly expressions: readonly BoundExpression[];
+    readonly nodes: readonly AstNode[];
+    readonly what: string;
+  },
+): Alike {
   if (type === undefined) {
     const types = [...new Set(expressions.map((e) => typeName(e.type)))].join(" and ");
     const [node] = nodes;

@@ -26,7 +26,7 @@ import { isSelectNode } from "../../parse/ast/query_nodes.ts";
 import type { Bind, Place } from "../binding.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { binaryOf, elementOf } from "./binary_forms.ts";
-import { castAlike, castTo } from "./casts.ts";
+import { castTo, castToCompare } from "./casts.ts";
 import { constantsOf, literalColumnOf } from "./constant_columns.ts";
 import { type DecimalDataType, decimalLiteral } from "./decimal_literal.ts";
 import { comparedWith } from "./float_literal.ts";
@@ -61,7 +61,7 @@ export function bindIn(expression: ExprBinary, place: Place, bind: Bind): BoundE
     const tested = castTo(operand, { to: decimal, mode: "implicit", node: left });
     return { kind: "in", type: BOOLEAN, operand: tested, items: list, constants: [], negated };
   }
-  const { expressions } = castAlike([operand, ...items], [left, ...right.expressions], "IN");
+  const { expressions } = castToCompare([operand, ...items], [left, ...right.expressions], "IN");
   const [tested, ...castItems] = expressions;
   const castOperand = defined(tested, "IN has an operand");
   return {
