@@ -106,6 +106,17 @@ test("arrays of text are not rounded either", async () => {
   expect(await count("ARRAY[v] @> '{1.109}'")).toBe(0);
 });
 
+test("NULLIF compares as = does, and its result has the digits of its first argument", async () => {
+  const rows = async (list: string, params: readonly string[] = []): Promise<unknown> =>
+    await engine.rows(`SELECT ${list} FROM m WHERE v = 1.10`, { params });
+  const expected = [["1.10", null, "1.10"]];
+  expect(await rows("NULLIF(v, '1.104'), NULLIF(v, '1.1'), NULLIF(v, NULL)")).toEqual(expected);
+  expect(await rows("NULLIF(v, $1), NULLIF(v, $2), NULLIF(v, NULL)", ["1.104", "1.1"])).toEqual(
+    expected,
+  );
+  expect(await rows("NULLIF(0.1::real, 0.1), NULLIF(0.5::real, 0.1)")).toEqual([[null, 0.5]]);
+});
+
 test("NULL takes the digits of the other side", async () => {
   const sql = "SELECT COALESCE(v, NULL), GREATEST(NULL, v), CASE WHEN v > 0 THEN v ELSE NULL END";
   const expected = [["1.10", "1.10", "1.10"]];
