@@ -192,3 +192,13 @@ test("a number beside FLOAT that a cast has changed is none as written", async (
   expect(await compared("0.1::numeric(5,2)")).toEqual([[false, 1]]);
   expect(await compared("0.1::float8")).toEqual([[false, 1]]);
 });
+
+test("literals that decide the digits of a result", async () => {
+  const sql =
+    "VALUES (round(42.4382, 2), trunc(42.4382, 1), trim_scale(1.500), to_number('12.345', '99.999'))";
+  expect(await answer(sql)).toEqual([["42.44", "42.4", "1.5", "12.345"]]);
+  expect(await answer("SELECT * FROM (VALUES (round(2.55, 1)), (7)) AS v(x)")).toEqual([
+    ["2.6"],
+    ["7.0"],
+  ]);
+});

@@ -72,7 +72,7 @@ const Effect = {
   keep: 2,
   /** An operator or separator in words: a string behind it is no typed literal. */
   operator: 3,
-  /** Sizes in parentheses behind it stay. */
+  /** Sizes in parentheses behind it stay, as does what decides the digits of a result. */
   type: 4,
   /** Begins a statement whose literals may be lifted. */
   begin: 5,
@@ -89,7 +89,8 @@ const WORDS_BY_EFFECT: readonly (readonly [string, number])[] = [
   [
     "varchar nvarchar char character varying nchar decimal numeric dec float timestamp time " +
       "timestamptz interval embedding vector bit current_timestamp current_time localtime " +
-      "localtimestamp binary varbinary file extract",
+      "localtimestamp binary varbinary file extract round trunc " +
+      "trim_scale to_number",
     Effect.type,
   ],
   ["insert update delete execute", Effect.begin],
