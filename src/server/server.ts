@@ -103,6 +103,7 @@ class HttpServer implements RunningServer {
       requestIds: new RequestIds(options),
       publicOrigin: config.server.public_origin,
       ownUrl: () => this.url,
+      idleSeconds: config.performance.keepalive_timeout,
       peers: {
         requestIP: (request) => this.#bun.requestIP(request),
         timeout: (request, seconds) => this.#bun.timeout(request, seconds),

@@ -36,6 +36,8 @@ export interface ExchangeOptions {
   readonly peers: Peers;
   readonly network: NetworkRules;
   readonly requestIds: RequestIds;
+  /** How long a connection may be silent; 0 for as long as it likes. */
+  readonly idleSeconds: number;
   /** Of this server in the configuration, if that says so: scheme, host and port. */
   readonly publicOrigin: string | undefined;
   /** The same as it listens, for clients that named no host. */
@@ -113,6 +115,11 @@ export class Exchange implements Caller {
   /** Lets this request be silent for longer than the keep-alive timeout. */
   liftIdleTimeout(): void {
     this.#options.peers.timeout(this.request, 0);
+  }
+
+  /** Lets it be silent no longer than that again. */
+  resetIdleTimeout(): void {
+    this.#options.peers.timeout(this.request, this.#options.idleSeconds);
   }
 
   /** Cuts the connection when nothing more is taken of what is left to send. */

@@ -8,6 +8,7 @@ import { DatabaseError } from "../../base/errors.ts";
 import { JSON_PARTS_MAX, NESTING_MAX } from "../../base/limits.ts";
 import { jsonStringEnd } from "../../types/mod.ts";
 import { HttpError } from "./http_error.ts";
+import { type BodyRoom, LARGE_BODY_BYTES } from "./large_bodies.ts";
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
 
@@ -65,6 +66,12 @@ export function readBytes(request: Request, maxBytes: number): Promise<Uint8Arra
   return new Promise((resolve, reject) => takeBytes(request, maxBytes, resolve, reject));
 }
 
+/** Whether a body says that it is small: any other may become large. */
+export function isSmall({ headers }: Request): boolean {
+  const declared = headers.get("content-length");
+  return declared !== null && Number(declared) <= LARGE_BODY_BYTES;
+}
+
 /**
  * The same for who goes on in the turn in which the body is there.
  *
@@ -78,6 +85,33 @@ export function takeBytes(
   fail: (error: unknown) => void,
 ): void {
   bytesSoon(request, maxBytes).then(take, (error: unknown) => fail(endedEarly(error)));
+}
+
+/**
+ * Reads a body that may be large, as soon as there is room for it.
+ *
+ * @param room Is left to the caller to leave.
+ * @throws {HttpError} As `readBytes`.
+ */
+export async function readLarge(
+  request: Request,
+  maxBytes: number,
+  room: BodyRoom,
+): Promise<Uint8Array> {
+  const declared = request.headers.get("content-length");
+  try {
+    if (declared === null) return await bytesOf(request, maxBytes, room);
+    const sizeBytes = Number(declared);
+    if (sizeBytes > maxBytes) throw tooLarge(maxBytes, sizeBytes);
+    await roomFor(sizeBytes, room);
+    return await request.bytes();
+  } catch (error) {
+    throw endedEarly(error);
+  }
+}
+
+function roomFor(bytes: number, room: BodyRoom): Promise<void> {
+  return new Promise((resolve) => room.take(bytes, resolve));
 }
 
 function bytesSoon(request: Request, maxBytes: number): Promise<Uint8Array> {
@@ -94,20 +128,27 @@ function endedEarly(error: unknown): HttpError {
   return new HttpError(400, "invalid_request", "Cannot read the body: it ended early");
 }
 
-async function bytesOf({ body }: Request, maxBytes: number): Promise<Uint8Array> {
-  return body === null ? new Uint8Array(0) : await readCounted(body, maxBytes);
+async function bytesOf({ body }: Request, maxBytes: number, room?: BodyRoom): Promise<Uint8Array> {
+  return body === null ? new Uint8Array(0) : await readCounted(body, maxBytes, room);
 }
 
 async function readCounted(
   body: ReadableStream<Uint8Array>,
   maxBytes: number,
+  room: BodyRoom | undefined,
 ): Promise<Uint8Array> {
   const pieces: Uint8Array[] = [];
   let sizeBytes = 0;
+  let hasRoom = room === undefined;
   for await (const piece of body) {
     sizeBytes += piece.length;
     if (sizeBytes > maxBytes) throw tooLarge(maxBytes, undefined);
     pieces.push(piece);
+    if (!hasRoom && room !== undefined && sizeBytes > LARGE_BODY_BYTES) {
+      // How much is to come is not known.
+      await roomFor(maxBytes, room);
+      hasRoom = true;
+    }
   }
   return Buffer.concat(pieces, sizeBytes);
 }

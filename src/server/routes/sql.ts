@@ -20,8 +20,15 @@ import type { ServerConfig } from "../common/options.ts";
 import { RateLimiter } from "../common/rate_limit.ts";
 import { type Exchange, tookMs } from "../http/exchange.ts";
 import { errorBodyOf, errorBodyOfFailure, HttpError } from "../http/http_error.ts";
+import { type BodyRoom, LargeBodies } from "../http/large_bodies.ts";
 import { isMultipart } from "../http/multipart.ts";
-import { refusePacked, requireJsonType, takeBytes } from "../http/request_body.ts";
+import {
+  isSmall,
+  readLarge,
+  refusePacked,
+  requireJsonType,
+  takeBytes,
+} from "../http/request_body.ts";
 import { apiHeaders, streamResponse, type TextOptions, textResponse } from "../http/responses.ts";
 import {
   csvPieces,
@@ -87,6 +94,7 @@ export function sqlRoute(options: SqlRouteOptions): Route {
 class SqlRoute {
   readonly #options: SqlRouteOptions;
   readonly #userRate: RateLimiter;
+  readonly #largeBodies: LargeBodies;
   readonly #silentMsMax: number;
   readonly #defaultTimeoutMs: number;
   /** How nearly every answer is sent. */
@@ -94,9 +102,10 @@ class SqlRoute {
 
   constructor(options: SqlRouteOptions) {
     this.#options = options;
-    const { limits, performance } = options.config;
+    const { files, limits, performance } = options.config;
     const perSecond = limits.queries_per_sec_per_user;
     this.#userRate = new RateLimiter({ clock: options.clock, perSecond });
+    this.#largeBodies = new LargeBodies(Math.max(files.max_request_bytes, limits.max_body_bytes));
     const keepaliveMs = performance.keepalive_timeout * 1000;
     this.#silentMsMax = keepaliveMs === 0 ? Infinity : keepaliveMs - KEEPALIVE_MARGIN_MS;
     const timeoutMs = performance.request_timeout * 1000;
@@ -110,13 +119,36 @@ class SqlRoute {
     const principal = this.#options.auth.authenticateHeader(headers.get("authorization"), exchange);
     this.#takeFromRate(principal);
     const contentType = headers.get("content-type");
-    this.#withBody({ exchange, principal, contentType, reply }, this.#bytesMax(contentType));
+    const bytesMax = this.#bytesMax(contentType);
+    const asked = { exchange, principal, contentType, reply };
+    if (isSmall(exchange.request)) this.#withBody(asked, bytesMax);
+    else this.#withLargeBody(asked, bytesMax);
   }
 
   /** Apart from `handle`, so that nothing but `asked` is kept until the body is there. */
   #withBody(asked: Asked, bytesMax: number): void {
     const { exchange, reply } = asked;
     takeBytes(exchange.request, bytesMax, (body) => this.#answer(asked, body), reply.fail);
+  }
+
+  #withLargeBody(asked: Asked, bytesMax: number): void {
+    const { exchange, principal, reply } = asked;
+    const room = this.#largeBodies.enter(principal.actorId);
+    exchange.onLeave(() => room.leave());
+    const leaving: Reply = {
+      send(response) {
+        room.leave();
+        reply.send(response);
+      },
+      fail(error) {
+        room.leave();
+        reply.fail(error);
+      },
+    };
+    readLarge(exchange.request, bytesMax, waitingAs(exchange, room)).then(
+      (body) => this.#answer({ ...asked, reply: leaving }, body),
+      leaving.fail,
+    );
   }
 
   #answer(asked: Asked, body: Uint8Array): void {
@@ -288,6 +320,24 @@ class SqlRoute {
       ? streamResponse(exchange, { pieces }, { ...options, clock })
       : await textResponse(exchange, [...pieces].join(""), options);
   }
+}
+
+/** The room of a request, for which its connection may be silent as long as it is waited for. */
+function waitingAs(exchange: Exchange, room: BodyRoom): BodyRoom {
+  return {
+    take(bytes, start) {
+      let isWaiting = false;
+      let hasBegun = false;
+      room.take(bytes, () => {
+        hasBegun = true;
+        if (isWaiting) exchange.resetIdleTimeout();
+        start();
+      });
+      isWaiting = !hasBegun;
+      if (isWaiting) exchange.liftIdleTimeout();
+    },
+    leave: () => room.leave(),
+  };
 }
 
 function headersFor(

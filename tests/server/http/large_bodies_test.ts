@@ -1,0 +1,85 @@
+/**
+ * Goal: one user has no more than so many bytes of large bodies in memory, whoever comes waits in
+ * order, and nobody waits for another user or for a request that is gone.
+ */
+import { expect, test } from "bun:test";
+import { type BodyRoom, LargeBodies } from "../../../src/server/http/large_bodies.ts";
+
+const BYTES_MAX = 100;
+
+/** Rooms by name, and who has begun. */
+function setUp(): {
+  bodies: LargeBodies;
+  begun: string[];
+  take(name: string, userId: string, bytes: number): BodyRoom;
+} {
+  const bodies = new LargeBodies(BYTES_MAX);
+  const begun: string[] = [];
+  return {
+    bodies,
+    begun,
+    take(name, userId, bytes) {
+      const room = bodies.enter(userId);
+      room.take(bytes, () => begun.push(name));
+      return room;
+    },
+  };
+}
+
+test("bodies of a user begin as long as they fit together, and then in their order", () => {
+  const { begun, take } = setUp();
+  const first = take("first", "ann", 60);
+  const second = take("second", "ann", 40);
+  take("third", "ann", 90);
+  take("fourth", "ann", 10);
+  expect(begun).toEqual(["first", "second"]);
+
+  second.leave();
+  expect(begun).toEqual(["first", "second"]);
+  first.leave();
+  expect(begun).toEqual(["first", "second", "third", "fourth"]);
+});
+
+test("a body larger than all that a user may have begins alone", () => {
+  const { begun, take } = setUp();
+  const first = take("first", "ann", 500);
+  take("second", "ann", 1);
+  expect(begun).toEqual(["first"]);
+  first.leave();
+  expect(begun).toEqual(["first", "second"]);
+});
+
+test("another user waits for nobody", () => {
+  const { begun, take } = setUp();
+  take("first", "ann", 100);
+  take("second", "ann", 100);
+  take("third", "bob", 100);
+  expect(begun).toEqual(["first", "third"]);
+});
+
+test("who leaves while it waits never begins, and keeps nobody", () => {
+  const { begun, take } = setUp();
+  const first = take("first", "ann", 100);
+  const second = take("second", "ann", 100);
+  take("third", "ann", 100);
+  second.leave();
+  second.leave();
+  first.leave();
+  expect(begun).toEqual(["first", "third"]);
+});
+
+test("who has left before it knows its size never begins", () => {
+  const { bodies, begun } = setUp();
+  const room = bodies.enter("ann");
+  room.leave();
+  room.take(1, () => begun.push("late"));
+  expect(begun).toEqual([]);
+});
+
+test("nothing is remembered of a user without large bodies", () => {
+  const { bodies, take } = setUp();
+  const rooms = [take("first", "ann", 100), take("second", "ann", 100), bodies.enter("bob")];
+  expect(bodies.senderCount).toBe(2);
+  for (const room of rooms) room.leave();
+  expect(bodies.senderCount).toBe(0);
+});

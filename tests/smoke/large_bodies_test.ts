@@ -1,0 +1,126 @@
+/**
+ * Goal: a user who keeps a large body back holds up the own large bodies and nothing else, and no
+ * longer than the connection lasts. Method: requests byte by byte, to a server that gives each user
+ * room for one and a half of them.
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { connect, type Socket } from "node:net";
+import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
+
+const BODY_BYTES = 2 << 20;
+const BODY = `${'{"sql":"SELECT 7 AS seven"'.padEnd(BODY_BYTES - 1)}}`;
+
+/** Other users' requests, in which one that waits wrongly would have been answered. */
+const OTHERS = 5;
+
+let server: ServerProcess;
+let ann: string;
+let bob: string;
+
+beforeAll(async () => {
+  server = await startReadyServer({
+    config: {
+      limits: { max_body_bytes: 3 << 20 },
+      files: { max_size_bytes: 1 << 20, max_request_bytes: 3 << 20 },
+    },
+  });
+  ann = await server.createUser("ann");
+  bob = await server.createUser("bob");
+});
+
+afterAll(async () => {
+  expect(server.output).not.toMatch(/stopped by a bug/);
+  await server.stop();
+});
+
+/** A request of which the body is sent by hand. */
+class Sent {
+  readonly #socket: Socket;
+  readonly answer: Promise<string>;
+  isAnswered = false;
+
+  constructor(token: string, length: string) {
+    const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
+    this.#socket = socket;
+    this.answer = new Promise((resolve) => {
+      let text = "";
+      socket.on("data", (bytes) => {
+        this.isAnswered = true;
+        text += bytes.toString("latin1");
+      });
+      socket.on("error", () => socket.destroy());
+      socket.on("close", () => resolve(text));
+    });
+    socket.write(
+      "POST /v1/api/sql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" +
+        `Authorization: Bearer ${token}\r\nConnection: close\r\n${length}\r\n\r\n`,
+    );
+  }
+
+  /** Resolves once the bytes are with the system; of a body that is not read that may be never. */
+  send(text: string): Promise<void> {
+    return new Promise((resolve) => this.#socket.write(text, () => resolve()));
+  }
+
+  leave(): void {
+    this.#socket.destroy();
+  }
+}
+
+const declared = `Content-Length: ${BODY_BYTES}`;
+const chunked = "Transfer-Encoding: chunked";
+const chunk = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n`;
+
+/** Begins a large body of ann, of which more than half is there. */
+async function heldBack(): Promise<Sent> {
+  const request = new Sent(ann, declared);
+  await request.send(BODY.slice(0, BODY_BYTES - 10));
+  // Its head is read before a later request of somebody else is answered.
+  expect(await small(bob)).toBe(200);
+  return request;
+}
+
+async function small(token: string): Promise<number> {
+  const { status } = await server.post("/v1/api/sql", { sql: "SELECT 1" }, bearer(token));
+  return status;
+}
+
+function bearer(token: string): Record<string, string> {
+  return { Authorization: `Bearer ${token}` };
+}
+
+test.each([
+  ["declared", declared, BODY],
+  ["not declared", chunked, `${chunk(BODY)}0\r\n\r\n`],
+])("a large body whose size is %s waits for one of the same user", async (_, length, body) => {
+  const first = await heldBack();
+  const second = new Sent(ann, length);
+  void second.send(body);
+  for (let other = 0; other < OTHERS; other += 1) {
+    const large = new Sent(bob, declared);
+    void large.send(BODY);
+    expect(await large.answer).toContain('"seven"');
+    expect(await small(ann)).toBe(200);
+  }
+  expect(second.isAnswered).toBe(false);
+
+  await first.send(BODY.slice(BODY_BYTES - 10));
+  for (const request of [first, second]) expect(await request.answer).toContain('"seven"');
+});
+
+test("one that waits goes on when the client of the one before is gone", async () => {
+  const first = await heldBack();
+  const second = new Sent(ann, declared);
+  void second.send(BODY);
+  expect(await small(ann)).toBe(200);
+  first.leave();
+  expect(await second.answer).toContain('"seven"');
+});
+
+test("one that is refused for its size keeps no other", async () => {
+  const tooLarge = new Sent(ann, `Content-Length: ${4 << 20}`);
+  expect(await tooLarge.answer).toContain(" 413 ");
+  const next = new Sent(ann, declared);
+  void next.send(BODY);
+  expect(await next.answer).toContain('"seven"');
+});
