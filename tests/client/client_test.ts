@@ -294,14 +294,14 @@ test("createClient and live refuse options that count nothing", async () => {
     [1.5, "1.5"],
     ["3" as unknown as number, "a string"],
   ] as const) {
-    const told = `it is ${what}, and should be a whole number, 0 or more`;
+    const reason = `it is ${what}, and should be a whole number, 0 or more`;
     expect(() => createClient({ url: "http://db.test", maxRetries: given })).toThrow(
-      new TypeError(`Cannot use maxRetries: ${told}`),
+      new TypeError(`Cannot use maxRetries: ${reason}`),
     );
     const onEvent = (): void => undefined;
     for (const name of ["lastRows", "batchSize"]) {
       expect(() => client.live("SELECT 1", { onEvent, [name]: given })).toThrow(
-        new TypeError(`Cannot use ${name}: ${told}`),
+        new TypeError(`Cannot use ${name}: ${reason}`),
       );
     }
   }

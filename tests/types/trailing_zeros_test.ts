@@ -1,6 +1,6 @@
 /**
- * Zeros go from the end of digits and of fractions, and nothing else does; a long run of them within
- * takes one look.
+ * Zeros go from the end of digits and of fractions, and nothing else does; a long run of them
+ * within takes one look.
  */
 import { expect, test } from "bun:test";
 import { withoutFractionZeros, withoutTrailingZeros } from "../../src/types/trailing_zeros.ts";

@@ -11,14 +11,14 @@ const BYTES_MAX = 100;
 function setUp(): {
   bodies: LargeBodies;
   begun: string[];
-  take(name: string, userId: string, bytes: number): BodyRoom;
+  take: (name: string, userId: string, bytes: number) => BodyRoom;
 } {
   const bodies = new LargeBodies(BYTES_MAX);
   const begun: string[] = [];
   return {
     bodies,
     begun,
-    take(name, userId, bytes) {
+    take: (name, userId, bytes) => {
       const room = bodies.enter(userId);
       room.take(bytes, () => begun.push(name));
       return room;
