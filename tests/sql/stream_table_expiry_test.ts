@@ -59,6 +59,21 @@ test("a table without a key deletes the rows that match, each alone", async () =
   expect(await engine.rows("SELECT who FROM s ORDER BY n")).toEqual([["a"], ["b"]]);
 });
 
+test("RETURNING of DELETE … USING reads the joined rows, though there is no _deleted", async () => {
+  await engine.run("INSERT INTO s VALUES ('a', 1), ('b', 2); INSERT INTO k VALUES (1, 'one')");
+  expect(
+    await engine.rows(
+      "DELETE FROM s USING k WHERE k.id = s.n RETURNING s.*, k.v, k.id, s._seq > 0",
+    ),
+  ).toEqual([["a", 1, expect.anything(), "one", 1, true]]);
+  expect(
+    await engine.rows(
+      "DELETE FROM s USING (VALUES ('x', 2)) f (x, m) WHERE m = n RETURNING x, who",
+    ),
+  ).toEqual([["x", "b"]]);
+  expect(await engine.failure("DELETE FROM s RETURNING _deleted")).toStartWith("COLUMN_NOT_FOUND");
+});
+
 test("a key is unique among the rows that have not expired", async () => {
   await engine.run("INSERT INTO k VALUES (1, 'first')");
   expect(await engine.failure("INSERT INTO k VALUES (1, 'again')")).toStartWith("DUPLICATE_KEY");

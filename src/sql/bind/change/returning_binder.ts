@@ -11,8 +11,8 @@ import { type DmlWorld, placeIn, type Target } from "./dml_target.ts";
 
 export interface BoundReturning {
   /**
-   * The layout of a returned row: declared columns of the table, `_seq` and `_deleted`, then
-   * `carried`.
+   * The layout of a returned row: declared columns of the table, `_seq` and, but of a STREAM
+   * table, `_deleted`, then `carried`.
    */
   readonly columns: readonly BoundColumn[];
   readonly outputs: readonly BoundOutput[];

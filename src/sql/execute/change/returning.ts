@@ -1,7 +1,7 @@
 /**
  * RETURNING: what a change answers with, computed over the rows that it wrote.
  */
-import { type Batch, type DataType, type Row, type Value } from "../../../types/mod.ts";
+import type { Batch, DataType, Row, Value } from "../../../types/mod.ts";
 import type { BoundReturning } from "../../bind/change/returning_binder.ts";
 import { columnIdsIn } from "../../bind/walk.ts";
 import type { TableRuntime } from "../build/table_runtime.ts";
@@ -17,6 +17,8 @@ export interface Returning {
   readonly types: readonly DataType[];
   /** Its rows are complete only once they have their seqs. */
   readonly readsSystemColumns: boolean;
+  /** Of the table's rows: those of a STREAM table have no `_deleted`. */
+  readonly hasDeleted: boolean;
 }
 
 export function compileReturning(
@@ -33,17 +35,19 @@ export function compileReturning(
     expressions: outputs.map(({ expression }) => compileExpression(expression, layout)),
     types: columns.map(({ type }) => type),
     readsSystemColumns: systemColumns.some(({ id }) => used.has(id)),
+    hasDeleted: systemColumns.some(({ name }) => name === "_deleted"),
   };
 }
 
 /** @param seqs Of each change; what is missing reads NULL. */
 export function returnRows(
-  { expressions, types }: Returning,
+  { expressions, hasDeleted, types }: Returning,
   changes: readonly RowChange[],
   { run, seqs }: { run: Run; seqs: readonly Value[] },
 ): Batch {
   const rows = changes.map(({ carried = NOTHING_CARRIED, operation, row }, i): Row => {
-    return [...row, seqs[i] ?? null, operation === "delete", ...carried];
+    const deleted = hasDeleted ? [operation === "delete"] : [];
+    return [...row, seqs[i] ?? null, ...deleted, ...carried];
   });
   const batch: Batch = { rowCount: rows.length, columns: columnsFromRows(rows, types) };
   return {
