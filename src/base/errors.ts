@@ -3,8 +3,15 @@
  * and damage to stored bytes.
  */
 import type { Condition } from "./condition.ts";
+import { withoutMiddle } from "./short_text.ts";
 
 export type { Condition };
+
+/**
+ * In UTF-16 units. What a message names may be as long as a request, a name of a statement for one,
+ * and is not sent back and logged whole: the beginning says what failed, the end why.
+ */
+const TEXT_LENGTH_MAX = 2000;
 
 /** What an error can say besides its condition and message. */
 export interface ErrorDetails {
@@ -25,7 +32,10 @@ export interface ErrorChanges extends ErrorDetails {
   message?: string;
 }
 
-/** An expected failure. Messages name the object, column, value or limit, and never a secret. */
+/**
+ * An expected failure. Messages name the object, column, value or limit, and never a secret. A
+ * message or hint that is too long to be read is kept without its middle.
+ */
 export class DatabaseError extends Error {
   readonly condition: Condition;
   readonly position: number | undefined;
@@ -34,11 +44,15 @@ export class DatabaseError extends Error {
   readonly earliestSeq: number | undefined;
 
   constructor(condition: Condition, message: string, details: ErrorDetails = {}) {
-    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    super(
+      withoutMiddle(message, TEXT_LENGTH_MAX),
+      details.cause === undefined ? undefined : { cause: details.cause },
+    );
     this.name = "DatabaseError";
     this.condition = condition;
     this.position = details.position;
-    this.hint = details.hint;
+    this.hint =
+      details.hint === undefined ? undefined : withoutMiddle(details.hint, TEXT_LENGTH_MAX);
     this.statementIndex = details.statementIndex;
     this.earliestSeq = details.earliestSeq;
   }

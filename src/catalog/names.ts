@@ -5,6 +5,7 @@
  * when quoted; user ids are their own kind, since they come from outside.
  */
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
+import { beginningOf } from "../base/short_text.ts";
 import type { TableEntry } from "./entries.ts";
 
 /** Always exists and holds ordinary tables. */
@@ -128,6 +129,6 @@ const FORBIDDEN_IN_USER_ID = /[\p{Cc}/\\]|\.\./u;
  * A name in a message: cut, so that a message cannot be flooded, and without control characters.
  */
 function quoted(name: string): string {
-  const shown = name.length > NAME_LENGTH_MAX ? `${name.slice(0, NAME_LENGTH_MAX)}…` : name;
+  const shown = name.length > NAME_LENGTH_MAX ? `${beginningOf(name, NAME_LENGTH_MAX)}…` : name;
   return JSON.stringify(shown);
 }

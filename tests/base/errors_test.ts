@@ -68,3 +68,15 @@ test("withoutPaths changes what the machine causes, and nothing that a caller wr
   const wrong = new DatabaseError("INVALID_VALUE", text, details);
   expect(withoutPaths(wrong)).toBe(wrong);
 });
+
+test("a message and a hint of any length keep their beginning and their end", () => {
+  const name = "n".repeat(300_000);
+  const error = new DatabaseError("COLUMN_NOT_FOUND", `Cannot find column "${name}"`, {
+    hint: `did you mean ${name}?`,
+  });
+  expect(error.message).toMatch(/^Cannot find column "n{979}…n{998}"$/);
+  expect(error.hint).toMatch(/^did you mean n{986}…n{998}\?$/);
+
+  const short = "m".repeat(2000);
+  expect(new DatabaseError("INVALID_VALUE", short).message).toBe(short);
+});

@@ -1,6 +1,7 @@
 /**
  * Bound expressions as text, for EXPLAIN. Reads like SQL; a cast that nobody wrote is not shown.
  */
+import { beginningOf } from "../../base/short_text.ts";
 import { type DataType, outputText, type Value } from "../../types/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 
@@ -12,7 +13,7 @@ const LENGTH_MAX = 1000;
 
 export function textOfExpression(expression: BoundExpression, slots: Slots): string {
   const text = textOf(expression, slots);
-  return text.length <= LENGTH_MAX ? text : `${text.slice(0, LENGTH_MAX)}…`;
+  return text.length <= LENGTH_MAX ? text : `${beginningOf(text, LENGTH_MAX)}…`;
 }
 
 function textOf(expression: BoundExpression, slots: Slots): string {

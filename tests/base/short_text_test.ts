@@ -1,0 +1,31 @@
+/**
+ * Texts that are cut to be read.
+ */
+import { expect, test } from "bun:test";
+import { beginningOf, endOf, withoutMiddle } from "../../src/base/short_text.ts";
+
+test("beginningOf and endOf never leave half a character", () => {
+  expect([0, 1, 2, 3, 4, 9].map((length) => beginningOf("a😀b", length))).toEqual([
+    "",
+    "a",
+    "a",
+    "a😀",
+    "a😀b",
+    "a😀b",
+  ]);
+  expect([0, 1, 2, 3, 4, 9].map((length) => endOf("a😀b", length))).toEqual([
+    "",
+    "b",
+    "b",
+    "😀b",
+    "a😀b",
+    "a😀b",
+  ]);
+});
+
+test("withoutMiddle cuts what is longer than its length, and nothing else", () => {
+  expect(withoutMiddle("abcdefg", 7)).toBe("abcdefg");
+  expect(withoutMiddle("abcdefgh", 7)).toBe("abc…fgh");
+  expect(withoutMiddle("abcdefgh", 6)).toBe("ab…gh");
+  expect(withoutMiddle("ab😀😀😀gh", 7)).toBe("ab…gh");
+});
