@@ -11,6 +11,7 @@ import type { LiveMatch } from "../common/layers_above.ts";
 import { type PlainColumn, rowsResult } from "../common/result.ts";
 import type { SubscribeStatement } from "../parse/ast/ast.ts";
 import { expressionToSql } from "../parse/print/print.ts";
+import { nameText } from "../parse/print/print_expressions.ts";
 import { type LivePlanWorld, planLiveQuery } from "../prepare/live_planner.ts";
 import type { AdministrationCall } from "./administration.ts";
 
@@ -110,7 +111,7 @@ function matchLines(plan: LivePlan, table: TableEntry | undefined, match: LiveMa
   const index =
     equality === undefined
       ? "none, every change of these rows is tested"
-      : `${column?.name ?? "?"} = ${JSON.stringify(equality.value)}, found by value`;
+      : `${nameText(column?.name ?? "?")} = ${JSON.stringify(equality.value)}, found by value`;
   return [
     `  index: ${index}`,
     `  group: ${match.subscriptions} open subscription(s) share it, evaluated once for all`,

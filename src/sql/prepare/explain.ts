@@ -17,6 +17,7 @@ import type { Measured, Profile } from "../execute/run/profile.ts";
 import { planOfCte } from "../execute/subquery/cte_rows.ts";
 import { plansOfSubquery } from "../execute/subquery/subquery_program.ts";
 import type { ExplainStatement } from "../parse/ast/ast.ts";
+import { nameText } from "../parse/print/print_expressions.ts";
 import { keyCountOf } from "../plan/access.ts";
 import { estimatedRows, type Known } from "../plan/estimate.ts";
 import { keyedSideOf } from "../plan/keyed_side.ts";
@@ -173,11 +174,13 @@ class Explainer {
     return list.map((each) => this.#text(each)).join(", ");
   }
 
-  #sortText(keys: readonly BoundSort[]): string {
+  /** @param input Whose rows are in this order, when they may have columns without a name. */
+  #sortText(keys: readonly BoundSort[], input?: PlanNode): string {
     return keys
-      .map(
-        ({ expression, isDescending }) => `${this.#text(expression)}${isDescending ? " DESC" : ""}`,
-      )
+      .map(({ expression, isDescending }) => {
+        const shown = input === undefined ? expression : computedBelow(expression, input);
+        return `${this.#text(shown)}${isDescending ? " DESC" : ""}`;
+      })
       .join(", ");
   }
 
@@ -244,9 +247,13 @@ class Explainer {
         return { node: "Aggregate", ...(keys === "" ? {} : { keys }), ...inner };
       }
       case "distinct":
-        return { node: "Distinct", keys: this.#texts(plan.on), ...inner };
+        return {
+          node: "Distinct",
+          keys: this.#texts(plan.on.map((each) => computedBelow(each, plan.input))),
+          ...inner,
+        };
       case "sort":
-        return { node: "Sort", keys: this.#sortText(plan.keys), ...inner };
+        return { node: "Sort", keys: this.#sortText(plan.keys, plan.input), ...inner };
       case "window":
         return { node: "Window", ...this.#windowDetails(plan.calls), ...inner };
       case "limit":
@@ -264,7 +271,9 @@ class Explainer {
     const nameOf = (columnId: number): string =>
       columnId === SEQ_COLUMN_ID
         ? "_seq"
-        : (table.columns.find((column) => column.columnId === columnId)?.name ?? `#${columnId}`);
+        : nameText(
+            table.columns.find((column) => column.columnId === columnId)?.name ?? `#${columnId}`,
+          );
     const keys =
       key?.map((value, i) => `${nameOf(table.primaryKey[i] ?? 0)} = ${text(value)}`) ??
       (sought === undefined ? undefined : [`any of ${keyCountOf(sought)}`]);
@@ -292,6 +301,26 @@ class Explainer {
       ...(withTombstones ? { tombstones: true } : {}),
       children: [],
     };
+  }
+}
+
+/**
+ * What a key of a node says of its rows: a column that only the plan knows, since nobody selects
+ * it, has no name, and is shown as the expression that a node below computes for it.
+ */
+function computedBelow(key: BoundExpression, input: PlanNode): BoundExpression {
+  if (key.kind !== "column" || key.column.name !== "") return key;
+  switch (input.kind) {
+    case "project": {
+      const position = input.columns.findIndex(({ id }) => id === key.column.id);
+      return input.expressions[position] ?? key;
+    }
+    case "distinct":
+    case "limit":
+    case "sort":
+      return computedBelow(key, input.input);
+    default:
+      return key;
   }
 }
 

@@ -4,6 +4,7 @@
 import { beginningOf } from "../../base/short_text.ts";
 import { type DataType, outputText, type Value } from "../../types/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
+import { nameText } from "../parse/print/print_expressions.ts";
 
 /** Values that the caller gave, by slot; one that is missing is shown as its parameter. */
 export type Slots = readonly Value[];
@@ -74,7 +75,9 @@ function atomText(
       return value === undefined ? `$${expression.slot + 1}` : literal(value, expression.type);
     }
     case "column":
-      return expression.column.name === "" ? `#${expression.column.id}` : expression.column.name;
+      return expression.column.name === ""
+        ? `#${expression.column.id}`
+        : nameText(expression.column.name);
     case "outer":
       return `outer #${expression.id}`;
   }

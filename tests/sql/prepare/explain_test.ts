@@ -56,6 +56,30 @@ describe("EXPLAIN", () => {
     expect(nodes.map(({ node }) => node)).toContain("Aggregate");
   });
 
+  test("an order by what is not selected is shown as what it is", async () => {
+    const keysOf = async (sql: string): Promise<unknown[]> =>
+      (await nodesOf(sql)).flatMap(({ keys }) => (keys === undefined ? [] : [keys]));
+
+    expect(await keysOf("SELECT a FROM t ORDER BY x DESC, a + b")).toEqual(["x DESC, a + b"]);
+    expect(await keysOf("SELECT a FROM t ORDER BY x, a LIMIT 3")).toEqual(["x, a"]);
+    expect(await keysOf("SELECT DISTINCT ON (a % 2, x) b FROM t ORDER BY a % 2, x, b")).toEqual([
+      "a % 2, x",
+      "a % 2, x, b",
+    ]);
+    expect(await keysOf("SELECT a AS n FROM t ORDER BY n")).toEqual(["n"]);
+  });
+
+  test("a name that needs quotes has them", async () => {
+    await engine.run('CREATE TABLE q (id INT PRIMARY KEY, "a = 1 OR b" INT, "select" TEXT)');
+    const [, filter, scan] = await nodesOf(
+      `SELECT id FROM q WHERE "a = 1 OR b" = 3 AND "select" = 'it''s'`,
+    );
+    expect(filter?.["filter"]).toBe(`("a = 1 OR b" = 3) AND ("select" = 'it''s')`);
+    expect(scan?.["ranges"]).toBe('"a = 1 OR b" = 3');
+    const lines = await engine.rows('EXPLAIN SUBSCRIBE TO q WHERE "a = 1 OR b" = 3');
+    expect(lines).toContainEqual(['  index: "a = 1 OR b" = 3, found by value']);
+  });
+
   const ACCESS: readonly (readonly [sql: string, access: string, details: object])[] = [
     ["SELECT x FROM t WHERE a = 1 AND b = 2", "key", { key: "a = 1 AND b = 2", estimated_rows: 1 }],
     ["SELECT x FROM t WHERE a >= 10 AND a < 20", "key_range", { ranges: "a >= 10 AND a <= 20" }],
