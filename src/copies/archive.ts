@@ -9,6 +9,9 @@
  * - One file at a time, in order. A failure is told once, and tried again until it succeeds, from
  *   step 1 on: where the sync of step 3 failed, the list is there, and nobody knows whether it
  *   stays. A list that this database did not write is somebody else's, and is left alone.
+ * - A running server does not begin its archive anew: where the directory is gone, as when its disk
+ *   is not mounted, the log waits, and the message says what to do. A start makes it, and says that
+ *   backups from before lead to no later point.
  * - The log waits for the archive up to four times `wal_max_bytes`. Beyond it the oldest files are
  *   given up, which is an error in the log and a number in /metrics, and restores across the gap
  *   are refused.
@@ -17,6 +20,7 @@
 import type { CancelTimer, Clock } from "../base/clock.ts";
 import { copyFile } from "../base/copy_file.ts";
 import type { Disk } from "../base/disk.ts";
+import { reasonOfCode } from "../base/disk_reasons.ts";
 import { CorruptionError, DatabaseError, DiskError, isExpected } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { pauser } from "../base/pauser.ts";
@@ -197,6 +201,7 @@ export class Archiver {
     if (last === undefined) {
       this.#done ??= 0;
       this.#isConnected = true;
+      this.#warnOfBeginning();
       return;
     }
     const { journalEnd } = readUnit(disk, this.root, last);
@@ -214,6 +219,7 @@ export class Archiver {
 
   async #archive({ number }: ListedLogFile): Promise<void> {
     const { catalog, clock, disk, incarnation, paths } = this.#options;
+    this.#requireRoot();
     const found = disk.exists(unitListPath(this.root, number)) ? this.#found(number) : undefined;
     this.#warnOfGap(number);
     const from = walFilePath(paths, number);
@@ -236,6 +242,19 @@ export class Archiver {
     this.#done = number;
     catalog.journal.forget(journalEnd);
     this.#options.log.debug("archived a log file", { file: number, bytes: copied.bytes });
+  }
+
+  /** @throws {DatabaseError} STORAGE_UNAVAILABLE if another directory lies in its place. */
+  #requireRoot(): void {
+    const { archivePath, disk } = this.#options;
+    if (disk.exists(this.root) || !disk.exists(archivePath)) return;
+    throw new DatabaseError(
+      "STORAGE_UNAVAILABLE",
+      `${archivePath} has no archive of this database any more: ${this.root} is gone`,
+      {
+        hint: "mount or move back what was there; or restart the server, which begins another archive, and make a backup",
+      },
+    );
   }
 
   /**
@@ -279,6 +298,17 @@ export class Archiver {
     }
   }
 
+  /** Of changes of the catalog that went while nothing was archived, or lay in another archive. */
+  #warnOfBeginning(): void {
+    const { journal } = this.#options.catalog;
+    const firstKept = journal.after(0)[0]?.id ?? journal.end + 1;
+    if (firstKept === 1) return;
+    this.#options.log.warn(
+      "the archive of the log begins here: backups from before it lead to no later point; make one",
+      { path: this.root },
+    );
+  }
+
   /** Of log files that went while nothing was archived. */
   #warnOfGap(number: number): void {
     const done = this.#done ?? 0;
@@ -314,6 +344,12 @@ export class Archiver {
     this.#options.log.error("cannot archive the log; its files are kept until it can be", {
       path: this.root,
       failure: error.message,
+      hint: hintOf(error),
     });
   }
+}
+
+function hintOf(error: Error): string | undefined {
+  if (error instanceof DatabaseError) return error.hint;
+  return error instanceof DiskError ? reasonOfCode(error.code) : undefined;
 }

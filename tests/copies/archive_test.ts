@@ -19,8 +19,9 @@ import { bunDisk } from "../../src/base/bun_disk.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import type { Disk } from "../../src/base/disk.ts";
 import { DiskError } from "../../src/base/errors.ts";
-import { silentLog } from "../../src/base/log.ts";
+import { type Log, silentLog } from "../../src/base/log.ts";
 import { systemRandom } from "../../src/base/random.ts";
+import { RecentLog } from "../../src/base/recent_log.ts";
 import { archivedFiles, readUnit } from "../../src/copies/archive_units.ts";
 import type { Database } from "../../src/database.ts";
 import { runRestore } from "../../src/maintenance/restore_command.ts";
@@ -39,10 +40,15 @@ afterAll(removeDirectories);
 
 function open(
   { archive, data }: { archive: string; data: string },
-  { config = "", disk = bunDisk }: { config?: string; disk?: Disk } = {},
+  {
+    config = "",
+    disk = bunDisk,
+    log = silentLog,
+  }: { config?: string; disk?: Disk; log?: Log } = {},
 ): Promise<Database> {
   return openAt(data, {
     disk,
+    log,
     config: [
       "storage.ballast_bytes = 0",
       "storage.wal_segment_bytes = 1048576",
@@ -185,6 +191,54 @@ test("what waits for an archive that went away is archived when it is back", asy
   await until(() => database.archiveLag()?.files === 0);
   expect(logsIn(place.archive)).toHaveLength(count);
   await database.close();
+});
+
+test("log files wait for an archive whose place an empty directory has taken, and the log says so", async () => {
+  const place = freshPlace();
+  const away = `${place.archive}.away`;
+  mkdirSync(place.archive);
+  const log = new RecentLog(silentLog, systemClock);
+  const database = await open(place, { log });
+  await fill(database, 2);
+  await until(() => database.archiveLag()?.files === 0);
+  const count = logsIn(place.archive).length;
+  renameSync(place.archive, away);
+  mkdirSync(place.archive);
+  await fill(database, 2);
+  await until(() => database.archiveLag()?.failure !== undefined);
+  expect(database.archiveLag()?.failure).toContain("has no archive of this database any more");
+  expect(log.lines.find(({ level }) => level === "error")?.fields).toMatchObject({
+    hint: expect.stringContaining("mount or move back what was there; or restart the server"),
+  });
+  expect(readdirSync(place.archive)).toEqual([]);
+  rmSync(place.archive, { recursive: true });
+  renameSync(away, place.archive);
+  await fill(database, 1);
+  await until(() => database.archiveLag()?.files === 0);
+  expect(database.archiveLag()).toMatchObject({ failure: undefined, lostFiles: 0 });
+  const names = logsIn(place.archive);
+  expect(names.length).toBeGreaterThan(count);
+  expect(names).toEqual(names.map((_, index) => `${String(index + 1).padStart(10, "0")}.wal`));
+  await database.close();
+});
+
+test("a start says that an archive begins where earlier changes are elsewhere, and of a new one nothing", async () => {
+  const place = freshPlace();
+  mkdirSync(place.archive);
+  const fresh = new RecentLog(silentLog, systemClock);
+  const before = await open(place, { log: fresh });
+  await fill(before, 2);
+  await until(() => before.archiveLag()?.files === 0);
+  await before.close();
+  expect(fresh.lines.filter(({ level }) => level === "warn")).toEqual([]);
+  rmSync(place.archive, { recursive: true });
+  mkdirSync(place.archive);
+  const later = new RecentLog(silentLog, systemClock);
+  const after = await open(place, { log: later });
+  expect(later.lines.map(({ message }) => message)).toContainEqual(
+    expect.stringContaining("the archive of the log begins here"),
+  );
+  await after.close();
 });
 
 test("beyond the bound the oldest log files are given up, and counted", async () => {
