@@ -10,6 +10,12 @@ export const BATCH_ROWS_MAX = 4096;
 /** Rows in one row group. Bounds the memory of a merge: each input has one row group open. */
 export const ROW_GROUP_ROWS_MAX: number = 16 * BATCH_ROWS_MAX;
 
+/**
+ * Bytes of one commit in the log. It is held whole until it is written, and its rows once more in
+ * memtables. There the text of a column is one array, which can have 4 GiB with what was before.
+ */
+export const COMMIT_BYTES_MAX: number = 1024 * 1024 * 1024;
+
 /** Bytes of an encoded primary key, so that a key index entry is small and comparable at once. */
 export const KEY_BYTES_MAX = 1024;
 

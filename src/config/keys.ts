@@ -5,6 +5,7 @@
  * promise what does not happen.
  */
 import { isIPv6 } from "node:net";
+import { COMMIT_BYTES_MAX } from "../base/limits.ts";
 import type { LogLevel } from "../base/log.ts";
 import { rangeFromText } from "../server/mod.ts";
 import type { Config, KeyRule, TextForm } from "./shape.ts";
@@ -113,7 +114,11 @@ const RULES: Rules = {
       "WebSocket messages a second of one connection; 0 is no limit",
     ),
     transaction_timeout_secs: whole(300, [1, 3600], "How long a transaction may stay open"),
-    transaction_max_bytes: whole(100 * MIB, [MIB], "Bytes that one transaction may write"),
+    transaction_max_bytes: whole(
+      100 * MIB,
+      [MIB, COMMIT_BYTES_MAX],
+      "Bytes that one transaction may write",
+    ),
     idempotency_ttl_secs: whole(600, [60, 86_400], "How long answers are kept by key"),
     topic_visibility_secs: whole(60, [1, 86_400], "How long a consumer has to ack", LATER),
     max_poll_secs: whole(60, [1, 300], "Longest wait of a topic poll", LATER),

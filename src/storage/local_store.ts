@@ -138,6 +138,7 @@ export class LocalStore implements Store {
       isRelaxed: options.durability === "relaxed",
       earlyBytesMin: options.earlyWriteBytes,
       rowBytesMax: options.rowBytesMax,
+      commitBytesMax: options.commitBytesMax,
       end,
       onRolled: () => this.#noteRolled(),
     });

@@ -40,6 +40,8 @@ export interface LocalStoreOptions {
    * turn; fewer suffice in a test.
    */
   readonly earlyWriteBytes?: number;
+  /** Bytes of one commit; fewer in a test. */
+  readonly commitBytesMax?: number;
   /** So much may a memtable hold before it is flushed early; less in a test. */
   readonly memtableBytesMax?: number;
   /** Which segments are merged; those of a test are smaller. */

@@ -22,7 +22,11 @@ export interface CommitLogEvents {
 export interface CommitDraft {
   /** The rows that follow are of this table and owner, in the order of these columns. */
   beginWrite(write: TableWrite, columns: readonly StoredColumn[]): void;
-  /** Indexes ascend. @throws {DatabaseError} ROW_TOO_LARGE; the draft is then of no use. */
+  /**
+   * Indexes ascend.
+   *
+   * @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED; the draft is then of no use.
+   */
   addRow(row: Row, index: number, prev: number): void;
   /** No row follows. */
   end(): void;
@@ -47,12 +51,12 @@ export interface CommitLog {
   begin(catalogSeq: number): void;
   /** The rows that follow are of this table and owner, in the order of these columns. */
   beginWrite(write: TableWrite, columns: readonly StoredColumn[]): void;
-  /** @throws {DatabaseError} ROW_TOO_LARGE; `abort` must follow. */
+  /** @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED; `abort` must follow. */
   addRow(row: Row, seq: number, prev: number): void;
   /**
    * Rows of a write that is given by columns.
    *
-   * @throws {DatabaseError} ROW_TOO_LARGE; `abort` must follow.
+   * @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED; `abort` must follow.
    */
   addBatch(batch: Batch, seqs: Float64Array, prevs: Float64Array): void;
   abort(): void;

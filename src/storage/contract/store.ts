@@ -119,8 +119,8 @@ export interface StagedCommit {
    * Adds rows, a few thousand at a time: it takes a turn as long as they are many. A key is
    * written once.
    *
-   * @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE, ROW_TOO_LARGE; the commit is then
-   * to be forgotten.
+   * @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE, ROW_TOO_LARGE, LIMIT_EXCEEDED;
+   * the commit is then to be forgotten.
    */
   add(write: TableWrite): void;
   /**
@@ -395,7 +395,7 @@ export interface Store {
    * Checks keys, assigns seqs, appends to memory and to the log. All or nothing, in this turn.
    *
    * @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE, DISK_FULL (read-only mode),
-   * ROW_TOO_LARGE.
+   * ROW_TOO_LARGE, LIMIT_EXCEEDED.
    */
   apply(batch: WriteBatch): Commit;
   /** Begins a commit that takes longer than a turn to prepare. */

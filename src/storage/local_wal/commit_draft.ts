@@ -11,7 +11,7 @@ import type { Row } from "../../types/mod.ts";
 import type { CommitDraft } from "../contract/commit_log.ts";
 import type { StoredColumn, TableWrite } from "../contract/store.ts";
 import { beginFrame, type FrameHead, sealFrame } from "./format.ts";
-import { writeHead, writeRow } from "./frame_rows.ts";
+import { requireCommitFits, writeHead, writeRow } from "./frame_rows.ts";
 
 /**
  * A commit is split into frames of about this size, and a part that is full is a little larger: a
@@ -25,6 +25,8 @@ export interface DraftOptions {
   /** Bytes of a part; the row that crosses it is still in it. */
   readonly partBytes: number;
   readonly rowBytesMax: number;
+  /** Bytes of all parts; the part that crosses it is refused. */
+  readonly commitBytesMax: number;
   /** How far the seq of a row is behind that of the first row. */
   readonly offsetOf: (index: number) => number;
 }
@@ -46,6 +48,8 @@ export class FrameDraft implements CommitDraft {
   readonly #partBytes: number;
   readonly #parts: Part[] = [];
   #part: Part | undefined;
+  /** Of parts that are full. */
+  #fullBytes = 0;
   #write: TableWrite | undefined;
   #columns: readonly StoredColumn[] = [];
   #rowCountOffset = 0;
@@ -86,6 +90,8 @@ export class FrameDraft implements CommitDraft {
     this.#nextOffset = offset + 1;
     this.#rowCount += 1;
     if (buffer.length > this.#partBytes) {
+      this.#fullBytes += buffer.length;
+      requireCommitFits(this.#fullBytes, this.#options.commitBytesMax);
       this.#endWrite();
       this.#part = undefined;
     }

@@ -23,7 +23,7 @@ import {
   WAL_HEADER_BYTES,
 } from "./format.ts";
 import { writeColumns } from "./frame_columns.ts";
-import { writeHead, writeRow, writeRowAt } from "./frame_rows.ts";
+import { requireCommitFits, writeHead, writeRow, writeRowAt } from "./frame_rows.ts";
 
 /** A buffer that a huge commit has grown beyond this is given up afterwards. */
 const BUFFER_BYTES_KEPT: number = 16 * 1024 * 1024;
@@ -70,6 +70,8 @@ export interface FrameEncoderOptions {
   /** Size of the files to come. */
   readonly fileBytes: number;
   readonly rowBytesMax: number;
+  /** Bytes that the frames of one commit may have before its last one. */
+  readonly commitBytesMax: number;
   /** Groups are written before the ones before them are durable. */
   readonly isRelaxed: boolean;
   readonly position: Position;
@@ -205,8 +207,8 @@ export class FrameEncoder {
 
   /** A commit that is encoded elsewhere, and handed over by `append`. */
   draft(offsetOf: (index: number) => number): FrameDraft {
-    const { rowBytesMax } = this.#options;
-    return new FrameDraft({ partBytes: this.#partBytes, rowBytesMax, offsetOf });
+    const { commitBytesMax, rowBytesMax } = this.#options;
+    return new FrameDraft({ partBytes: this.#partBytes, rowBytesMax, commitBytesMax, offsetOf });
   }
 
   /** Puts the parts of a draft behind everything; each is a group. Returns that of the last. */
@@ -310,6 +312,7 @@ export class FrameEncoder {
 
   /** Ends a frame in the middle of a commit, and goes on with the same write in another. */
   #splitCommit(): void {
+    requireCommitFits(this.#buffer.length - this.#mark.bufferLength, this.#options.commitBytesMax);
     this.#endWrite();
     this.#seal(this.#partCount === 0 ? "partBegin" : "part");
     this.#partCount += 1;

@@ -30,6 +30,16 @@ export function writeHead(
   return rowCountOffset;
 }
 
+/** Of what was encoded so far. @throws {DatabaseError} LIMIT_EXCEEDED */
+export function requireCommitFits(bytes: number, commitBytesMax: number): void {
+  if (bytes <= commitBytesMax) return;
+  throw new DatabaseError(
+    "LIMIT_EXCEEDED",
+    `Cannot write more than ${commitBytesMax} bytes in one commit`,
+    { hint: "write fewer rows at a time" },
+  );
+}
+
 /** What a row is written with beside its values. */
 export interface RowHead {
   /** Undefined for the seq after that of the row before, which is not written. */

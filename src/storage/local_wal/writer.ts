@@ -20,6 +20,7 @@
  */
 import { assert } from "../../base/assert.ts";
 import { DiskError, hasNoDescriptor } from "../../base/errors.ts";
+import { COMMIT_BYTES_MAX } from "../../base/limits.ts";
 import type { Batch, Row } from "../../types/mod.ts";
 import type { CommitLog, CommitLogEvents, ListedLogFile } from "../contract/commit_log.ts";
 import type { StoredColumn, TableWrite } from "../contract/store.ts";
@@ -34,6 +35,8 @@ import { SyncedSeq } from "./synced_seq.ts";
 export interface LocalWalOptions extends WalFilesOptions {
   readonly highWater: HighWaterFile;
   readonly rowBytesMax: number;
+  /** Bytes of one commit, {@linkcode COMMIT_BYTES_MAX} when absent. */
+  readonly commitBytesMax?: number | undefined;
   /** Groups of so many bytes are written early; as is best where absent. */
   readonly earlyBytesMin?: number | undefined;
   readonly end: WalEnd;
@@ -85,7 +88,7 @@ export class LocalWal implements CommitLog {
 
   /** @throws {DiskError} If the first file cannot be made, or remains of a torn group not wiped. */
   constructor(options: LocalWalOptions) {
-    const { end, fileBytes, rowBytesMax, isRelaxed } = options;
+    const { commitBytesMax = COMMIT_BYTES_MAX, end, fileBytes, rowBytesMax, isRelaxed } = options;
     this.#options = options;
     this.#files = new WalFiles(options, end.files);
     this.#writtenSeq = end.lastSeq;
@@ -103,6 +106,7 @@ export class LocalWal implements CommitLog {
     this.#encoder = new FrameEncoder({
       fileBytes,
       rowBytesMax,
+      commitBytesMax,
       isRelaxed,
       position: this.#written,
       lastSeq,

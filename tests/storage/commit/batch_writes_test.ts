@@ -4,6 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
+import { COMMIT_BYTES_MAX } from "../../../src/base/limits.ts";
 import type { StoredColumn, TableWrite } from "../../../src/storage/contract/store.ts";
 import { FrameEncoder } from "../../../src/storage/local_wal/frame_encoder.ts";
 import { MemColumn } from "../../../src/storage/memtable/mem_column.ts";
@@ -78,6 +79,7 @@ function encoded(
   const encoder = new FrameEncoder({
     fileBytes,
     rowBytesMax,
+    commitBytesMax: COMMIT_BYTES_MAX,
     isRelaxed: false,
     position: { fileNumber: 1, offset: 64, frameNumber: 0 },
     lastSeq: 0,

@@ -426,3 +426,40 @@ test("what an owner began before being erased is refused", async () => {
   expect(store.owners(1)).toEqual([6]);
   await store.close();
 });
+
+/** Fifty rows of 4 KB, which are more than the bound and several parts of small log files. */
+const WIDE: readonly Row[] = numbered(50, "x".repeat(4000));
+
+test.each([
+  ["prepared over many turns", (store: LocalStore) => store.stage({}).add(write("insert", WIDE))],
+  ["of one turn", (store: LocalStore) => void store.apply({ writes: [write("insert", WIDE)] })],
+  [
+    "of one turn and given by columns",
+    (store: LocalStore) => {
+      const columns = [INT, TEXT].map((type, at) =>
+        vectorFromValues(
+          type,
+          WIDE.map((row) => row[at] ?? null),
+        ),
+      );
+      const batch = { columns, rowCount: WIDE.length };
+      store.apply({ writes: [{ ...write("insert", []), batch }] });
+    },
+  ],
+])("a commit %s that is larger than one may be is refused, and leaves nothing", async (_, make) => {
+  const disk = new SimulatedDisk();
+  const manifest = new MemoryManifest();
+  const options = { walSegmentBytes: 32_768, rowBytesMax: 8192, commitBytesMax: 100_000 };
+  const parts = { disk, manifest, definitions: [TABLE], options };
+  const store = await openStore(parts);
+  await commit(store, 1, "insert", [[0, "before"]]);
+  expect(conditionOf(() => make(store))).toBe("DUPLICATE_KEY");
+  await commit(store, 1, "delete", [[0, "before"]]);
+  expect(conditionOf(() => make(store))).toBe("LIMIT_EXCEEDED");
+  expect(valuesOf(store)).toEqual([]);
+  await commit(store, 1, "insert", WIDE.slice(0, 20));
+  await store.close();
+  const reopened = await openStore(parts);
+  expectRows(reopened, WIDE.slice(0, 20));
+  await reopened.close();
+});

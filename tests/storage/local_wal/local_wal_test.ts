@@ -5,6 +5,7 @@
 import { expect, test } from "bun:test";
 import { ByteWriter } from "../../../src/base/byte_writer.ts";
 import { CorruptionError } from "../../../src/base/errors.ts";
+import { COMMIT_BYTES_MAX } from "../../../src/base/limits.ts";
 import { type Log, type LogFields, silentLog } from "../../../src/base/log.ts";
 import { dataPathsOf, walFilePath } from "../../../src/storage/directory/file_names.ts";
 import {
@@ -70,6 +71,7 @@ function encodeCommit(
   const encoder = new FrameEncoder({
     fileBytes: 65536,
     rowBytesMax: 4096,
+    commitBytesMax: COMMIT_BYTES_MAX,
     isRelaxed: false,
     position: { fileNumber: 1, offset: 64, frameNumber: 0 },
     lastSeq: 0,
