@@ -25,7 +25,7 @@ export interface CatalogCheck {
   readonly damage: readonly CorruptionError[];
   /** All of the damage is in what SQLite had not yet taken over: the copy is as it was before. */
   readonly isOnlyLogDamaged: boolean;
-  /** The copy, for the caller to close; undefined when it cannot be read. */
+  /** The copy, open, for the caller to close, also without its names; undefined when unreadable. */
   readonly catalog: CatalogDatabase | undefined;
 }
 

@@ -106,6 +106,8 @@ export function checkDirectory(
       ? { damage: [], catalog: undefined, isOnlyLogDamaged: false }
       : checkCatalog({ disk, path, scratch, clock, log: silentLog });
     copy = catalog.catalog;
+    // What is open needs no name: whatever ends the process during the long part leaves nothing.
+    removeTree(disk, scratch);
     return checkFiles(paths, { disk, catalog, isFormatDamaged }, listener);
   } finally {
     copy?.close();

@@ -16,6 +16,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { bunDisk } from "../../src/base/bun_disk.ts";
+import type { Disk } from "../../src/base/disk.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { CatalogDatabase } from "../../src/catalog/mod.ts";
 import { AUDIT_TABLE, OWN_TABLES } from "../../src/sql/mod.ts";
@@ -769,3 +770,23 @@ function manifestOf(path: string): ReturnType<CatalogDatabase["manifest"]["load"
 function u53At(bytes: Buffer, offset: number): number {
   return bytes.readUInt32LE(offset) + bytes.readUInt32LE(offset + 4) * 2 ** 32;
 }
+
+test.each(["verify", "repair"] as const)(
+  "%s has nothing in the temporary directory while it reads segments and the log",
+  (command) => {
+    const temporary = freshDirectory();
+    const left = new Map<string, string[]>();
+    const disk: Disk = {
+      ...bunDisk,
+      open(path, options) {
+        const kind = /\.(?:seg|wal)$/.exec(path)?.[0];
+        if (kind !== undefined) left.set(kind, readdirSync(temporary));
+        return bunDisk.open(path, options);
+      },
+    };
+    const run = maintain(command, [copyOf(killed)], { disk, temporary });
+    expect(run).toMatchObject({ code: 0 });
+    expect(left.get(".seg")).toEqual([]);
+    expect(left.get(".wal")).toEqual([]);
+  },
+);

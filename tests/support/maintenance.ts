@@ -161,7 +161,11 @@ export interface MaintenanceRun {
 export function maintain(
   command: "verify" | "repair",
   args: readonly string[],
-  { clock = systemClock, disk = bunDisk }: { clock?: Clock; disk?: Disk } = {},
+  {
+    clock = systemClock,
+    disk = bunDisk,
+    temporary = freshDirectory(),
+  }: { clock?: Clock; disk?: Disk; temporary?: string } = {},
 ): MaintenanceRun {
   const lines: string[] = [];
   const told: string[] = [];
@@ -169,7 +173,7 @@ export function maintain(
     disk,
     clock,
     random: systemRandom,
-    temporary: freshDirectory(),
+    temporary,
     say: (line) => lines.push(line),
     tell: (line) => told.push(line),
   });
