@@ -44,6 +44,8 @@ export interface LocalStoreOptions {
   readonly commitBytesMax?: number;
   /** So much may a memtable hold before it is flushed early; less in a test. */
   readonly memtableBytesMax?: number;
+  /** So much may a start put into one memtable before it begins another; less in a test. */
+  readonly replayedBytesMax?: number;
   /** Which segments are merged; those of a test are smaller. */
   readonly mergeBounds?: MergeBounds;
   /** Unpacked parts of segments that this thread keeps; as it was when absent. */

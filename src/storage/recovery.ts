@@ -24,6 +24,7 @@ import type { Manifest, ManifestState, SegmentEntry } from "./contract/manifest.
 import type { TableDefinition } from "./contract/store.ts";
 import { sweepSegments } from "./data_directory.ts";
 import type { DataPaths } from "./directory/file_names.ts";
+import type { LocalStoreOptions } from "./local_store_options.ts";
 import { onlyTableOf } from "./local_wal/format.ts";
 import { type HighWaterFile, openHighWater } from "./local_wal/high_water.ts";
 import { WriteReader } from "./local_wal/logged_writes.ts";
@@ -42,6 +43,7 @@ export interface RecoveryOptions {
   readonly definitions: readonly TableDefinition[];
   readonly files: SegmentFiles;
   readonly storages: Storages;
+  readonly options: Pick<LocalStoreOptions, "replayedBytesMax">;
 }
 
 export interface Recovered {
@@ -57,6 +59,7 @@ export interface Recovered {
 /** @throws {CorruptionError} If the log has lost commits that were acknowledged. */
 export function recover(options: RecoveryOptions): Recovered {
   const { disk, paths, log, manifest, definitions, files, storages } = options;
+  const { replayedBytesMax } = options.options;
   const listed = manifest.load();
   const state = stateOf(definitions, listed);
   const tables = tablesOf(definitions, state, files);
@@ -69,7 +72,7 @@ export function recover(options: RecoveryOptions): Recovered {
   const catalogSeq = manifest.highestSeq();
   let commitCount = 0;
   let replayedSeq = 0;
-  const replay = new Replay(tables);
+  const replay = new Replay(tables, replayedBytesMax);
   const firstFile = state.firstLogFile ?? 0;
   const end = readWal({ disk, paths, log, highWaterSeq, firstFile }, (commit) => {
     commitCount += 1;
@@ -165,8 +168,10 @@ class Replay {
   readonly #writes = new WriteReader();
   readonly #tables = new Map<number, TableReplay>();
 
-  constructor(tables: ReadonlyMap<number, StoredTable>) {
-    for (const [tableId, table] of tables) this.#tables.set(tableId, new TableReplay(table));
+  constructor(tables: ReadonlyMap<number, StoredTable>, memtableBytesMax: number | undefined) {
+    for (const [tableId, table] of tables) {
+      this.#tables.set(tableId, new TableReplay(table, memtableBytesMax));
+    }
   }
 
   add({ frames, lastSeq }: LoggedCommit): void {

@@ -3,6 +3,8 @@
  * as the bytes that it is, and no row is made. Half a million rows take half of the time so.
  *
  * - Versions come in ascending seq.
+ * - A memtable that holds much is followed by another, at the next commit: the text of a column is
+ *   one array, which can have 4 GiB, and the log may hold more where nothing could be flushed.
  * - Each is given the form and the order of the columns that the definition has now.
  */
 import { defined } from "../base/assert.ts";
@@ -31,9 +33,13 @@ export interface ReplayedCommit {
   readonly firstLogFile: number | undefined;
 }
 
+/** Beyond this the next commit goes into another memtable. */
+const MEMTABLE_BYTES_MAX: number = 1024 * 1024 * 1024;
+
 export class TableReplay implements RowTaker {
   readonly skipsUpTo: number;
   readonly #table: StoredTable;
+  readonly #memtableBytesMax: number;
   /** Of the writes so far, and what they mean: most writes have the columns of the one before. */
   #columns: LoggedColumns | undefined;
   #destinations: readonly Destination[] = [];
@@ -44,8 +50,10 @@ export class TableReplay implements RowTaker {
   #commit: ReplayedCommit = { commitSeq: 0, firstLogFile: undefined };
   readonly #keyValues: Value[] = [];
 
-  constructor(table: StoredTable) {
+  /** @param memtableBytesMax Smaller in a test. */
+  constructor(table: StoredTable, memtableBytesMax: number = MEMTABLE_BYTES_MAX) {
     this.#table = table;
+    this.#memtableBytesMax = memtableBytesMax;
     this.skipsUpTo = table.progress.flushedSeq;
   }
 
@@ -53,6 +61,7 @@ export class TableReplay implements RowTaker {
   begin(write: LoggedHead, commit: ReplayedCommit): void {
     this.#write = write;
     this.#partition = undefined;
+    if (commit.commitSeq !== this.#commit.commitSeq) this.#beginCommit();
     this.#commit = commit;
   }
 
@@ -71,6 +80,13 @@ export class TableReplay implements RowTaker {
     memtable.setCommitSeq(row, this.#commit.commitSeq);
     this.#takeValues(from);
     if (table.keyPositions.length > 0) partition.setRow(this.#keyOf(row), row);
+  }
+
+  /** A commit is whole in one memtable, as one that is flushed must not end within it. */
+  #beginCommit(): void {
+    if (this.#table.active.bytes <= this.#memtableBytesMax) return;
+    this.#table.beginMemtable();
+    this.#columns = undefined;
   }
 
   /** Makes room for the rows of a write. */

@@ -24,6 +24,9 @@ import { changedMeanwhile } from "./conflicts.ts";
  */
 const ADDED_ROWS_MAX: number = ROW_GROUP_ROWS_MAX / 2;
 
+/** The same for rows that are long, which take as long to copy. */
+const ADDED_BYTES_MAX: number = 16 * 1024 * 1024;
+
 /** Where a version lies. */
 type Place = Memtable | OpenSegment;
 
@@ -77,7 +80,8 @@ export class StagedTable {
 
   /** Whether its memtable becomes the active one of the table. */
   get isAdopted(): boolean {
-    return this.table.active.rowCount === 0 || this.memtable.rowCount > ADDED_ROWS_MAX;
+    const { bytes, rowCount } = this.memtable;
+    return this.table.active.rowCount === 0 || rowCount > ADDED_ROWS_MAX || bytes > ADDED_BYTES_MAX;
   }
 
   /** Places that are no longer part of the table, by number. */

@@ -198,9 +198,15 @@ export class StoredTable {
 
   /** Goes on with a memtable that has rows already, newer than all that are here. */
   adopt(memtable: Memtable): void {
-    assert((memtable.seqs[0] ?? 0) > this.active.lastSeq, "memtables ascend by seq");
+    const isAbove = memtable.rowCount === 0 || (memtable.seqs[0] ?? 0) > this.active.lastSeq;
+    assert(isAbove, "memtables ascend by seq");
     if (this.active.rowCount > 0) this.#waiting.push(this.active);
     this.active = memtable;
+  }
+
+  /** Goes on with an empty memtable, where the active one has rows. */
+  beginMemtable(): void {
+    if (this.active.rowCount > 0) this.adopt(new Memtable(this.#definition.columns));
   }
 
   /** Whether memtables wait to be flushed. */

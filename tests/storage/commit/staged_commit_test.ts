@@ -463,3 +463,42 @@ test.each([
   expectRows(reopened, WIDE.slice(0, 20));
   await reopened.close();
 });
+
+test("few rows that are long keep the memtable that they are in", async () => {
+  const options = { walSegmentBytes: 4 << 20, rowBytesMax: 2 << 20 };
+  const store = await openStore({ definitions: [TABLE], options });
+  await commit(store, 1, "insert", [[99, "before"]]);
+  const staged = store.stage({});
+  const long = numbered(17, "x".repeat(1 << 20));
+  staged.add(write("insert", long));
+  await finish(store, staged);
+  await commit(store, 1, "update", [[99, "after"]]);
+  expectRows(store, [...long, [99, "after"]]);
+  await store.flush(1);
+  // The row from before is in a segment by itself.
+  expect(store.segments()[0]?.rowCount).toBe(1);
+  expectRows(store, [...long, [99, "after"]]);
+  await store.close();
+});
+
+test("a start puts much of one table into several memtables, each of whole commits", async () => {
+  const parts = { disk: new SimulatedDisk(), manifest: new MemoryManifest(), definitions: [TABLE] };
+  const options = { walSegmentBytes: 32_768, rowBytesMax: 8192, replayedBytesMax: 100_000 };
+  const store = await openStore({ ...parts, options });
+  for (let from = 0; from < 90; from += 30) {
+    await commit(store, 1, "insert", numbered(30, "x".repeat(4000), from));
+  }
+  await commit(store, 1, "update", [[0, "newest"]]);
+  const expected = [[0, "newest"], ...numbered(90, "x".repeat(4000)).slice(1)];
+  await store.close();
+  const reopened = await openStore({ ...parts, options });
+  const sorted = (of: LocalStore): Row[] =>
+    (valuesOf(of) as Row[]).toSorted((left, right) => Number(left[0]) - Number(right[0]));
+  expect(JSON.stringify(sorted(reopened)) === JSON.stringify(expected)).toBe(true);
+  await reopened.flush(1);
+  expect(reopened.segments().map(({ rowCount }) => rowCount)).toEqual([30, 30, 30, 1]);
+  await reopened.close();
+  const again = await openStore({ ...parts, options });
+  expect(JSON.stringify(sorted(again)) === JSON.stringify(expected)).toBe(true);
+  await again.close();
+});
