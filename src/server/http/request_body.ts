@@ -66,12 +66,6 @@ export function readBytes(request: Request, maxBytes: number): Promise<Uint8Arra
   return new Promise((resolve, reject) => takeBytes(request, maxBytes, resolve, reject));
 }
 
-/** Whether a body says that it is small: any other may become large. */
-export function isSmall({ headers }: Request): boolean {
-  const declared = headers.get("content-length");
-  return declared !== null && Number(declared) <= LARGE_BODY_BYTES;
-}
-
 /**
  * The same for who goes on in the turn in which the body is there.
  *
@@ -87,6 +81,12 @@ export function takeBytes(
   bytesSoon(request, maxBytes).then(take, (error: unknown) => fail(endedEarly(error)));
 }
 
+/** Whether a body says that it is small: any other may become large. */
+export function isSmall({ headers }: Request): boolean {
+  const declared = headers.get("content-length");
+  return declared !== null && Number(declared) <= LARGE_BODY_BYTES;
+}
+
 /**
  * Reads a body that may be large, as soon as there is room for it.
  *
@@ -98,13 +98,8 @@ export async function readLarge(
   maxBytes: number,
   room: BodyRoom,
 ): Promise<Uint8Array> {
-  const declared = request.headers.get("content-length");
   try {
-    if (declared === null) return await bytesOf(request, maxBytes, room);
-    const sizeBytes = Number(declared);
-    if (sizeBytes > maxBytes) throw tooLarge(maxBytes, sizeBytes);
-    await roomFor(sizeBytes, room);
-    return await request.bytes();
+    return await bytesSoon(request, maxBytes, room);
   } catch (error) {
     throw endedEarly(error);
   }
@@ -114,12 +109,13 @@ function roomFor(bytes: number, room: BodyRoom): Promise<void> {
   return new Promise((resolve) => room.take(bytes, resolve));
 }
 
-function bytesSoon(request: Request, maxBytes: number): Promise<Uint8Array> {
+function bytesSoon(request: Request, maxBytes: number, room?: BodyRoom): Promise<Uint8Array> {
   const declared = request.headers.get("content-length");
-  if (declared === null) return bytesOf(request, maxBytes);
+  if (declared === null) return bytesOf(request, maxBytes, room);
   const sizeBytes = Number(declared);
   if (sizeBytes > maxBytes) throw tooLarge(maxBytes, sizeBytes);
-  return request.bytes();
+  if (room === undefined) return request.bytes();
+  return roomFor(sizeBytes, room).then(() => request.bytes());
 }
 
 /** Nothing fails in reading but the size or the connection: nobody is left to read the answer. */
@@ -139,15 +135,15 @@ async function readCounted(
 ): Promise<Uint8Array> {
   const pieces: Uint8Array[] = [];
   let sizeBytes = 0;
-  let hasRoom = room === undefined;
+  let missingRoom = room;
   for await (const piece of body) {
     sizeBytes += piece.length;
     if (sizeBytes > maxBytes) throw tooLarge(maxBytes, undefined);
     pieces.push(piece);
-    if (!hasRoom && room !== undefined && sizeBytes > LARGE_BODY_BYTES) {
+    if (missingRoom !== undefined && sizeBytes > LARGE_BODY_BYTES) {
       // How much is to come is not known.
-      await roomFor(maxBytes, room);
-      hasRoom = true;
+      await roomFor(maxBytes, missingRoom);
+      missingRoom = undefined;
     }
   }
   return Buffer.concat(pieces, sizeBytes);
