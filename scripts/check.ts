@@ -35,7 +35,7 @@ const TEXT_CHECKS: readonly Check[] = [
   { name: "unused", command: ["knip-bun", "--config", "scripts/check/knip.json"] },
 ];
 
-const TESTS: Check = { name: "tests", command: [BUN, "test"] };
+const TESTS: Check = { name: "tests", command: [BUN, "scripts/test.ts"] };
 
 /** Runs one check, prints its line, and its output when it fails. */
 async function passes({ name, command }: Check): Promise<boolean> {

@@ -7,9 +7,13 @@
  * which both run, and it installs with whichever package manager called it. `bun run` offers
  * itself as `node` where there is none.
  *
- * Whether an installation is current is told by a stamp in node_modules: a checksum of what was
- * asked for, and the Bun that was found to run. It is written after a successful installation, so
- * an interrupted one is repeated.
+ * The server needs Bun, three packages and those of the admin page. Everything else only
+ * serves the development of Tidemark, so starting the server does not install it. Packages that
+ * are installed already stay installed.
+ *
+ * A stamp in node_modules says whether the installation is current: a checksum of the demands, the
+ * Bun that was found to run, and how much is installed. The stamp is written after a successful
+ * installation, so an interrupted installation is repeated.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -25,6 +29,13 @@ const STAMP = join(MODULES, ".tidemark-installed");
 /** What decides the content of node_modules. */
 const DEMANDS = ["package.json", "package-lock.json", "ui/package.json"];
 
+/** The program that runs without the packages for development. */
+const SERVER = "src/main.ts";
+
+/** How much is installed. */
+const RUNTIME = "runtime";
+const EVERYTHING = "everything";
+
 /** Ctrl-C reaches this process from the terminal and again from npm: that is one signal. */
 const SAME_SIGNAL_MS = 500;
 
@@ -37,17 +48,28 @@ function demandsChecksum() {
   return hash.digest("hex");
 }
 
-/** The Bun of the current installation, or undefined when there is none that is current. */
-function installedBun(checksum) {
+/** The Bun of an installation that is current and has the wanted extent, otherwise undefined. */
+function installedBun(checksum, extent) {
   if (!existsSync(STAMP)) return undefined;
-  const [stamped, bun = ""] = readFileSync(STAMP, "utf8").split("\n");
+  const [stamped, bun = "", installed] = readFileSync(STAMP, "utf8").split("\n");
   const path = join(MODULES, bun);
-  return stamped === checksum && existsSync(path) ? path : undefined;
+  const isEnough = installed === EVERYTHING || installed === extent;
+  return stamped === checksum && isEnough && existsSync(path) ? path : undefined;
 }
 
-function install(checksum) {
-  const [command, ...args] = installCommand();
-  process.stderr.write("Installing what is missing, once …\n");
+/** A package manager that omits the packages for development removes those that are there. */
+function hasDevelopmentPackages() {
+  const { devDependencies = {} } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  return Object.keys(devDependencies).some((name) => existsSync(join(MODULES, name)));
+}
+
+function install(checksum, wanted) {
+  const extent = hasDevelopmentPackages() ? EVERYTHING : wanted;
+  const [command, ...allArgs] = installCommand();
+  const args = extent === RUNTIME ? [...allArgs, "--omit=dev"] : allArgs;
+  const named =
+    extent === RUNTIME ? "the packages that the server needs" : "the packages for development";
+  process.stderr.write(`Installing ${named}, once …\n`);
   const done = spawnSync(command, args, { cwd: ROOT, stdio: ["ignore", "ignore", "inherit"] });
   if (done.status !== 0) {
     const reason = done.error === undefined ? `it ended with ${done.status}` : done.error.message;
@@ -57,7 +79,7 @@ function install(checksum) {
   if (bun === undefined) {
     fail(`Cannot start Bun: none under ${MODULES} runs on this machine`);
   }
-  writeFileSync(STAMP, `${checksum}\n${relative(MODULES, bun)}\n`);
+  writeFileSync(STAMP, `${checksum}\n${relative(MODULES, bun)}\n${extent}\n`);
   return bun;
 }
 
@@ -153,4 +175,6 @@ function fail(message) {
 }
 
 const checksum = demandsChecksum();
-run(installedBun(checksum) ?? install(checksum), process.argv.slice(2));
+const command = process.argv.slice(2);
+const extent = command[0] === SERVER ? RUNTIME : EVERYTHING;
+run(installedBun(checksum, extent) ?? install(checksum, extent), command);

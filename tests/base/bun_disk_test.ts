@@ -2,11 +2,12 @@
  * The real disk, on a directory of its own.
  */
 import { afterAll, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bunDisk, lockByName } from "../../src/base/bun_disk.ts";
 import { DiskError } from "../../src/base/errors.ts";
+import { fileMissing, testUnless } from "../support/requirements.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "tidemark-disk-"));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -95,7 +96,7 @@ test("map shows the bytes, keeps stores to itself, and shows none once released"
 /** A file that nobody may write, not root either. */
 const READ_ONLY_FILE = "/sys/kernel/notes";
 
-test.skipIf(!existsSync(READ_ONLY_FILE))("map shows a file that may only be read, too", () => {
+testUnless(fileMissing(READ_ONLY_FILE))("map shows a file that may only be read, too", () => {
   expect(codeOf(() => bunDisk.open(READ_ONLY_FILE, {}))).not.toBe("none");
   const mapped = bunDisk.map(READ_ONLY_FILE);
   expect(Buffer.from(mapped.bytes)).toEqual(readFileSync(READ_ONLY_FILE));

@@ -17,6 +17,7 @@ import { join } from "node:path";
 import { LogWriter, type LogWriterOptions } from "../../src/base/log_writer.ts";
 import { SEQ_EPOCH_MS } from "../../src/base/seq.ts";
 import { ManualClock } from "../support/manual_clock.ts";
+import { fileMissing, testUnless } from "../support/requirements.ts";
 
 /** Within which lines that were logged are in the file, and after which a failed one is retried. */
 const FLUSH_MS = 200;
@@ -24,7 +25,7 @@ const RETRY_MS = 10_000;
 
 /** A device that is always full; not every system has it. */
 const FULL = "/dev/full";
-const fullTest = test.skipIf(!existsSync(FULL));
+const fullTest = testUnless(fileMissing(FULL));
 
 let directory: string;
 let path: string;

@@ -41,6 +41,7 @@ import {
   treeOf,
 } from "../support/maintenance.ts";
 import { principalFor } from "../support/principal_for.ts";
+import { fileMissing, testUnless } from "../support/requirements.ts";
 import { SeededRandom } from "../support/seeded_random.ts";
 import { startReadyServer } from "../support/server_process.ts";
 import { until } from "../support/until.ts";
@@ -796,7 +797,7 @@ function openDrafts(): string[] {
   return names.filter((name) => name.includes("/restore.new/catalog.sqlite"));
 }
 
-test.skipIf(!existsSync("/proc/self/fd"))(
+testUnless(fileMissing("/proc/self/fd"))(
   "a restore to a point that meets damage in the list of files leaves no catalog open",
   async () => {
     const place = freshPlace();

@@ -54,8 +54,9 @@ afterEach(() => {
 function launch(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
+  program = "src/main.ts",
 ): Bun.Subprocess<"ignore", "pipe", "pipe"> {
-  return Bun.spawn([process.execPath, "scripts/launch.mjs", "src/main.ts", ...args], {
+  return Bun.spawn([process.execPath, "scripts/launch.mjs", program, ...args], {
     cwd: root,
     env: { ...process.env, ...env, npm_execpath: join(root, "installer.mjs") },
     stdin: "ignore",
@@ -75,9 +76,10 @@ async function outcome(
   return { code, stdout, stderr };
 }
 
-function callCount(): number {
+/** The calls of the package manager so far. */
+function calls(): string[] {
   const path = join(root, "calls");
-  return existsSync(path) ? readFileSync(path, "utf8").trim().split("\n").length : 0;
+  return existsSync(path) ? readFileSync(path, "utf8").trim().split("\n") : [];
 }
 
 test("launch installs once, and again when the demands change", async () => {
@@ -86,12 +88,30 @@ test("launch installs once, and again when the demands change", async () => {
     stdout: '["a b","0"]\n',
     stderr: expect.stringContaining("Installing"),
   });
-  expect(callCount()).toBe(1);
+  expect(calls()).toHaveLength(1);
   expect(await outcome(launch(["x"]))).toMatchObject({ code: 0, stderr: "" });
-  expect(callCount()).toBe(1);
+  expect(calls()).toHaveLength(1);
   writeFileSync(join(root, "package-lock.json"), '{"changed":true}');
   await outcome(launch(["x"]));
-  expect(callCount()).toBe(2);
+  expect(calls()).toHaveLength(2);
+});
+
+test("launch installs for the server what it needs, and the rest when something else asks", async () => {
+  writeFileSync(join(root, "package.json"), '{"devDependencies":{"typescript":"1.0.0"}}');
+  writeFileSync(join(root, "scripts/test.ts"), PROGRAM);
+  await outcome(launch(["x"]));
+  expect(calls()).toEqual(["install --loglevel=error --omit=dev"]);
+  await outcome(launch(["x"], {}, "scripts/test.ts"));
+  await outcome(launch(["x"], {}, "scripts/test.ts"));
+  await outcome(launch(["x"]));
+  expect(calls().slice(1)).toEqual(["install --loglevel=error"]);
+});
+
+test("launch keeps packages for development that are there", async () => {
+  writeFileSync(join(root, "package.json"), '{"devDependencies":{"typescript":"1.0.0"}}');
+  mkdirSync(join(root, "node_modules/typescript"), { recursive: true });
+  await outcome(launch(["x"]));
+  expect(calls()).toEqual(["install --loglevel=error"]);
 });
 
 test("launch gives the settings of the allocator, but for those that are there", async () => {

@@ -8,6 +8,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { maintain, removeDirectories } from "../support/maintenance.ts";
+import { programMissing, straceMissing, testUnless } from "../support/requirements.ts";
 import { ServerProcess, startReadyServer } from "../support/server_process.ts";
 
 afterAll(removeDirectories);
@@ -152,28 +153,13 @@ function poolThreads(pid: number): string[] {
   return threads.flatMap((thread) => ["-p", thread]);
 }
 
-/** Whether a process here may trace another; why not, otherwise. */
-function whyNoStrace(): string | undefined {
-  if (Bun.which("strace") === null) return "strace is not installed";
-  const tried = Bun.spawnSync([
-    "strace",
-    "-o",
-    "/dev/null",
-    "-e",
-    "inject=getpid:error=EIO",
-    "true",
-  ]);
-  return tried.exitCode === 0 ? undefined : `strace does not work here: ${tried.stderr.toString()}`;
-}
-
 async function hasEnded(server: ServerProcess): Promise<number | undefined> {
   return await Promise.race([server.exited(), Bun.sleep(150).then(() => undefined)]);
 }
 
-const noStrace = whyNoStrace();
-if (noStrace !== undefined) process.stderr.write(`disk trouble is not injected: ${noStrace}\n`);
+const noStrace = straceMissing();
 
-test.skipIf(noStrace !== undefined)(
+testUnless(noStrace)(
   "errors of system calls lose nothing that was acknowledged, and bring nothing back",
   async () => {
     await using server = await startReadyServer({ config: CONFIG });
@@ -213,7 +199,7 @@ const LIMITS: readonly (readonly [limit: string, name: string])[] = [
   ["--fsize=1100000:1100000", "no file may be longer than a log file"],
 ];
 
-test.skipIf(noStrace !== undefined)(
+testUnless(noStrace)(
   "a definition whose sync failed ends the process, since only the next start knows of it",
   async () => {
     await using server = await startReadyServer({ config: CONFIG });
@@ -235,9 +221,7 @@ test.skipIf(noStrace !== undefined)(
   60_000,
 );
 
-const noLimits = Bun.which("prlimit") === null;
-
-test.skipIf(noStrace !== undefined)(
+testUnless(noStrace)(
   "an error of the catalog's first sync ends the start as it would end the server",
   async () => {
     const directory = mkdtempSync(join(tmpdir(), "tidemark-trouble-"));
@@ -256,7 +240,7 @@ test.skipIf(noStrace !== undefined)(
   60_000,
 );
 
-test.skipIf(noLimits)(
+testUnless(programMissing("prlimit", "util-linux"))(
   "limits of the kernel lose nothing that was acknowledged",
   async () => {
     await using server = await startReadyServer({ config: CONFIG });

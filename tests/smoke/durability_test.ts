@@ -2,10 +2,11 @@
  * Every acknowledged commit of the real process is in the log, durable, and only then answered, as
  * the kernel saw it. Skipped where strace is not installed or not allowed.
  */
-import { expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { straceMissing, testUnless } from "../support/requirements.ts";
 import { startReadyServer } from "../support/server_process.ts";
 import { orderFaults, parseTrace } from "../support/syscall_trace.ts";
 
@@ -14,7 +15,7 @@ const CALLS = "openat,write,writev,pwrite64,pwritev,sendto,sendmsg,fdatasync,fsy
 const ROUNDS = 8;
 const CLIENTS = 8;
 
-test.skipIf(!canTrace())(
+testUnless(straceMissing())(
   "a commit is written, made durable, then answered",
   async () => {
     const directory = mkdtempSync(join(tmpdir(), "tidemark-trace-"));
@@ -49,9 +50,3 @@ test.skipIf(!canTrace())(
   },
   60_000,
 );
-
-function canTrace(): boolean {
-  return (
-    Bun.which("strace") !== null && Bun.spawnSync(["strace", "-o", "/dev/null", "true"]).success
-  );
-}

@@ -7,6 +7,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ALLOCATOR_SETTINGS } from "../../src/allocator.ts";
+import { linuxMissing, testUnless } from "../support/requirements.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 
 const ROOT: string = join(import.meta.dir, "../..");
@@ -45,7 +46,7 @@ test("it serves the admin page and what the page loads", async () => {
   expect([loaded.status, (await loaded.text()).length > 10_000]).toEqual([200, true]);
 });
 
-test.skipIf(process.platform !== "linux")("it has begun anew as itself", () => {
+testUnless(linuxMissing)("it has begun anew as itself", () => {
   const partsOf = (file: string): string[] =>
     readFileSync(`/proc/${server.pid}/${file}`, "utf8").split("\0");
   const wanted = Object.entries(ALLOCATOR_SETTINGS).map(([name, value]) => `${name}=${value}`);
@@ -53,7 +54,7 @@ test.skipIf(process.platform !== "linux")("it has begun anew as itself", () => {
   expect(partsOf("cmdline").slice(1, -1)).toEqual([server.configPath]);
 });
 
-test.skipIf(process.platform !== "linux")("it reads a configuration that is open already", () => {
+testUnless(linuxMissing)("it reads a configuration that is open already", () => {
   const { exitCode, stderr } = Bun.spawnSync(
     ["bash", "-c", `exec "$0" <(echo 'server.prot = 1')`, program],
     { env: { PATH: process.env["PATH"] ?? "" } },

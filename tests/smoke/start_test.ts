@@ -4,18 +4,11 @@
  */
 import { Database } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { networkInterfaces, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { SocketClient } from "../support/client.ts";
+import { fileMissing, testUnless } from "../support/requirements.ts";
 import { type Run, runToEnd } from "../support/run_to_end.ts";
 import {
   type ConfigSections,
@@ -380,7 +373,7 @@ describe("the server", () => {
   });
 });
 
-test.skipIf(!existsSync("/dev/full"))(
+testUnless(fileMissing("/dev/full"))(
   "a command whose result could not be printed does not end as if it had one",
   async () => {
     const path = configFile("");
@@ -495,7 +488,9 @@ describe("statements that outlast the time to stop", () => {
 });
 
 describe("a caller from elsewhere", () => {
-  test.skipIf(outsideAddress() === undefined)("may not set up or ask for health", async () => {
+  const outsideMissing =
+    outsideAddress() === undefined ? "this machine has no address besides loopback" : undefined;
+  testUnless(outsideMissing)("may not set up or ask for health", async () => {
     const secret = "a secret for the network, with 32 bytes and more";
     await using server = await startServer({
       config: { server: { host: "0.0.0.0" }, auth: { jwt_secret: secret } },

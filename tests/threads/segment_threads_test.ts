@@ -13,6 +13,7 @@ import type { Log } from "../../src/base/log.ts";
 import type { LocalStore, MergeJob } from "../../src/storage/mod.ts";
 import { SegmentThreads } from "../../src/threads/segment_threads.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
+import { programMissing, testUnless } from "../support/requirements.ts";
 import { commit, defineTable, openStore, readRows } from "../support/store_fixture.ts";
 import { until } from "../support/until.ts";
 
@@ -197,11 +198,7 @@ test("a thread that cannot start fails its job", async () => {
   segmentWork.close();
 });
 
-const noLimits = Bun.which("prlimit") === null;
-if (noLimits)
-  process.stderr.write("threads without descriptors are not tried: there is no prlimit\n");
-
-test.skipIf(noLimits)(
+testUnless(programMissing("prlimit", "util-linux"))(
   "a thread that would find no descriptor is not started, and the process goes on",
   () => {
     const source = new URL("../../src", import.meta.url).pathname;

@@ -2,7 +2,7 @@
  * A real Chromium for the tests of the admin page, and a page that writes down everything it must
  * not do: errors on the console, broken rules of the content security policy, requests to others.
  */
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import {
   type Browser,
   type BrowserContextOptions,
@@ -10,17 +10,8 @@ import {
   type Locator,
   type Page,
 } from "playwright-core";
+import { CHROMIUM } from "../support/requirements.ts";
 import type { ServerProcess } from "../support/server_process.ts";
-
-const CANDIDATES = [
-  "/usr/bin/chromium",
-  "/usr/bin/chromium-browser",
-  "/usr/bin/google-chrome",
-  "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
-];
-
-/** Undefined when this machine has none. */
-export const CHROMIUM: string | undefined = CANDIDATES.find((path) => existsSync(path));
 
 const ACTION_MS_MAX = 5000;
 

@@ -2,14 +2,14 @@
  * The admin page as its users meet it: the real server process and a real Chromium. Every test ends
  * by asking for errors on the console, broken rules of the policy, and requests to elsewhere.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Locator, Page } from "playwright-core";
+import { chromiumMissing, describeUnless } from "../support/requirements.ts";
 import { ADMIN, PASSWORD, type ServerProcess, startServer } from "../support/server_process.ts";
 import {
   accessibilityFaults,
   animatedShadows,
   backgroundColour,
-  CHROMIUM,
   clipboardText,
   launchBrowser,
   logIn,
@@ -53,11 +53,7 @@ async function isInside(inner: Locator, outer: Locator): Promise<boolean> {
   return isWithinX && isWithinY;
 }
 
-if (CHROMIUM === undefined) {
-  process.stderr.write("The admin page is not tested: there is no Chromium on this machine\n");
-}
-
-describe.skipIf(CHROMIUM === undefined)("the admin page", () => {
+describeUnless(chromiumMissing)("the admin page", () => {
   let browser: Browser;
   let server: ServerProcess;
 

@@ -1,0 +1,49 @@
+/**
+ * Reads from the output of `bun test` which tests were skipped, and why. The reason stands in the
+ * name of a skipped test or of its group, behind a mark: the runner has no other place for it.
+ */
+
+/** Separates the name of a skipped test from the reason. */
+export const SKIP_MARK = " // skipped: ";
+
+const NO_REASON = "no reason given";
+
+/** The runner colours its output on a terminal. */
+// oxlint-disable-next-line no-control-regex
+const COLOURS = /\x1b\[[0-9;]*m/g;
+
+/** The runner begins the line of a skipped test with a sign where it may use colours. */
+const SKIPPED = /^(?:\(skip\)|»)\s/;
+
+/** Collects skipped tests from the lines of a run, in their order. */
+export class SkippedTests {
+  #file = "";
+  readonly #reasons = new Map<string, { count: number; files: Set<string> }>();
+
+  /** @param line One line of the runner's output, coloured or not. */
+  read(line: string): void {
+    const text = line.replace(COLOURS, "");
+    const heading = /^(\S+_test\.tsx?):$/.exec(text);
+    if (heading?.[1] !== undefined) this.#file = heading[1];
+    if (!SKIPPED.test(text)) return;
+    const [, marked = NO_REASON] = text.split(SKIP_MARK);
+    // The tests of a skipped group follow the group's name.
+    const reason = marked.split(" > ")[0] ?? NO_REASON;
+    const entry = this.#reasons.get(reason) ?? { count: 0, files: new Set() };
+    entry.count += 1;
+    entry.files.add(this.#file);
+    this.#reasons.set(reason, entry);
+  }
+
+  /** A table of reasons with counts and files, or an empty text when nothing was skipped. */
+  report(): string {
+    const reasons = [...this.#reasons];
+    if (reasons.length === 0) return "";
+    const total = reasons.reduce((sum, [, { count }]) => sum + count, 0);
+    const rows = reasons.map(
+      ([reason, { count, files }]) =>
+        `${String(count).padStart(5)}  ${reason}\n       ${[...files].join(" ")}\n`,
+    );
+    return `\nSkipped ${total} ${total === 1 ? "test" : "tests"}:\n${rows.join("")}`;
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * Tests that need more than Bun: a program, a device, a kind of system. A machine without it skips
+ * such a test, whose name then says what is missing and how to get it. `scripts/test.ts` repeats
+ * these reasons at the end of a run.
+ */
+import { describe, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { SKIP_MARK } from "../../scripts/support/skipped_tests.ts";
+
+/** Undefined where the requirement is met, otherwise a clause that says what is missing. */
+export type Missing = string | undefined;
+
+const CHROMIUM_CANDIDATES = [
+  "/usr/bin/chromium",
+  "/usr/bin/chromium-browser",
+  "/usr/bin/google-chrome",
+  "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+];
+
+/** The path of Chromium on this machine. */
+export const CHROMIUM: string | undefined = CHROMIUM_CANDIDATES.find((path) => existsSync(path));
+
+export const chromiumMissing: Missing =
+  CHROMIUM === undefined
+    ? "Chromium is not installed (Debian: apt-get install chromium)"
+    : undefined;
+
+export const linuxMissing: Missing =
+  process.platform === "linux" ? undefined : "this system is not Linux";
+
+/** @returns Undefined when the program is on the path. */
+export function programMissing(name: string, debianPackage: string): Missing {
+  if (Bun.which(name) !== null) return undefined;
+  return `${name} is not installed (Debian: apt-get install ${debianPackage})`;
+}
+
+export function fileMissing(path: string): Missing {
+  return existsSync(path) ? undefined : `this system has no ${path}`;
+}
+
+/** Whether strace may trace another process here, and may let its system calls fail. */
+export function straceMissing(): Missing {
+  const absent = programMissing("strace", "strace");
+  if (absent !== undefined) return absent;
+  const inject = ["-e", "inject=getpid:error=EIO"];
+  const tried = Bun.spawnSync(["strace", "-o", "/dev/null", ...inject, "true"]);
+  return tried.success ? undefined : `strace does not work here: ${tried.stderr.toString().trim()}`;
+}
+
+/** `test`, or `test.skip` under a name that ends with the reason. */
+export function testUnless(missing: Missing): typeof test {
+  if (missing === undefined) return test;
+  const skip = (name: string, ...rest: Rest): void =>
+    test.skip(skippedName(name, missing), ...rest);
+  return skip as typeof test;
+}
+
+/** `describe`, or `describe.skip` under a name that ends with the reason. */
+export function describeUnless(missing: Missing): (name: string, body: () => void) => void {
+  if (missing === undefined) return describe;
+  return (name, body) => describe.skip(skippedName(name, missing), body);
+}
+
+type Rest = Parameters<typeof test.skip> extends [unknown, ...infer Others] ? Others : never;
+
+function skippedName(name: string, missing: string): string {
+  return `${name}${SKIP_MARK}${missing}`;
+}
