@@ -277,6 +277,132 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     [[10]],
   ],
   ["WITH RECURSIVE n AS (SELECT NULL AS i UNION SELECT 2) SELECT max(i) FROM n", [[2]]],
+  // What reads the rows of a step, at any depth, is asked anew in each step.
+  [
+    "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT * FROM t) SELECT n+1 FROM a WHERE n < 5 AND EXISTS (SELECT * FROM a))) SELECT * FROM t",
+    [[1], [2], [3], [4], [5]],
+  ],
+  [
+    "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT * FROM t) SELECT n+1 FROM a WHERE n < 5 AND n IN (SELECT * FROM a))) SELECT * FROM t",
+    [[1], [2], [3], [4], [5]],
+  ],
+  [
+    "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT * FROM t) SELECT n+1 FROM a WHERE n < 5 AND n = (SELECT max(n) FROM a))) SELECT * FROM t",
+    [[1], [2], [3], [4], [5]],
+  ],
+  [
+    "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS MATERIALIZED (SELECT * FROM t) SELECT n+1 FROM a WHERE n < 5 AND n = (SELECT max(n) FROM a))) SELECT * FROM t",
+    [[1], [2], [3], [4], [5]],
+  ],
+  [
+    "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS NOT MATERIALIZED (SELECT * FROM t) SELECT n+1 FROM a WHERE n < 5 AND n = (SELECT max(n) FROM a))) SELECT * FROM t",
+    [[1], [2], [3], [4], [5]],
+  ],
+  [
+    "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT * FROM t), b AS (SELECT * FROM a) SELECT a.n+1 FROM a JOIN b ON a.n = b.n WHERE a.n < 5 AND EXISTS (SELECT * FROM b))) SELECT * FROM t",
+    [[1], [2], [3], [4], [5]],
+  ],
+  [
+    "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT * FROM t), b AS (SELECT 1 WHERE EXISTS (SELECT * FROM a WHERE n < 5)) SELECT a.n+1 FROM a WHERE EXISTS (SELECT * FROM b))) SELECT * FROM t",
+    [[1], [2], [3], [4], [5]],
+  ],
+  [
+    "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT * FROM t) SELECT n+1 FROM a x WHERE n < 5 AND EXISTS (SELECT * FROM a WHERE a.n = x.n))) SELECT * FROM t",
+    [[1], [2], [3], [4], [5]],
+  ],
+  [
+    "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT * FROM t) SELECT n+1 FROM a x WHERE n < 5 AND EXISTS (SELECT * FROM a WHERE a.n <= x.n))) SELECT * FROM t",
+    [[1], [2], [3], [4], [5]],
+  ],
+  [
+    "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT * FROM t) SELECT i+1 FROM (VALUES (1),(2),(3),(4)) v(i) WHERE i IN (SELECT n FROM a))) SELECT * FROM t",
+    [[1], [2], [3], [4], [5]],
+  ],
+  [
+    "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT * FROM t) SELECT i+1 FROM (VALUES (1),(2),(3),(4)) v(i) WHERE EXISTS (SELECT 1 FROM a WHERE n = i))) SELECT * FROM t",
+    [[1], [2], [3], [4], [5]],
+  ],
+  [
+    "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT * FROM t) (SELECT n+1 FROM a WHERE n < 5 UNION SELECT n+1 FROM a WHERE n < 5 AND EXISTS (SELECT * FROM a)))) SELECT * FROM t",
+    [[1], [2], [3], [4], [5]],
+  ],
+  [
+    "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT * FROM t) SELECT n+1 FROM a WHERE n < 5 AND EXISTS (SELECT * FROM a y WHERE EXISTS (SELECT * FROM a z WHERE z.n = y.n)))) SELECT * FROM t",
+    [[1], [2], [3], [4], [5]],
+  ],
+  [
+    "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT * FROM t) SELECT n+1 FROM a WHERE n < 5 AND n = ANY (SELECT n FROM a) AND n >= ALL (SELECT n FROM a) AND n = (ARRAY(SELECT n FROM a))[1])) SELECT * FROM t",
+    [[1], [2], [3], [4], [5]],
+  ],
+  [
+    "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT * FROM t) SELECT (SELECT max(n) FROM a)+1 FROM a WHERE n < 5)) SELECT * FROM t",
+    [[1], [2], [3], [4], [5]],
+  ],
+  [
+    "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT * FROM t) SELECT a.n+1 FROM a JOIN (VALUES (1),(2),(3),(4)) v(i) ON v.i = a.n AND EXISTS (SELECT * FROM a))) SELECT * FROM t",
+    [[1], [2], [3], [4], [5]],
+  ],
+  [
+    "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT * FROM t) SELECT a.n+1 FROM a, LATERAL (SELECT count(*) c FROM a b WHERE b.n = a.n) l WHERE l.c = 1 AND n < 5)) SELECT * FROM t",
+    [[1], [2], [3], [4], [5]],
+  ],
+  [
+    "SELECT x, (WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT t.n, x FROM t) SELECT n+1 FROM a WHERE n < 5 AND EXISTS (SELECT * FROM a))) SELECT count(*) FROM t) FROM (VALUES (1),(2)) o(x)",
+    [
+      [1, 5],
+      [2, 5],
+    ],
+  ],
+  [
+    "SELECT x, (WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT t.n FROM t) SELECT n+1 FROM a WHERE n < x AND EXISTS (SELECT * FROM a))) SELECT count(*) FROM t) FROM (VALUES (1),(2)) o(x)",
+    [
+      [1, 1],
+      [2, 2],
+    ],
+  ],
+  [
+    "SELECT x, (WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT t.n FROM t WHERE n < x) SELECT n+1 FROM a WHERE EXISTS (SELECT * FROM a WHERE a.n < x))) SELECT count(*) FROM t) FROM (VALUES (1),(2)) o(x)",
+    [
+      [1, 1],
+      [2, 2],
+    ],
+  ],
+  [
+    "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT * FROM t) SELECT a.n+1 FROM a LEFT JOIN a b ON a.n = b.n WHERE a.n < 5)) SELECT * FROM t",
+    [[1], [2], [3], [4], [5]],
+  ],
+  [
+    "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT * FROM t) SELECT n+1 FROM a WHERE n < 5 INTERSECT SELECT n+1 FROM a)) SELECT * FROM t",
+    [[1], [2], [3], [4], [5]],
+  ],
+  [
+    "WITH RECURSIVE t(n) AS (VALUES (1) UNION (WITH a AS (SELECT * FROM t) SELECT n+1 FROM a WHERE n < 5 AND NOT EXISTS (SELECT * FROM a WHERE n > 3))) SELECT * FROM t",
+    [[1], [2], [3], [4]],
+  ],
+  [
+    "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH RECURSIVE u(m) AS (SELECT n FROM t UNION ALL (WITH c AS (SELECT * FROM u) SELECT m+1 FROM c WHERE m < 3 AND EXISTS (SELECT * FROM c))) SELECT m+1 FROM u WHERE m < 5 AND EXISTS (SELECT * FROM u))) SELECT * FROM t",
+    [[1], [2], [3], [4], [3], [4], [5], [4], [4], [5], [5], [5]],
+  ],
+  [
+    "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT * FROM t), RECURSIVEx AS (SELECT 1) SELECT n+1 FROM a WHERE n < 5 ORDER BY (SELECT max(n) FROM a) LIMIT (SELECT count(*) FROM a))) SELECT * FROM t",
+    [[1], [2], [3], [4], [5]],
+  ],
+  [
+    "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT * FROM t) SELECT n+1 FROM a WHERE CASE WHEN n < 5 THEN EXISTS (SELECT * FROM a) ELSE false END)) SELECT * FROM t",
+    [[1], [2], [3], [4], [5]],
+  ],
+  [
+    "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT * FROM t) SELECT n+1 FROM a WHERE n < 5 AND (SELECT count(*) FROM (WITH d AS (SELECT * FROM a) SELECT * FROM d x JOIN d y ON x.n=y.n) q) = 1)) SELECT * FROM t",
+    [[1], [2], [3], [4], [5]],
+  ],
+  [
+    "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL SELECT n+1 FROM t WHERE n < 5 AND EXISTS (WITH a AS (SELECT 1) SELECT * FROM a, a b)) SELECT * FROM t",
+    [[1], [2], [3], [4], [5]],
+  ],
+  [
+    "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT * FROM t) SELECT s.n+1 FROM (SELECT n, (SELECT max(n) FROM a) m FROM a) s WHERE s.n < 5 AND s.m = s.n)) SELECT * FROM t",
+    [[1], [2], [3], [4], [5]],
+  ],
   // Entries of WITH RECURSIVE read those behind them, too.
   [
     "WITH RECURSIVE a AS (SELECT x + 1 AS x FROM b), b AS (SELECT x * 2 AS x FROM c), c AS (SELECT 5 AS x) SELECT a.x, b.x, c.x FROM a, b, c",
@@ -503,6 +629,12 @@ describe("limits", () => {
     const sql =
       "SELECT count(*) FROM t WHERE EXISTS (SELECT 1 FROM big b WHERE b.id + t.id < 0 ORDER BY v OFFSET 1)";
     expect(await engine.rows(sql)).toEqual([[0]]);
+  });
+
+  test("a step of a recursion gives back what its subqueries and entries held", async () => {
+    const sql =
+      "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT n, repeat('x', 200000) AS s FROM t) SELECT n + 1 FROM a WHERE n < 200 AND s IN (SELECT s FROM a))) SELECT count(*) FROM t";
+    expect(await engine.rows(sql)).toEqual([[200]]);
   });
 
   test("a recursion without an end ends", async () => {

@@ -55,6 +55,8 @@ export type BoundRelation =
   | {
       readonly kind: "query";
       readonly query: BoundSelect;
+      /** An entry of WITH, bound again where it stands. */
+      readonly isEntry?: true;
       readonly alias: string;
       readonly columns: readonly BoundColumn[];
     }
@@ -128,8 +130,8 @@ export interface BoundCte {
   /** Its text asks that its rows are computed once, however often they are read. */
   readonly isKept: boolean;
   readonly isVolatile: boolean;
-  /** Its rows hang on nothing but the run. */
-  readonly isFree: boolean;
+  /** Its rows depend on columns of a query around it. */
+  readonly readsOuter: boolean;
   /** How often FROM names it; complete once the statement is bound. */
   readonly references: { count: number };
 }

@@ -62,6 +62,11 @@ export class PassedOn implements Correlation {
   }
 }
 
+/** Around which query a query was declared that is read where `outer` is around it. */
+export function declaredOf(outer: Correlation | undefined): Correlation | undefined {
+  return outer instanceof PassedOn ? declaredOf(outer.declared) : outer;
+}
+
 /** A value of the query that `from` is around, as the query that `to` is around reads it. */
 function handed(value: BoundExpression, from: Correlation, to: Correlation): BoundExpression {
   if (from === to) return value;

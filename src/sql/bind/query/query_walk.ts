@@ -81,12 +81,49 @@ export function relationsIn({ from }: BoundSelect): BoundRelation[] {
   return relations;
 }
 
-/** Whether the rows of a query hang on more than the run: outer columns, a recursion around it. */
+/** Whether the rows of a query depend on outer columns, or on a recursion around it. */
 export function readsAround(query: BoundSelect): boolean {
+  return readsOuterColumns(query) || recursionsAround(query).size > 0;
+}
+
+/** Whether a query reads columns of a query around it. */
+export function readsOuterColumns(query: BoundSelect): boolean {
   const own = lateralIdsIn(query.from);
   const reads = (expression: BoundExpression): boolean =>
     expression.kind === "outer" ? !own.has(expression.id) : childrenOf(expression).some(reads);
-  return expressionsIn(query).some(reads) || readsRecursion(query.from, new Set());
+  return (
+    expressionsIn(query).some(reads) ||
+    relationsIn(query).some((relation) => relation.kind === "cte" && relation.cte.readsOuter)
+  );
+}
+
+const RECURSIONS = new WeakMap<BoundSelect, ReadonlySet<BoundRecursion>>();
+
+/**
+ * The recursions around a query whose working tables it reads, at any depth: in FROM, through
+ * entries of WITH, and in queries of its expressions.
+ */
+export function recursionsAround(query: BoundSelect): ReadonlySet<BoundRecursion> {
+  const known = RECURSIONS.get(query);
+  if (known !== undefined) return known;
+  const found = new Set<BoundRecursion>();
+  const inner: BoundRecursion[] = [];
+  const addAll = (recursions: ReadonlySet<BoundRecursion>): void => {
+    for (const recursion of recursions) found.add(recursion);
+  };
+  for (const relation of relationsIn(query)) {
+    if (relation.kind === "working") found.add(relation.recursion);
+    else if (relation.kind === "cte") addAll(recursionsAround(relation.cte.query));
+    else if (relation.kind === "recursive") inner.push(relation.recursion);
+  }
+  const visit = (expression: BoundExpression): void => {
+    if (expression.kind === "subquery") addAll(recursionsAround(expression.subquery.query));
+    for (const child of childrenOf(expression)) visit(child);
+  };
+  for (const expression of expressionsIn(query)) visit(expression);
+  for (const recursion of inner) found.delete(recursion);
+  RECURSIONS.set(query, found);
+  return found;
 }
 
 /** What LATERAL items read of the items before them is no part of the query around. */
@@ -99,19 +136,6 @@ function lateralIdsIn(from: BoundFrom | undefined, into: Set<number> = new Set()
     for (const query of queriesIn(from.relation)) lateralIdsIn(query.from, into);
   }
   return into;
-}
-
-/** Whether a working table is read whose recursion is not in the query itself. */
-function readsRecursion(from: BoundFrom | undefined, inner: ReadonlySet<BoundRecursion>): boolean {
-  if (from === undefined) return false;
-  if (from.kind === "join") {
-    return readsRecursion(from.left, inner) || readsRecursion(from.right, inner);
-  }
-  const { relation } = from;
-  if (relation.kind === "working") return !inner.has(relation.recursion);
-  if (relation.kind === "cte") return !relation.cte.isFree;
-  const own = relation.kind === "recursive" ? new Set([...inner, relation.recursion]) : inner;
-  return queriesIn(relation).some((query) => readsRecursion(query.from, own));
 }
 
 function readsVolatileEntry(from: BoundFrom | undefined): boolean {

@@ -2,13 +2,14 @@
  * Where a recursive query may not read itself: as the side of an outer join that may have no row,
  * behind EXCEPT, beside INTERSECT ALL or EXCEPT ALL, and in a query that aggregates. More rows of a
  * step would take rows of the next one back there, and a step without rows would still have rows
- * behind it, for ever. With ALL it hangs on how many rows of a kind a step has.
+ * behind it, for ever. With ALL it depends on how many rows of a kind a step has. An entry of WITH
+ * that reads it has the rows of one step, and may be read anywhere.
  */
 import type { BoundFrom, BoundRecursion, BoundSelect } from "../bound.ts";
 
 /** The first such place of a query, in words; undefined if there is none. */
 export function refusedPlaceOf(query: BoundSelect, recursion: BoundRecursion): string | undefined {
-  return placeIn(query.from, recursion, undefined);
+  return placeInQuery(query, recursion, undefined);
 }
 
 function placeInQuery(
@@ -16,7 +17,8 @@ function placeInQuery(
   recursion: BoundRecursion,
   around: string | undefined,
 ): string | undefined {
-  const isOver = query.aggregates.length > 0;
+  // Rows may be grouped, but a group without keys is there even when a step has no rows.
+  const isOver = query.aggregates.length > 0 || (query.isAggregated && query.groupBy.length === 0);
   return placeIn(query.from, recursion, isOver ? (around ?? "a query that aggregates") : around);
 }
 
@@ -37,9 +39,8 @@ function placeIn(
     case "working":
       return relation.recursion === recursion ? around : undefined;
     case "query":
+      if (relation.isEntry === true) return undefined;
       return placeInQuery(relation.query, recursion, around);
-    case "cte":
-      return placeInQuery(relation.cte.query, recursion, around);
     case "set": {
       const isCounted = relation.isAll && relation.operator !== "union";
       const before = isCounted ? (around ?? `${relation.operator.toUpperCase()} ALL`) : around;

@@ -19,8 +19,8 @@ import type { BoundColumn } from "../bound_expressions.ts";
 import { columnOutput, selectFrom, selectFromQuery } from "../bound_nodes.ts";
 import { castTo } from "../expression/casts.ts";
 import { settled } from "../expression/expression_binder.ts";
-import { PassedOn } from "./correlation.ts";
-import { isVolatileQuery, readsAround } from "./query_walk.ts";
+import { declaredOf, PassedOn } from "./correlation.ts";
+import { isVolatileQuery, readsOuterColumns } from "./query_walk.ts";
 import { refusedPlaceOf } from "./recursive_form.ts";
 import type { CteEntry, SelectWorld } from "./select_world.ts";
 import { setOperationOf } from "./set_binder.ts";
@@ -67,7 +67,7 @@ function bindEntry(binding: WithBinding, world: SelectWorld, isRecursive: boolea
     query,
     isKept: binding.materialized === true,
     isVolatile: isVolatileQuery(query),
-    isFree: !readsAround(query),
+    readsOuter: readsOuterColumns(query),
     references: { count: 0 },
   };
   return { kind: "query", name, names, cte, height, outer: world.outer, bind };
@@ -164,10 +164,6 @@ function bindUnion(query: SelectFromUnion, binding: WithBinding, world: SelectWo
     throw recursiveForm(`"${name}" is read more than once`, query.right);
   const place = refusedPlaceOf(next, recursion);
   if (place !== undefined) throw recursiveForm(`"${name}" is read in ${place}`, query.right);
-  // Rows may be grouped, but a group without keys is there even when a step has no rows.
-  if (next.aggregates.length > 0 || (next.isAggregated && next.groupBy.length === 0)) {
-    throw recursiveForm("an aggregate is over it", query.right);
-  }
   if (next.outputs.length !== first.outputs.length) {
     throw recursiveForm(
       `its sides have ${first.outputs.length} and ${next.outputs.length} columns`,
@@ -223,8 +219,12 @@ export function relationOfEntry(
     throw recursiveForm(`"${entry.name}" is read outside of the second side of its UNION`, item);
   }
   if (entry.kind === "working") {
-    entry.references.count += 1;
-    if (entry.outer !== outer) throw recursiveForm(`"${entry.name}" is read in a subquery`, item);
+    // An entry that is bound again for a subquery was counted where it is declared.
+    const isDirect = entry.outer === outer;
+    if (isDirect) entry.references.count += 1;
+    else if (declaredOf(outer) !== entry.outer) {
+      throw recursiveForm(`"${entry.name}" is read in a subquery`, item);
+    }
     const columns = entry.columns.map((column) => statement.newColumn(column));
     return { kind: "working", recursion: entry.recursion, alias, columns };
   }
@@ -233,7 +233,12 @@ export function relationOfEntry(
   const columns = cte.query.outputs.map(({ expression }, i) =>
     statement.newColumn({ name: names[i] ?? "", type: expression.type }),
   );
-  if (cte.isFree || entry.outer === outer || outer === undefined || entry.outer === undefined) {
+  if (
+    !cte.readsOuter ||
+    entry.outer === outer ||
+    outer === undefined ||
+    entry.outer === undefined
+  ) {
     cte.references.count += 1;
     return { kind: "cte", cte, alias, columns };
   }
@@ -242,7 +247,7 @@ export function relationOfEntry(
     throw notAvailable(item, "a volatile WITH entry of outer columns in a subquery");
   }
   const query = entry.bind(new PassedOn(entry.outer, outer));
-  return { kind: "query", query, alias, columns };
+  return { kind: "query", query, isEntry: true, alias, columns };
 }
 
 function recursiveForm(

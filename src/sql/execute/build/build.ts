@@ -19,6 +19,7 @@ import type {
   PlanNode,
   WindowNode,
 } from "../../plan/plan.ts";
+import { subqueriesAhead } from "../../plan/plan_walk.ts";
 import {
   aggregateOverComputed,
   distinctOverComputed,
@@ -267,7 +268,8 @@ function buildRecursion(node: Extract<PlanNode, { kind: "recursive" }>): Operato
   const types = node.columns.map(({ type }) => type);
   const first = buildPlan(node.first);
   const next = buildPlan(node.next);
-  return (run) => new Recursion({ run, recursion, isAll, types, first, next });
+  const subqueries = subqueriesAhead(node.next);
+  return (run) => new Recursion({ run, recursion, isAll, types, first, next, subqueries });
 }
 
 function buildAggregate(node: AggregateNode, shown: AggregateNode): OperatorFactory {

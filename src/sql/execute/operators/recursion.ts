@@ -7,11 +7,14 @@ import { DatabaseError } from "../../../base/errors.ts";
 import { RECURSION_ROWS_MAX } from "../../../base/limits.ts";
 import { type Batch, type DataType, keepRows } from "../../../types/mod.ts";
 import type { BoundRecursion } from "../../bind/bound.ts";
+import type { BoundSubquery } from "../../bind/bound_expressions.ts";
 import { HeldRows } from "../held/held_rows.ts";
+import type { MemoryBudget } from "../held/memory_budget.ts";
 import { Grouping } from "../keys/grouping.ts";
 import { InnerRun } from "../run/inner_run.ts";
 import { NOTHING_YET, type Operator, type OperatorFactory } from "../run/operator.ts";
-import type { Run, SharedRows } from "../run/run.ts";
+import type { Run, SharedRows, StepAnswers } from "../run/run.ts";
+import { ReadAhead } from "./read_ahead.ts";
 
 /** Reads rows that others read, too. */
 export class SharedRowsReader implements Operator {
@@ -66,6 +69,8 @@ export interface RecursionOptions {
   readonly types: readonly DataType[];
   readonly first: OperatorFactory;
   readonly next: OperatorFactory;
+  /** Of `next`, to be read before each step. */
+  readonly subqueries: readonly BoundSubquery[];
 }
 
 export class Recursion implements Operator {
@@ -76,12 +81,16 @@ export class Recursion implements Operator {
   /** Rows of the step under way: the working table of the one after it. */
   #made: HeldRows;
   #working: HeldRows | undefined;
+  /** What the step under way holds, and what its subqueries answered. */
+  readonly #memory: MemoryBudget;
+  #answers: StepAnswers | undefined;
   #rowCount = 0;
 
   constructor(options: RecursionOptions) {
     const { first, isAll, run, types } = options;
     this.#options = options;
     this.#seen = isAll ? undefined : new Grouping(types, run.memory);
+    this.#memory = run.memory.nested();
     this.#step = first(run);
     this.#made = new HeldRows(types, run.memory);
   }
@@ -104,22 +113,32 @@ export class Recursion implements Operator {
   }
 
   close(): void {
+    this.#endStep();
+  }
+
+  #endStep(): void {
     this.#step.close();
+    this.#answers?.end();
+    this.#answers = undefined;
+    this.#memory.close();
   }
 
   /** Begins the next step. Returns whether there is one. */
   #begin(): boolean {
-    const { next, recursion, run, types } = this.#options;
-    this.#step.close();
+    const { next, recursion, run, subqueries, types } = this.#options;
+    this.#endStep();
     const before = this.#working;
     before?.restart();
     const working = this.#made;
     this.#working = working;
     if (working.rowCount === 0) return false;
     this.#made = before ?? new HeldRows(types, run.memory);
-    this.#step = next(
-      new InnerRun(run, { working: new Map([...run.working, [recursion, working]]) }),
-    );
+    const stepRun = new InnerRun(run, {
+      working: new Map([...run.working, [recursion, working]]),
+      memory: this.#memory,
+      answers: (own) => (this.#answers = run.subqueries.inStep(recursion, own)),
+    });
+    this.#step = new ReadAhead(subqueries, next, stepRun);
     return true;
   }
 

@@ -14,6 +14,11 @@ import type { Pauses } from "./pausing.ts";
 import type { Run, SubqueryAnswers } from "./run.ts";
 import type { Transaction } from "./transaction.ts";
 
+export interface InnerRunOptions extends Partial<Pick<Run, "memory" | "outer" | "working">> {
+  /** Makes answers of its own; else it has those of the run around it. */
+  readonly answers?: (own: Run) => SubqueryAnswers;
+}
+
 export class InnerRun implements Run {
   readonly principal: Principal;
   readonly store: Store;
@@ -24,15 +29,17 @@ export class InnerRun implements Run {
   readonly outer: Run["outer"];
   readonly working: Run["working"];
   readonly memory: MemoryBudget;
+  readonly subqueries: SubqueryAnswers;
   readonly #around: Run;
 
   constructor(
     around: Run,
     {
+      answers,
       memory = around.memory,
       outer = around.outer,
       working = around.working,
-    }: Partial<Pick<Run, "memory" | "outer" | "working">>,
+    }: InnerRunOptions,
   ) {
     this.principal = around.principal;
     this.store = around.store;
@@ -44,6 +51,7 @@ export class InnerRun implements Run {
     this.memory = memory;
     this.working = working;
     this.#around = around;
+    this.subqueries = answers?.(this) ?? around.subqueries;
   }
 
   get call(): CallWorld {
@@ -52,10 +60,6 @@ export class InnerRun implements Run {
 
   get temporary(): TemporaryFiles {
     return this.#around.temporary;
-  }
-
-  get subqueries(): SubqueryAnswers {
-    return this.#around.subqueries;
   }
 
   get pauses(): Pauses {

@@ -74,6 +74,13 @@ export interface SubqueryAnswers {
   abandon(): void;
   /** The rows of an entry of WITH as a run sees it; who takes them gives them back. */
   takeRows(cte: BoundCte, run: Run): SharedRows;
+  /** The answers of one step of a recursion: its own for what reads the rows of the step before. */
+  inStep(recursion: BoundRecursion, step: Run): StepAnswers;
+}
+
+export interface StepAnswers extends SubqueryAnswers {
+  /** Gives back what the step held. */
+  end(): void;
 }
 
 /** Rows that several readers share, computed as far as one of them has come. */

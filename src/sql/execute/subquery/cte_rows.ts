@@ -107,10 +107,15 @@ export class CteRows implements SharedRows {
   giveBack(): void {
     this.readerCount -= 1;
     if (this.readerCount > 0 || this.#isOver) return;
-    this.#input.close();
+    this.close();
+    this.#onUnused();
+  }
+
+  /** Lets go of all rows: nobody reads them again. */
+  close(): void {
+    if (!this.#isOver) this.#input.close();
     this.#spilled?.file.close();
     this.#site.close();
-    this.#onUnused();
   }
 
   *#spill(): Generator<undefined, void> {

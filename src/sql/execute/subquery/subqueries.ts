@@ -14,33 +14,53 @@
 import type { DatabaseError } from "../../../base/errors.ts";
 import { SUBQUERY_ANSWERS_MAX } from "../../../base/limits.ts";
 import { type Value, type Vector, valueAt } from "../../../types/mod.ts";
-import type { BoundCte } from "../../bind/bound.ts";
+import type { BoundCte, BoundRecursion, BoundSelect } from "../../bind/bound.ts";
 import type { BoundSubquery } from "../../bind/bound_expressions.ts";
+import { recursionsAround } from "../../bind/query/query_walk.ts";
 import type { MemoryBudget } from "../held/memory_budget.ts";
 import { keyTextOf } from "../keys/key_text.ts";
 import { InnerRun } from "../run/inner_run.ts";
 import type { Operator, OperatorFactory } from "../run/operator.ts";
 import { PAUSE } from "../run/pausing.ts";
-import type { Reading, RowsOfQuestions, Run, SharedRows, SubqueryAnswers } from "../run/run.ts";
+import type { Reading, RowsOfQuestions, Run, SharedRows, StepAnswers } from "../run/run.ts";
 import { CteRows } from "./cte_rows.ts";
 import { GuardedReading, NO_CAPTURES } from "./guarded_reading.ts";
 import { KeyedAnswers } from "./keyed_answers.ts";
 import { Answer, rowOf } from "./subquery_answer.ts";
 import { type KeyedProgram, type Program, programOf } from "./subquery_program.ts";
 
-/** The answers of one run; runs of inner queries share it. */
-export class Subqueries implements SubqueryAnswers {
+/**
+ * The answers of one run; runs of inner queries share it. A step of a recursion has answers of its
+ * own to what reads the rows of the step before, at any depth, and the rest from around it.
+ */
+export class Subqueries implements StepAnswers {
   readonly #states = new Map<BoundSubquery, SubqueryState>();
-  readonly #rows = new WeakMap<object, WeakMap<object, Map<BoundCte, CteRows>>>();
-  /** The run of the statement: what is kept counts against its memory. */
+  /** Entries whose rows depend on outer values, by these; the others. */
+  readonly #rows = new WeakMap<Run["outer"], Map<BoundCte, CteRows>>();
+  readonly #steps = new Set<Subqueries>();
+  /** The run of the statement, or of the step: what is kept counts against its memory. */
   readonly #run: Run;
+  readonly #step: Step | undefined;
 
-  constructor(run: Run) {
+  constructor(run: Run, step?: Step) {
     this.#run = run;
+    this.#step = step;
+    if (step !== undefined) step.around.#steps.add(this);
   }
 
   abandon(): void {
     for (const state of this.#states.values()) state.abandon();
+    for (const step of this.#steps) step.abandon();
+  }
+
+  inStep(recursion: BoundRecursion, run: Run): StepAnswers {
+    return new Subqueries(run, { around: this, recursion });
+  }
+
+  end(): void {
+    this.abandon();
+    if (this.#step !== undefined) this.#step.around.#steps.delete(this);
+    for (const rows of this.#rows.get(this.#run.outer)?.values() ?? []) rows.close();
   }
 
   valuesOf(subquery: BoundSubquery, { captured, operands, rowCount }: RowsOfQuestions): Value[] {
@@ -57,8 +77,12 @@ export class Subqueries implements SubqueryAnswers {
   }
 
   takeRows(cte: BoundCte, run: Run): SharedRows {
-    const owner = cte.isFree ? this.#run : run;
-    const known = this.#rowsFor(owner);
+    if (!cte.readsOuter && this.#step !== undefined && !isOfStep(cte.query, this.#step)) {
+      return this.#step.around.takeRows(cte, run);
+    }
+    const owner = cte.readsOuter ? run : this.#run;
+    const known = this.#rows.get(owner.outer) ?? new Map<BoundCte, CteRows>();
+    this.#rows.set(owner.outer, known);
     let rows = known.get(cte);
     if (rows === undefined) {
       rows = new CteRows(cte, { run: owner, onUnused: () => void known.delete(cte) });
@@ -68,22 +92,26 @@ export class Subqueries implements SubqueryAnswers {
     return rows;
   }
 
-  /** Entries by what they hang on besides the statement: outer values and steps of recursions. */
-  #rowsFor({ outer, working }: Run): Map<BoundCte, CteRows> {
-    const byWorking = this.#rows.get(outer) ?? new WeakMap<object, Map<BoundCte, CteRows>>();
-    this.#rows.set(outer, byWorking);
-    const known = byWorking.get(working) ?? new Map<BoundCte, CteRows>();
-    byWorking.set(working, known);
-    return known;
-  }
-
   stateOf(subquery: BoundSubquery): SubqueryState {
     const known = this.#states.get(subquery);
     if (known !== undefined) return known;
+    if (this.#step !== undefined && !isOfStep(subquery.query, this.#step)) {
+      return this.#step.around.stateOf(subquery);
+    }
     const state = new SubqueryState(subquery, this.#run);
     this.#states.set(subquery, state);
     return state;
   }
+}
+
+/** Which recursion a step is one of, and the answers around that. */
+interface Step {
+  readonly around: Subqueries;
+  readonly recursion: BoundRecursion;
+}
+
+function isOfStep(query: BoundSelect, { recursion }: Step): boolean {
+  return recursionsAround(query).has(recursion);
 }
 
 /** A reading for one set of captures that was left in the middle. */

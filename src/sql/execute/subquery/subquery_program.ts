@@ -1,60 +1,26 @@
 /**
- * What a plan keeps of its subqueries: compiled code, which all runs share, and the operator that
- * reads them before the query that asks for them.
+ * What a plan keeps of its subqueries: compiled code, which all runs share.
  */
-import type { Batch, DataType } from "../../../types/mod.ts";
+import type { DataType } from "../../../types/mod.ts";
 import type { BoundSelect } from "../../bind/bound.ts";
 import type { BoundExpression, BoundSubquery, KeyedQuery } from "../../bind/bound_expressions.ts";
 import { mapChildren } from "../../bind/walk.ts";
 import type { PlanNode } from "../../plan/plan.ts";
-import { isLookup, subqueriesIn } from "../../plan/plan_walk.ts";
+import { isLookup, subqueriesAhead } from "../../plan/plan_walk.ts";
 import { planSelect } from "../../plan/planner.ts";
 import { buildPlan } from "../build/build.ts";
 import { compileExpression, type Evaluator } from "../evaluate/expression.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
 import { rowCountFrom } from "../operators/filter.ts";
-import { NOTHING_YET, type Operator, type OperatorFactory } from "../run/operator.ts";
-import type { Reading, Run } from "../run/run.ts";
+import { ReadAhead } from "../operators/read_ahead.ts";
+import type { OperatorFactory } from "../run/operator.ts";
+import type { Run } from "../run/run.ts";
 
-/**
- * Compiles a plan whose subqueries are read before it, so that others run between their batches.
- */
+/** Compiles a plan whose subqueries are read before it. */
 export function buildQuery(root: PlanNode): OperatorFactory {
   const build = buildPlan(root);
-  const subqueries = subqueriesIn(root);
-  return subqueries.length === 0 ? build : (run) => new PreparedQuery(subqueries, build, run);
-}
-
-/** Reads the subqueries of a query, then runs it. */
-class PreparedQuery implements Operator {
-  readonly #waiting: BoundSubquery[];
-  readonly #build: OperatorFactory;
-  readonly #run: Run;
-  #reading: Reading | undefined;
-  #query: Operator | undefined;
-
-  constructor(subqueries: readonly BoundSubquery[], build: OperatorFactory, run: Run) {
-    this.#waiting = subqueries.toReversed();
-    this.#build = build;
-    this.#run = run;
-  }
-
-  next(): Batch | undefined {
-    if (this.#query !== undefined) return this.#query.next();
-    if (this.#reading === undefined) {
-      const subquery = this.#waiting.pop();
-      if (subquery === undefined) this.#query = this.#build(this.#run);
-      else this.#reading = this.#run.subqueries.stateOf(subquery).prepare();
-    } else if (this.#reading.step()) {
-      this.#reading = undefined;
-    }
-    return NOTHING_YET;
-  }
-
-  close(): void {
-    this.#reading?.close();
-    this.#query?.close();
-  }
+  const subqueries = subqueriesAhead(root);
+  return subqueries.length === 0 ? build : (run) => new ReadAhead(subqueries, build, run);
 }
 
 export interface Program {
