@@ -6,8 +6,9 @@ import { rangesFrom } from "./common/ip_address.ts";
 import type { Metrics } from "./common/metrics.ts";
 import type { ServerOptions } from "./common/options.ts";
 import type { Connections } from "./connections/connections.ts";
+import { upgradeRequired } from "./connections/upgrade.ts";
 import type { Cors } from "./http/cors.ts";
-import { HttpError } from "./http/http_error.ts";
+import type { Exchange } from "./http/exchange.ts";
 import { empty } from "./http/responses.ts";
 import type { Route } from "./http/route.ts";
 import type { Endpoints, PrefixRoute } from "./http/router.ts";
@@ -141,6 +142,6 @@ function uiOptions({ config, random, uiAssets: assets }: ServerOptions): UiRoute
 }
 
 /** What is no upgrade: HEAD, for one. */
-function refusePlain(): Response {
-  throw new HttpError(426, "upgrade_required", "This endpoint speaks WebSocket only");
+function refusePlain({ request }: Exchange): Response {
+  throw upgradeRequired(request);
 }

@@ -185,7 +185,7 @@ class HttpServer implements RunningServer {
     const { config, live, log, sql } = this.#options;
     this.#isStopping = true;
     live.shutdown();
-    const connectionsClosed = this.#connections.shutDown();
+    const socketsClosed = this.#connections.shutDown("websocket");
     const timeoutSeconds = config.server.shutdown_timeout_secs;
     if (!(await this.#requestsEnded(timeoutSeconds * 1000))) {
       const count = sql.shutDown();
@@ -197,7 +197,9 @@ class HttpServer implements RunningServer {
         log.warn("stopped without an answer to some requests", { count: this.#runningCount });
       }
     }
-    await connectionsClosed;
+    await socketsClosed;
+    // Last, as their clients come back by themselves, and should find the port closed or a server.
+    await this.#connections.shutDown("sse");
     this.#stopListening();
     await this.#bun.stop(true);
   }

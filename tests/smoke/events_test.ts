@@ -88,7 +88,8 @@ test("a stream is the ack, all batches, then changes, each with a position as it
   const client = await open({ sql, params: "[1000]", batch_size: "10" });
   expect(client.response.status).toBe(200);
   expect(client.response.headers.get("content-type")).toBe("text/event-stream");
-  expect(client.response.headers.get("cache-control")).toBe("no-store");
+  expect(client.response.headers.get("cache-control")).toBe("no-cache, no-transform");
+  expect(client.response.headers.get("x-accel-buffering")).toBe("no");
   expect(await client.expect("subscription_ack")).toMatchObject({
     type: "subscription_ack",
     subscription_id: "sse",

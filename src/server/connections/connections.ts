@@ -116,16 +116,18 @@ export class Connections implements ConnectionAccess {
     this.#inTurns(revoked.values(), { visit: (connection) => connection.revoke() });
   }
 
-  /** Closes every connection once its queue is sent, at most 5 seconds from now. */
-  async shutDown(): Promise<void> {
+  /** Closes connections of one kind once their queues are sent, at most 5 seconds from now. */
+  async shutDown(transport: OpenConnection["transport"]): Promise<void> {
     this.#isStopping = true;
     this.#cancelTick?.();
-    for (const connection of this.#open) connection.shutDown();
+    const left = (): OpenConnection[] =>
+      [...this.#open].filter((connection) => connection.transport === transport);
+    for (const connection of left()) connection.shutDown();
     const deadlineMs = this.#clock.monotonicMs() + FLUSH_MS_MAX;
-    while (this.#open.size > 0 && this.#clock.monotonicMs() < deadlineMs) {
+    while (this.countBy(transport) > 0 && this.#clock.monotonicMs() < deadlineMs) {
       await new Promise<void>((resolve) => void this.#clock.after(FLUSH_POLL_MS, resolve));
     }
-    for (const connection of this.#open) connection.closeNow();
+    for (const connection of left()) connection.closeNow();
   }
 
   #tickLater(): CancelTimer {

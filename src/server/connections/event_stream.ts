@@ -19,13 +19,8 @@ import type { DataMessage, ErrorMessage } from "../../protocol/mod.ts";
 import type { ConnectionRow } from "../../sql/mod.ts";
 import { errorMessage } from "../frames/client_message.ts";
 import { jsonFromMessage } from "../frames/json.ts";
+import { lastEvent, retryLine, STREAM_WORD } from "../http/ended_stream.ts";
 import { connectionRow, type OpenConnection } from "./open_connection.ts";
-
-/** The `subscription_id` of the one subscription of a stream. */
-export const STREAM_WORD = "sse";
-
-/** How long a client should wait before it connects again. */
-const RETRY_LINE = "retry: 2000\n\n";
 
 /** How long a client that may no longer listen has to take what is queued for it. */
 const FAREWELL_MS_MAX = 500;
@@ -72,6 +67,8 @@ export class EventStream implements LiveSink, OpenConnection {
   /** The network waits for something to send. */
   #wake: (() => void) | undefined;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  /** What is said at the end, once the server that stops has nothing else to do. */
+  #farewell: ErrorMessage | undefined;
   #cancelFarewell: CancelTimer | undefined;
 
   constructor(options: EventStreamOptions) {
@@ -79,7 +76,7 @@ export class EventStream implements LiveSink, OpenConnection {
     this.#openedMs = options.clock.monotonicMs();
     this.#lastSentMs = this.#openedMs;
     this.#lastTakenMs = this.#openedMs;
-    this.#enqueue(RETRY_LINE);
+    this.#enqueue(retryLine());
   }
 
   get address(): string {
@@ -137,7 +134,9 @@ export class EventStream implements LiveSink, OpenConnection {
 
   end(message: ErrorMessage): void {
     this.#subscription = undefined;
-    this.#finish(message);
+    // A client that comes back at once would find a server that still stops.
+    if (message.code === "SHUTTING_DOWN") this.#farewell = message;
+    else this.#finish(message);
   }
 
   tick(): void {
@@ -162,7 +161,7 @@ export class EventStream implements LiveSink, OpenConnection {
   }
 
   shutDown(): void {
-    this.#finish(undefined);
+    this.#finish(this.#farewell);
   }
 
   closeNow(): void {
@@ -232,7 +231,7 @@ export class EventStream implements LiveSink, OpenConnection {
   #finish(message: ErrorMessage | undefined): void {
     if (this.#isEnding) return;
     if (message !== undefined) {
-      this.#enqueue(`event: subscription_error\ndata: ${jsonFromMessage(message)}\n\n`);
+      this.#enqueue(lastEvent(message.code, jsonFromMessage(message)));
     }
     this.#isEnding = true;
     const subscription = this.#subscription;

@@ -9,13 +9,12 @@ import type { ServerWebSocket, WebSocketHandler } from "bun";
 import type { ServerOptions } from "../common/options.ts";
 import type { Cors } from "../http/cors.ts";
 import type { Exchange } from "../http/exchange.ts";
-import { HttpError } from "../http/http_error.ts";
 import { Connection } from "./connection.ts";
 import type { ConnectionParts, ConnectionRequest } from "./connection_options.ts";
 import type { Connections } from "./connections.ts";
 import { MessageTurns } from "./message_turns.ts";
 import { SocketFlusher } from "./socket_flusher.ts";
-import { connectionRequestFrom } from "./upgrade.ts";
+import { connectionRequestFrom, upgradeRequired } from "./upgrade.ts";
 
 /** What the upgrade asked for, until the socket is open. */
 export type SocketState = ConnectionRequest | Connection;
@@ -76,7 +75,7 @@ export class Sockets {
     const request = connectionRequestFrom(exchange, this.#options);
     const headers = { "X-Request-ID": exchange.requestId };
     if (server.upgrade(exchange.request, { data: request, headers })) return;
-    throw new HttpError(426, "upgrade_required", "The WebSocket handshake is malformed");
+    throw upgradeRequired(exchange.request);
   }
 
   #opened(socket: ServerSocket): void {

@@ -25,7 +25,7 @@ export function connectionRequestFrom(exchange: Exchange, rules: UpgradeRules): 
   refuseTooMany(exchange, rules);
   const { request } = exchange;
   if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") {
-    throw new HttpError(426, "upgrade_required", "This endpoint speaks WebSocket only");
+    throw upgradeRequired(request);
   }
   if (!rules.cors.mayUpgrade(request)) {
     throw new HttpError(403, "origin_not_allowed", "Pages of this origin may not connect");
@@ -43,6 +43,19 @@ export function connectionRequestFrom(exchange: Exchange, rules: UpgradeRules): 
     ),
     isGzipForbidden,
   };
+}
+
+/** A request that asks for no WebSocket, or no longer does once a proxy has passed it on. */
+export function upgradeRequired({ headers }: Request): HttpError {
+  // Unlike the two headers of a single hop, a proxy passes the key on by itself.
+  const isProxied = headers.has("sec-websocket-key");
+  const what = isProxied
+    ? "The WebSocket handshake came without the headers Upgrade: websocket and Connection: Upgrade"
+    : "This endpoint speaks WebSocket only: open it with the headers Upgrade: websocket and Connection: Upgrade";
+  const proxy =
+    "a proxy on the way must pass both on, over HTTP/1.1: in nginx, proxy_http_version 1.1; " +
+    'proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection "upgrade";';
+  return new HttpError(426, "upgrade_required", `${what}; ${proxy}`);
 }
 
 /** @throws {HttpError} TOO_MANY_CONNECTIONS, of all or of this address. */

@@ -1,6 +1,7 @@
 /**
- * Failures as HTTP answers. Two shapes: A for auth, health, UI and unknown paths, B for sql and
- * files. A status number of a condition appears only in `protocol/error_codes.ts`.
+ * Failures as HTTP answers. Shape A for auth, health, UI and unknown paths, B for sql and files;
+ * "events" is B, but an event for a client that can read nothing
+ * else. A status number of a condition appears only in `protocol/error_codes.ts`.
  */
 import { type AuthCode, AuthError } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -13,6 +14,7 @@ import {
   withoutPaths,
 } from "../../base/errors.ts";
 import { type ErrorBody, type SqlResponseBody, wireErrorOf } from "../../protocol/mod.ts";
+import { endedStream, wantsEvents } from "./ended_stream.ts";
 import { type Exchange, tookMs } from "./exchange.ts";
 import { json } from "./responses.ts";
 
@@ -48,10 +50,12 @@ export const RETRY_SECONDS = 5;
 /** @param all How many the server takes, of all addresses together. */
 export function tooManyConnections(all: number): HttpError {
   const message = `There are too many connections: the server takes ${all}`;
-  return new HttpError(503, "TOO_MANY_CONNECTIONS", message, { retryAfterSeconds: RETRY_SECONDS });
+  return new HttpError(503, "TOO_MANY_CONNECTIONS", message, {
+    retryAfterSeconds: RETRY_SECONDS,
+  });
 }
 
-export type ErrorShape = "A" | "B";
+export type ErrorShape = "A" | "B" | "events";
 
 /** Answers an expected failure; undefined for anything else, which is a bug. */
 export function responseFromError(
@@ -61,6 +65,7 @@ export function responseFromError(
 ): Response | undefined {
   const failure = failureOf(error, shape);
   if (failure === undefined) return undefined;
+  if (shape === "events") return refusedStream(exchange, failure, clock);
   if (shape === "B") return failedResponse(exchange, failure, clock);
   const { status, body, extra } = failure;
   const response = json(exchange, status, plainBody(body, extra));
@@ -68,8 +73,14 @@ export function responseFromError(
   return response;
 }
 
+/** The refusal of a stream: as an event for an EventSource, else as any other in shape B. */
+export function refusedStream(exchange: Exchange, failure: Failure, clock: Clock): Response {
+  if (!wantsEvents(exchange)) return failedResponse(exchange, failure, clock);
+  return endedStream(exchange, failure);
+}
+
 /** A failed answer in shape B. */
-export function failedResponse(
+function failedResponse(
   exchange: Exchange,
   { body, extra, status }: Failure,
   clock: Clock,
@@ -166,8 +177,12 @@ interface Failure {
 function failureOf(error: unknown, shape: ErrorShape): Failure | undefined {
   if (error instanceof HttpError) {
     const { extra } = error;
-    const code = shape === "B" ? error.code.toUpperCase() : error.code;
-    return { status: error.status, body: { code, message: error.message, ...sizes(extra) }, extra };
+    const code = shape === "A" ? error.code : error.code.toUpperCase();
+    return {
+      status: error.status,
+      body: { code, message: error.message, ...sizes(extra) },
+      extra,
+    };
   }
   if (error instanceof AuthError) {
     const extra: ErrorExtra = {
@@ -187,11 +202,19 @@ function failureOf(error: unknown, shape: ErrorShape): Failure | undefined {
   }
   if (error instanceof CorruptionError) {
     const { code, status } = wireErrorOf("DATA_DAMAGED");
-    return { status, body: { code, message: namesOnly(error.message) }, extra: {} };
+    return {
+      status,
+      body: { code, message: namesOnly(error.message) },
+      extra: {},
+    };
   }
   if (error instanceof DiskError && error.code === "ENOSPC") {
     const { code, status } = wireErrorOf("DISK_FULL");
-    return { status, body: { code, message: "Cannot write: the disk is full" }, extra: {} };
+    return {
+      status,
+      body: { code, message: "Cannot write: the disk is full" },
+      extra: {},
+    };
   }
   if (error instanceof DiskError) {
     const { code: own, status } = wireErrorOf("INTERNAL_ERROR");

@@ -37,6 +37,17 @@ export function apiHeaders(contentType: string): Headers {
   });
 }
 
+/**
+ * Headers of a stream of events, on which nothing on the way may wait for more: proxies hold an
+ * answer back until a buffer is full, nginx unless the first of these forbids it.
+ */
+export function eventHeaders(): Headers {
+  const headers = apiHeaders("text/event-stream");
+  headers.set("X-Accel-Buffering", "no");
+  headers.set("Cache-Control", "no-cache, no-transform");
+  return headers;
+}
+
 /** Headers of an answer that may be cached; its Cache-Control is the caller's to add. */
 export function plainHeaders(contentType: string): Headers {
   return new Headers({ "Content-Type": contentType, ...SECURITY_HEADERS });
@@ -82,6 +93,12 @@ export function acceptsGzip(request: Request): boolean {
     if (name === "*") anyAccepted = !isRefused;
   }
   return anyAccepted;
+}
+
+/** Whether `Accept` names this media type itself. */
+export function acceptsType(request: Request, type: string): boolean {
+  const accepted = request.headers.get("accept")?.split(",") ?? [];
+  return accepted.some((part) => (part.split(";")[0] ?? "").trim().toLowerCase() === type);
 }
 
 export interface TextOptions {

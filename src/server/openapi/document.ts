@@ -105,7 +105,7 @@ function errorsOf({ method, operation, shape }: Served): ReadonlyMap<number, Rea
   };
   for (const [status, codes] of Object.entries(operation.errors ?? {})) add(Number(status), codes);
   // The auth endpoints say "unauthorized" instead.
-  if (operation.access.startsWith("bearer") && shape === "B") {
+  if (operation.access.startsWith("bearer") && shape !== "A") {
     add(401, ["MISSING_AUTHORIZATION", "TOKEN_EXPIRED", "INVALID_CREDENTIALS"]);
   }
   if (operation.access === "local") add(403, ["forbidden", "host_not_allowed"]);

@@ -228,7 +228,10 @@ export const LIVE_OPERATION: Operation = {
   description:
     "The rows there are in batches, then every change to them: events subscription_ack, " +
     "initial_data_batch, change and subscription_error, whose data is the JSON message that the " +
-    "WebSocket sends.",
+    "WebSocket sends. A request whose Accept names text/event-stream, as a browser's EventSource " +
+    "sends it, is never answered with another status than 200, after which an EventSource would " +
+    "not connect again: a refusal is the event subscription_error, whose data also has status, " +
+    "and the end of the stream. Other clients get the statuses below.",
   access: "bearer or cookie",
   parameters: [
     { ...inQuery("sql", "The query to follow"), required: true },

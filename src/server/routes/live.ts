@@ -8,13 +8,14 @@ import { type LiveEngine, type LiveSink, SubscriptionError } from "../../live/mo
 import type { ErrorMessage, SubscriptionCode, SubscriptionSpec } from "../../protocol/mod.ts";
 import type { ServerConfig } from "../common/options.ts";
 import type { Connections } from "../connections/connections.ts";
-import { EventStream, STREAM_WORD } from "../connections/event_stream.ts";
+import { EventStream } from "../connections/event_stream.ts";
 import { refuseTooMany } from "../connections/upgrade.ts";
 import { readSpec } from "../frames/client_message.ts";
 import { cookieOf } from "../http/cookies.ts";
+import { STREAM_WORD } from "../http/ended_stream.ts";
 import type { Exchange } from "../http/exchange.ts";
-import { failedResponse, RETRY_SECONDS } from "../http/http_error.ts";
-import { acceptsGzip, apiHeaders, empty, openResponse } from "../http/responses.ts";
+import { RETRY_SECONDS, refusedStream } from "../http/http_error.ts";
+import { acceptsGzip, empty, eventHeaders, openResponse } from "../http/responses.ts";
 import type { Route } from "../http/route.ts";
 import { LIVE_OPERATION } from "../openapi/operations.ts";
 
@@ -28,7 +29,7 @@ export interface LiveRouteOptions {
   readonly nextNumber: () => number;
 }
 
-const HEADERS = apiHeaders("text/event-stream");
+const HEADERS = eventHeaders();
 
 /** How a refusal before the stream begins is answered. */
 const STATUS_OF_CODE: Readonly<Record<SubscriptionCode, number>> = {
@@ -67,7 +68,7 @@ export function liveRoute(options: LiveRouteOptions): Route {
   return {
     path: "/v1/api/live",
     method: "GET",
-    shape: "B",
+    shape: "events",
     operation: LIVE_OPERATION,
     handle: (exchange) => open(exchange, options),
   };
@@ -173,5 +174,5 @@ function refusal(exchange: Exchange, response: ErrorMessage, clock: Clock): Resp
     ...definedOnly({ position, hint, earliest_seq, retry_after_seconds: retryAfterSeconds }),
   };
   const extra = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
-  return failedResponse(exchange, { status, body, extra }, clock);
+  return refusedStream(exchange, { status, body, extra }, clock);
 }

@@ -535,7 +535,7 @@ test("shutdown of a connection that never reads ends by force", async () => {
   connections.add(connection);
   socket.capacity = 0;
   say({ type: "ping", id: "p" });
-  const done = connections.shutDown();
+  const done = connections.shutDown("websocket");
   for (let round = 0; round < 6; round += 1) {
     fixture.clock.advance(1000);
     await settle();

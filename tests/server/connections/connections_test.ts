@@ -153,7 +153,7 @@ test.each([1, 3, 10, 11])("Connections looks at each of %p once a second", async
 test("Connections looks at nobody once the server stops", async () => {
   const { all, clock, connections } = opened({ visitMs: 0.5 });
   clock.advance(100);
-  const stopped = connections.shutDown();
+  const stopped = connections.shutDown("websocket");
   await turns();
   expect(ticked(all, 1)).toBe(8);
   for (const connection of all) connections.remove(connection);
