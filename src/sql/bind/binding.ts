@@ -26,6 +26,9 @@ import type {
 } from "./bound_expressions.ts";
 import type { RelationNode, Scope } from "./scope.ts";
 
+/** How often parts of one statement may be bound again. */
+const BOUND_AGAIN_MAX = 64;
+
 /** What a plan may be chosen by. */
 export interface TableStatistics {
   /** How many rows a table has; 0 where no plan hangs on it. */
@@ -57,6 +60,7 @@ export class StatementBinding {
   /** Columns that say whether an outer join found a row, where they were asked for. */
   readonly presences: Map<RelationNode, BoundColumn> = new Map<RelationNode, BoundColumn>();
   #nextColumnId = 1;
+  #boundAgain = 0;
 
   readonly statistics: TableStatistics;
 
@@ -89,6 +93,25 @@ export class StatementBinding {
       {
         position,
         hint: "read fewer of them through each other, or put what one reads into a table",
+      },
+    );
+  }
+
+  /**
+   * Notes that a part of the text is bound once more, as the types around it turned out wider.
+   * Nested recursive queries would else be bound as often as their numbers multiplied.
+   *
+   * @throws {DatabaseError} LIMIT_EXCEEDED
+   */
+  bindAgain(node: AstNode): void {
+    this.#boundAgain += 1;
+    if (this.#boundAgain <= BOUND_AGAIN_MAX) return;
+    throw new DatabaseError(
+      "LIMIT_EXCEEDED",
+      "Cannot find the types of so many recursive queries in one statement",
+      {
+        position: node._location.start,
+        hint: "cast the columns of their first queries to wide types, as in 1.0::numeric(38,10)",
       },
     );
   }

@@ -6,22 +6,23 @@
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError, withDetails } from "../../../base/errors.ts";
+import type { DataType } from "../../../types/mod.ts";
 import type {
   FromTable,
   SelectFromUnion,
   WithBinding,
   WithStatement,
 } from "../../parse/ast/ast.ts";
+import { isChangeNode } from "../../parse/ast/query_nodes.ts";
 import { partsOf } from "../../parse/ast/tree_parts.ts";
 import { type Correlation, notAvailable, type StatementBinding } from "../binding.ts";
 import type { BoundCte, BoundRecursion, BoundRelation, BoundSelect } from "../bound.ts";
-import type { BoundColumn } from "../bound_expressions.ts";
 import { columnOutput, selectFrom, selectFromQuery } from "../bound_nodes.ts";
-import { castTo } from "../expression/casts.ts";
 import { settled } from "../expression/expression_binder.ts";
 import { declaredOf, PassedOn } from "./correlation.ts";
 import { isVolatileQuery, readsOuterColumns } from "./query_walk.ts";
 import { refusedPlaceOf } from "./recursive_form.ts";
+import { recursiveOutputs, roomyColumns, widened } from "./recursive_types.ts";
 import type { CteEntry, SelectWorld } from "./select_world.ts";
 import { setOperationOf } from "./set_binder.ts";
 import { inOrderOfReading } from "./with_order.ts";
@@ -119,6 +120,10 @@ function namesOf({ alias, columnNames }: WithBinding, { outputs }: BoundSelect):
 /** `a UNION [ALL] b`, where b may read the entry itself; any other query may not. */
 function bindRecursive(binding: WithBinding, world: SelectWorld): BoundSelect {
   const { statement: query } = binding;
+  if (query.type === "with" || query.type === "with recursive") {
+    const inner = inOwnWith(query, binding, world);
+    if (inner !== undefined) return inner;
+  }
   const isUnion = query.type === "union" || query.type === "union all";
   const isBare = isUnion && query.orderBy === undefined && query.limit === undefined;
   if (!isBare) {
@@ -126,6 +131,18 @@ function bindRecursive(binding: WithBinding, world: SelectWorld): BoundSelect {
     return world.bindQuery(query, withEntry(world, entry));
   }
   return bindUnion(query, binding, world);
+}
+
+/** `WITH s … a UNION [ALL] b`: both sides read s. Undefined where s has the name of the entry. */
+function inOwnWith(
+  node: WithStatement,
+  binding: WithBinding,
+  world: SelectWorld,
+): BoundSelect | undefined {
+  const { name } = binding.alias;
+  if (isChangeNode(node.in) || node.bind.some(({ alias }) => alias.name === name)) return undefined;
+  const inner = worldWith(node, withEntry(world, { kind: "forbidden", name }));
+  return bindRecursive({ ...binding, statement: node.in }, inner);
 }
 
 function withEntry(world: SelectWorld, entry: CteEntry): SelectWorld {
@@ -142,26 +159,92 @@ function bindUnion(query: SelectFromUnion, binding: WithBinding, world: SelectWo
     outputs: left.outputs.map((output) => ({ ...output, expression: settled(output.expression) })),
   };
   const names = namesOf(binding, first);
-  const recursion: BoundRecursion = { name };
-  const types = first.outputs.map(({ expression }) => expression.type);
-  const working: CteEntry = {
-    kind: "working",
-    name,
-    columns: names.map((column, i) => ({
-      name: column,
-      type: defined(types[i], "a column has its type"),
-    })),
-    recursion,
-    outer: world.outer,
-    references: { count: 0 },
-  };
-  const next = world.bindQuery(query.right, withEntry(untyped, working));
+  const side = boundUntilWide(first, names, { query, name, world: untyped });
   // Not recursive after all: an ordinary union, whose sides give each other their types.
-  if (working.references.count === 0) {
-    return setOperationOf(query, [left, next], world);
+  if (!side.isRecursive) return setOperationOf(query, [left, side.next], world);
+  const { next, recursion, types } = side;
+  const columns = names.map((column, i) =>
+    statement.newColumn({ name: column, type: defined(types[i], "a column has its type") }),
+  );
+  const outputsOf = (given: BoundSelect): BoundSelect["outputs"] =>
+    recursiveOutputs(given, types, { name, columnNames: names, node: query.right });
+  const relation: BoundRelation = {
+    kind: "recursive",
+    recursion,
+    isAll: query.type === "union all",
+    first: withOutputs(first, outputsOf, statement),
+    next: withOutputs(next, outputsOf, statement),
+    alias: name,
+    columns,
+  };
+  return selectFrom(relation, columns.map(columnOutput));
+}
+
+/** The recursive side, and the types that both sides have in the end. */
+interface RecursiveSide {
+  readonly next: BoundSelect;
+  readonly recursion: BoundRecursion;
+  readonly types: readonly DataType[];
+  /** Whether it reads the entry at all. */
+  readonly isRecursive: boolean;
+}
+
+/** Binds the recursive side, again while it asks for wider columns than it was bound with. */
+function boundUntilWide(
+  first: BoundSelect,
+  names: readonly string[],
+  { name, query, world }: { query: SelectFromUnion; name: string; world: SelectWorld },
+): RecursiveSide {
+  let columns = roomyColumns(first.outputs.map(({ expression }) => expression.type));
+  const restore = countsAround(world);
+  for (let round = 0; ; round += 1) {
+    const types = columns.map(({ type }) => type);
+    const recursion: BoundRecursion = { name };
+    const working: CteEntry = {
+      kind: "working",
+      name,
+      columns: names.map((column, i) => ({
+        name: column,
+        type: defined(types[i], "a column has its type"),
+      })),
+      recursion,
+      outer: world.outer,
+      references: { count: 0 },
+    };
+    const next = world.bindQuery(query.right, withEntry(world, working));
+    const side = { next, recursion, types, isRecursive: working.references.count > 0 };
+    if (!side.isRecursive) return side;
+    checkForm(side, working.references.count, { first, query });
+    const given = next.outputs.map(({ expression }) => expression.type);
+    const wider = widened(columns, given, round);
+    if (wider === columns) return side;
+    world.statement.bindAgain(query.right);
+    restore();
+    columns = wider;
   }
-  if (working.references.count > 1)
-    throw recursiveForm(`"${name}" is read more than once`, query.right);
+}
+
+/** What is bound again reads the entries around it no more often. Returns what undoes its reads. */
+function countsAround({ ctes }: SelectWorld): () => void {
+  const counts = new Map<{ count: number }, number>();
+  for (let list = ctes; list !== undefined; list = list.others) {
+    const { entry } = list;
+    if (entry.kind === "forbidden") continue;
+    const references = entry.kind === "query" ? entry.cte.references : entry.references;
+    counts.set(references, references.count);
+  }
+  return () => {
+    for (const [references, count] of counts) references.count = count;
+  };
+}
+
+function checkForm(
+  { next, recursion }: RecursiveSide,
+  readCount: number,
+  { first, query }: { first: BoundSelect; query: SelectFromUnion },
+): void {
+  const { name } = recursion;
+  if (readCount > 1) throw recursiveForm(`"${name}" is read more than once`, query.right);
   const place = refusedPlaceOf(next, recursion);
   if (place !== undefined) throw recursiveForm(`"${name}" is read in ${place}`, query.right);
   if (next.outputs.length !== first.outputs.length) {
@@ -170,33 +253,16 @@ function bindUnion(query: SelectFromUnion, binding: WithBinding, world: SelectWo
       query.right,
     );
   }
-  const columns = names.map((column, i) =>
-    statement.newColumn({ name: column, type: defined(types[i], "a column has its type") }),
-  );
-  const relation: BoundRelation = {
-    kind: "recursive",
-    recursion,
-    isAll: query.type === "union all",
-    first,
-    next: castLike(next, columns, query, statement),
-    alias: name,
-    columns,
-  };
-  return selectFrom(relation, columns.map(columnOutput));
 }
 
-function castLike(
+/** A side with other outputs; casts stand above DISTINCT, which must not see them. */
+function withOutputs(
   query: BoundSelect,
-  columns: readonly BoundColumn[],
-  node: SelectFromUnion,
+  outputsOf: (query: BoundSelect) => BoundSelect["outputs"],
   statement: StatementBinding,
 ): BoundSelect {
   const source = query.distinct === "none" ? query : selectFromQuery(query, statement);
-  const outputs = source.outputs.map(({ expression, name }, i) => {
-    const to = columns[i]?.type ?? expression.type;
-    return { name, expression: castTo(expression, { to, mode: "implicit", node: node.right }) };
-  });
-  return { ...source, outputs };
+  return { ...source, outputs: outputsOf(source) };
 }
 
 /** What an unqualified name in FROM means among the entries of WITH. */

@@ -3,7 +3,7 @@
  *
  *     first ──rows──► working table ──next──► rows ──► working table ──► … until there are none
  */
-import { DatabaseError } from "../../../base/errors.ts";
+import { DatabaseError, withDetails } from "../../../base/errors.ts";
 import { RECURSION_ROWS_MAX } from "../../../base/limits.ts";
 import { type Batch, type DataType, keepRows } from "../../../types/mod.ts";
 import type { BoundRecursion } from "../../bind/bound.ts";
@@ -62,6 +62,9 @@ export class WorkingTable implements Operator {
   }
 }
 
+const OUTGROWN_HINT =
+  "a DECIMAL has 38 digits: round it at each step of the recursive query, as in round(x * 1.5, 10), or begin it as DOUBLE PRECISION";
+
 export interface RecursionOptions {
   readonly run: Run;
   readonly recursion: BoundRecursion;
@@ -96,7 +99,7 @@ export class Recursion implements Operator {
   }
 
   next(): Batch | undefined {
-    const batch = this.#step.next();
+    const batch = this.#stepped();
     if (batch === undefined) return this.#begin() ? NOTHING_YET : undefined;
     const fresh = this.#fresh(batch);
     if (fresh.rowCount === 0) return NOTHING_YET;
@@ -121,6 +124,18 @@ export class Recursion implements Operator {
     this.#answers?.end();
     this.#answers = undefined;
     this.#memory.close();
+  }
+
+  /** A number that has outgrown its column is told with what to do about it. */
+  #stepped(): Batch | undefined {
+    try {
+      return this.#step.next();
+    } catch (error) {
+      const isHeld = this.#options.types.some(({ kind }) => kind === "decimal");
+      if (!isHeld || !(error instanceof DatabaseError)) throw error;
+      if (error.condition !== "VALUE_OUT_OF_RANGE" || error.hint !== undefined) throw error;
+      throw withDetails(error, { hint: OUTGROWN_HINT });
+    }
   }
 
   /** Begins the next step. Returns whether there is one. */

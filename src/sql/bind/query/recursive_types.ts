@@ -1,0 +1,221 @@
+/**
+ * The types of the columns of a recursive query, which its first side and its recursive side share.
+ *
+ * Each step computes from the values of the step before, and so may need more digits, or a longer
+ * text, than the first side has. A column keeps its kind of type and gets the room that its
+ * recursive side asks for; the recursive side is bound again with it, until it asks for no more.
+ *
+ *     SELECT 1.0 UNION ALL SELECT x + 0.25 …     numeric(2,1) → numeric(4,2) → numeric(38,2)
+ *     SELECT 1.0 UNION ALL SELECT x * 1.5 …      numeric(2,1) → numeric(4,2) → numeric(38,26)
+ *
+ * A product has more digits at each step and there are 38, so a column that grows behind the point
+ * gets many of them, and a value that still needs more ends the query: rounding would be silent.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import {
+  castBetween,
+  commonType,
+  compareWhole,
+  type DataType,
+  DECIMAL_PRECISION_MAX,
+  decimalOf,
+  decimalType,
+  fitDecimal,
+  isInteger,
+  rescale,
+  sameType,
+  typeName,
+  unbounded,
+  type Value,
+  type Whole,
+} from "../../../types/mod.ts";
+import type { AstNode } from "../../parse/ast/ast.ts";
+import type { BoundSelect } from "../bound.ts";
+import type { BoundExpression } from "../bound_expressions.ts";
+import { castTo } from "../expression/casts.ts";
+import { someChild } from "../walk.ts";
+
+type DecimalDataType = Extract<DataType, { kind: "decimal" }>;
+
+/** A column while its type is looked for. */
+interface RoomyColumn {
+  readonly type: DataType;
+  /** Digits that the first side has before the point, and behind it. */
+  readonly wholeDigits: number;
+  readonly scaleMin: number;
+  /** Which of `GROWN_SCALES` it has. */
+  readonly grown: number | undefined;
+}
+
+/** Digits behind the point of a column that grows there, tried in turn. */
+const GROWN_SCALES: readonly number[] = [26, 16, 10];
+
+/** One step of a column may compute as many: what is left before the point is still a number. */
+const STEP_SCALE_MAX = 32;
+
+/** Digits before the point that a growing column has at least, and has more than at its start. */
+const WHOLE_DIGITS_MIN = 12;
+const WHOLE_DIGITS_MORE = 6;
+
+/** Columns may grow by way of each other; from this round on they are given all there is. */
+const PATIENT_ROUNDS = 3;
+
+/** The types of the first side, before anything is known of the other one. */
+export function roomyColumns(types: readonly DataType[]): readonly RoomyColumn[] {
+  return types.map((type) => {
+    const { precision, scale } = type.kind === "decimal" ? type : { precision: 0, scale: 0 };
+    // 38 digits are what DECIMAL has without being told, and say nothing of the values.
+    const isTold = precision < DECIMAL_PRECISION_MAX;
+    const wholeDigits = isTold ? precision - scale : 0;
+    return { type, wholeDigits, scaleMin: scale, grown: undefined };
+  });
+}
+
+/** Columns with room for what the recursive side gives; the same ones if there is enough. */
+export function widened(
+  columns: readonly RoomyColumn[],
+  given: readonly DataType[],
+  round: number,
+): readonly RoomyColumn[] {
+  const next = columns.map((column, i) => widerColumn(column, given[i] ?? column.type, round));
+  return next.every((column, i) => column === columns[i]) ? columns : next;
+}
+
+function widerColumn(column: RoomyColumn, given: DataType, round: number): RoomyColumn {
+  const { type } = column;
+  if (type.kind === "decimal") {
+    const isExact = given.kind === "decimal" || isInteger(given);
+    return isExact ? widerDecimal(column, { type, given: decimalOf(given), round }) : column;
+  }
+  if (type.kind !== given.kind) return column;
+  const common = commonType([type, given]);
+  if (common === undefined || sameType(common, type)) return column;
+  return { ...column, type: round < PATIENT_ROUNDS ? common : unbounded(common) };
+}
+
+function widerDecimal(
+  column: RoomyColumn,
+  { given, round, type }: { type: DecimalDataType; given: DecimalDataType; round: number },
+): RoomyColumn {
+  const { grown } = column;
+  const scale = Math.max(type.scale, given.scale);
+  const whole = Math.max(type.precision - type.scale, given.precision - given.scale);
+  const isFull = type.precision === DECIMAL_PRECISION_MAX;
+  if (scale === type.scale && (isFull || whole === type.precision - type.scale)) return column;
+  if (grown !== undefined) {
+    if (given.scale <= STEP_SCALE_MAX || grown + 1 === GROWN_SCALES.length) return column;
+    return grownColumn(column, grown + 1);
+  }
+  if (round === 0 && whole + scale <= DECIMAL_PRECISION_MAX) {
+    return { ...column, type: decimalType(whole + scale, scale) };
+  }
+  if (scale > type.scale) return grownColumn(column, 0);
+  return { ...column, type: decimalType(DECIMAL_PRECISION_MAX, scale) };
+}
+
+function grownColumn(column: RoomyColumn, grown: number): RoomyColumn {
+  const { scaleMin, wholeDigits } = column;
+  const whole = Math.max(WHOLE_DIGITS_MIN, wholeDigits + WHOLE_DIGITS_MORE);
+  const scale = Math.max(
+    scaleMin,
+    Math.min(GROWN_SCALES[grown] ?? 0, DECIMAL_PRECISION_MAX - whole),
+  );
+  return { ...column, grown, type: decimalType(DECIMAL_PRECISION_MAX, scale) };
+}
+
+/** Where a recursive query and its columns are told of. */
+export interface RecursivePlace {
+  readonly name: string;
+  readonly columnNames: readonly string[];
+  readonly node: AstNode;
+}
+
+/**
+ * The outputs of the recursive side in the types of the columns. A quotient is rounded as any is;
+ * sums and products are exact, or end the query.
+ *
+ * @throws {DatabaseError} TYPE_MISMATCH
+ */
+export function recursiveOutputs(
+  { outputs }: BoundSelect,
+  types: readonly DataType[],
+  place: RecursivePlace,
+): BoundSelect["outputs"] {
+  const isRounded = outputs.some(({ expression }) => isInexact(expression));
+  return outputs.map(({ expression, name }, i) => {
+    const to = types[i] ?? expression.type;
+    const from = expression.type;
+    if (castBetween(from, to, "implicit") === undefined) throw otherType(from, to, { i, place });
+    const isCut = from.kind === "decimal" && to.kind === "decimal" && from.scale > to.scale;
+    if (!isCut || isRounded) {
+      return { name, expression: castTo(expression, { to, mode: "implicit", node: place.node }) };
+    }
+    return { name, expression: exactly(expression, from, to) };
+  });
+}
+
+/** Whether something but sums and products is computed with decimals. */
+function isInexact(expression: BoundExpression): boolean {
+  if (expression.kind === "call" && expression.type.kind === "decimal") {
+    if (!EXACT_CALLS.has(expression.name)) return true;
+  }
+  return someChild(expression, isInexact);
+}
+
+/**
+ * Calls that lose no digits, or only those that the statement says; arithmetic is a call where
+ * doubles cannot compute it.
+ */
+const EXACT_CALLS: ReadonlySet<string> = new Set(
+  ["+", "-", "*", "%", "prefix +", "prefix -", "prefix @", "abs", "mod"].concat([
+    "round",
+    "trunc",
+    "ceil",
+    "ceiling",
+    "floor",
+    "greatest",
+    "least",
+    "nullif",
+  ]),
+);
+
+function exactly(
+  operand: BoundExpression,
+  from: DecimalDataType,
+  to: DecimalDataType,
+): BoundExpression {
+  const convert = (value: Value): Value => {
+    if (value === null) return null;
+    const whole = value as Whole;
+    const cut = rescale(whole, from.scale, to.scale);
+    if (compareWhole(rescale(cut, to.scale, from.scale), whole) === 0) {
+      return fitDecimal(cut, to.precision, to.scale);
+    }
+    throw new DatabaseError(
+      "VALUE_OUT_OF_RANGE",
+      `Cannot hold a value as ${typeName(to)}: it has more than ${to.scale} digits behind the point`,
+    );
+  };
+  return { kind: "cast", type: to, operand, convert, isNumericIdentity: false };
+}
+
+function otherType(
+  from: DataType,
+  to: DataType,
+  { i, place }: { i: number; place: RecursivePlace },
+): DatabaseError {
+  const { columnNames, name, node } = place;
+  return new DatabaseError(
+    "TYPE_MISMATCH",
+    `Cannot run recursive query "${name}": column "${columnNames[i] ?? ""}" is ${nameOf(to)} in its first query and ${nameOf(from)} in the recursive one`,
+    {
+      position: node._location.start,
+      hint: `cast it in the first query to ${nameOf(from)}, or in the recursive one to ${nameOf(to)}`,
+    },
+  );
+}
+
+/** Digits say nothing to who reads that another kind of type is needed. */
+function nameOf(type: DataType): string {
+  return type.kind === "decimal" ? "numeric" : typeName(type);
+}

@@ -1,0 +1,146 @@
+/**
+ * Goal: a recursive query holds what its steps compute: it rounds no number to the digits of its
+ * first row and cuts no text. What is expected was compared with PostgreSQL 15, as numbers.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { TestEngine } from "../support/sql_engine.ts";
+
+let engine: TestEngine;
+
+beforeAll(async () => {
+  engine = await TestEngine.open();
+});
+afterAll(() => engine[Symbol.asyncDispose]());
+
+/** The values of column x, or of others, in the order of n; numbers without idle zeros. */
+async function values(first: string, next: string, shown = "x"): Promise<unknown[]> {
+  const rows = await engine.rows(
+    `WITH RECURSIVE r(n, x) AS (SELECT 1, ${first} UNION ALL SELECT n + 1, ${next}) ` +
+      `SELECT ${shown} FROM r ORDER BY n`,
+  );
+  return rows.map(([value]) => {
+    return typeof value === "string" && /^-?\d+\.\d+$/.test(value)
+      ? value.replace(/\.?0+$/, "")
+      : value;
+  });
+}
+
+describe("a recursive query", () => {
+  test.each([
+    ["1.0", "x * 1.5 FROM r WHERE n < 4", ["1", "1.5", "2.25", "3.375"]],
+    ["1.0", "x + 0.25 FROM r WHERE n < 4", ["1", "1.25", "1.5", "1.75"]],
+    ["1.0", "x * 10 FROM r WHERE n < 5", ["1", "10", "100", "1000", "10000"]],
+    ["1.0", "-x * 0.001 FROM r WHERE n < 4", ["1", "-0.001", "0.000001", "-0.000000001"]],
+    ["1::numeric(10,2)", "x * 1.5 FROM r WHERE n < 4", ["1", "1.5", "2.25", "3.375"]],
+    ["1::numeric", "x * 0.01 FROM r WHERE n < 7 AND n > 0", expectedPowers(7)],
+    ["0.4", "x * 3.5 * (1 - x) FROM r WHERE n < 3", ["0.4", "0.84", "0.4704"]],
+    ["99.9", "x * 2 FROM r WHERE n < 3", ["99.9", "199.8", "399.6"]],
+    ["1.5", "2 FROM r WHERE n < 2", ["1.5", "2"]],
+    [
+      "12345678901234567890.0",
+      "x * 2 FROM r WHERE n < 2",
+      ["12345678901234567890", "24691357802469135780"],
+    ],
+    ["'a'::varchar(2)", "x || 'b' FROM r WHERE n < 4", ["a", "ab", "abb", "abbb"]],
+    ["'a'::char(1)", "'bc'::varchar(5) FROM r WHERE n < 2", ["a", "bc"]],
+  ])("from %s by %s gives %p", async (first, next, wanted) => {
+    expect(await values(first, next)).toEqual(wanted);
+  });
+
+  test("keeps the digits of a fraction in quotients, as long as they are", async () => {
+    expect(await values("1.0", "x / 3 FROM r WHERE n < 4", "round(x, 12)")).toEqual([
+      "1",
+      "0.333333333333",
+      "0.111111111111",
+      "0.037037037037",
+    ]);
+    const newton = await values("1.5", "(x + 2 / x) / 2 FROM r WHERE n < 6", "round(x, 12)");
+    expect(newton.at(-1)).toBe("1.414213562373");
+  });
+
+  test("keeps what its columns give each other", async () => {
+    const rows = await engine.rows(
+      "WITH RECURSIVE r(n, a, b, c) AS (SELECT 1, 1.0, 1.0, 1.0 UNION ALL " +
+        "SELECT n + 1, b, c, a * 1.5 FROM r WHERE n < 8) SELECT a::float8 FROM r ORDER BY n",
+    );
+    expect(rows.flat()).toEqual([1, 1, 1, 1.5, 1.5, 1.5, 2.25, 2.25]);
+  });
+
+  test("keeps the digits of moments and of elements of arrays", async () => {
+    expect(
+      await values(
+        "timestamp(0) '2020-01-01'",
+        "x + interval '0.5 second' FROM r WHERE n < 2",
+        "x::text",
+      ),
+    ).toEqual(["2020-01-01 00:00:00", "2020-01-01 00:00:00.5"]);
+    expect(await values("ARRAY[1.0]", "x || (n * 1.25) FROM r WHERE n < 2", "x[2]")).toEqual([
+      null,
+      "1.25",
+    ]);
+  });
+
+  test("without ALL, inside another, and behind a WITH of its own, is as exact", async () => {
+    const step = "SELECT n + 1, x * 1.5 FROM";
+    for (const query of [
+      `SELECT 1, 1.0 UNION ${step} r WHERE n < 4`,
+      `VALUES (1, 1.0) UNION ALL SELECT DISTINCT n + 1, x * 1.5 FROM r WHERE n < 4`,
+      `WITH s AS (SELECT 1 a, 1.0 b) SELECT a, b FROM s UNION ALL (WITH q AS (SELECT * FROM r) ${step} q WHERE n < 4)`,
+      `SELECT 1, 1.0 UNION ALL (WITH RECURSIVE s(m, y) AS (SELECT n, x FROM r WHERE n < 4 ` +
+        `UNION SELECT m + 1, y * 1.5 FROM s WHERE m < 4) SELECT m, y FROM s WHERE m > 1 AND m < 5 AND y > 3.3)`,
+    ]) {
+      const rows = await engine.rows(
+        `WITH RECURSIVE r(n, x) AS (${query}) SELECT max(x)::float8 FROM r`,
+      );
+      expect(rows, query).toEqual([[3.375]]);
+    }
+  });
+
+  test("ends where 38 digits are not enough, and says what to do", async () => {
+    for (const factor of ["1.5", "1000.5"]) {
+      const { error } = await engine.ask(
+        `WITH RECURSIVE r(n, x) AS (SELECT 1, 1.0 UNION ALL SELECT n + 1, x * ${factor} FROM r WHERE n < 60) SELECT max(n) FROM r`,
+      );
+      expect(error?.condition).toBe("VALUE_OUT_OF_RANGE");
+      expect(error?.hint).toContain("round it at each step");
+    }
+    const rounded = await values("0.4", "round(x * 3.5 * (1 - x), 9) FROM r WHERE n < 40");
+    expect(rounded.at(-1)).toBe("0.874997264");
+  });
+
+  test.each([
+    ["1", "x * 1.5 FROM r WHERE n < 4", "integer", "numeric"],
+    ["1", "x::bigint FROM r WHERE n < 4", "integer", "bigint"],
+    ["1", "x + 0.5::float8 FROM r WHERE n < 4", "integer", "double precision"],
+    ["1.0", "x * 1.1::float8 FROM r WHERE n < 4", "numeric", "double precision"],
+    [
+      "date '2020-01-01'",
+      "x + interval '1 day' FROM r WHERE n < 4",
+      "date",
+      "timestamp without time zone",
+    ],
+  ])("from %s by %s is refused, as PostgreSQL refuses it", async (first, next, one, other) => {
+    const { error } = await engine.ask(
+      `WITH RECURSIVE r(n, x) AS (SELECT 1, ${first} UNION ALL SELECT n + 1, ${next}) SELECT * FROM r`,
+    );
+    expect(error?.condition).toBe("TYPE_MISMATCH");
+    expect(error?.message).toBe(
+      `Cannot run recursive query "r": column "x" is ${one} in its first query and ${other} in the recursive one`,
+    );
+    expect(error?.hint).toContain(`cast it in the first query to ${other}`);
+  });
+
+  test("nested twenty deep is bound a bounded number of times", async () => {
+    let query = "SELECT 1.0 AS x";
+    for (let depth = 0; depth < 20; depth += 1) {
+      query =
+        `WITH RECURSIVE r${depth}(x) AS (SELECT 1.0 UNION ALL ` +
+        `SELECT a.x * 1.5 FROM r${depth} a, (${query}) b WHERE a.x < 2) SELECT x FROM r${depth}`;
+    }
+    expect(await engine.failure(query)).toStartWith("LIMIT_EXCEEDED");
+  });
+});
+
+function expectedPowers(count: number): string[] {
+  return Array.from({ length: count }, (_, i) => (i === 0 ? "1" : `0.${"0".repeat(2 * i - 1)}1`));
+}
