@@ -272,7 +272,7 @@ export class Auth {
         `Cannot execute as user ${targetUserId}: role ${actor.role} may not act for it`,
       );
     }
-    if (this.#catalog.wasDropped(targetUserId)) throw userNotFound(targetUserId);
+    if (target === undefined) throw userNotFound(targetUserId);
     this.#log.debug("execute as", { actor: actor.userId, target: targetUserId });
     return {
       userId: targetUserId,

@@ -169,6 +169,15 @@ describe("a session", () => {
     expect(unknown.status).toBe(401);
   });
 
+  test("a user logs in by the name as it was written, quoted or not", async () => {
+    await server.rows(`CREATE USER MixEd1 WITH PASSWORD '${PASSWORD}' ROLE 'user'`);
+    expect((await server.login("MixEd1")).user).toMatchObject({ id: "MixEd1", role: "user" });
+    expect(await server.rows("EXECUTE AS MixEd1 (SELECT CURRENT_USER)")).toEqual([["MixEd1"]]);
+    expect((await server.post(LOGIN, { user: "mixed1", password: PASSWORD })).status).toBe(401);
+    const { body } = await server.sql("EXECUTE AS USER mixed1 (SELECT 1)");
+    expect(body.error).toMatchObject({ reason: "user_not_found", position: 16 });
+  });
+
   test("a name is locked after failures, also for the right password", async () => {
     await server.createUser("lena");
     for (let count = 0; count < 3; count += 1) {

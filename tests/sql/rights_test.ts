@@ -59,7 +59,10 @@ const MATRIX: readonly (readonly [string, readonly string[]])[] = [
   ["EXECUTE AS USER 'sam' (SELECT 1)", ["", "", "", "PERMISSION_DENIED"]],
   ["EXECUTE AS USER 'bob' (SELECT 1)", ["", "", "", "PERMISSION_DENIED"]],
   ["EXECUTE AS USER 'alice' (SELECT 1)", ["", "", "", ""]],
-  ["EXECUTE AS USER 'never seen' (SELECT 1)", ["", "", "", "PERMISSION_DENIED"]],
+  [
+    "EXECUTE AS USER 'never seen' (SELECT 1)",
+    ["USER_NOT_FOUND", "USER_NOT_FOUND", "USER_NOT_FOUND", "PERMISSION_DENIED"],
+  ],
   [
     "EXECUTE AS USER 'gone' (SELECT 1)",
     ["USER_NOT_FOUND", "USER_NOT_FOUND", "USER_NOT_FOUND", "USER_NOT_FOUND|PERMISSION_DENIED"],

@@ -36,7 +36,6 @@ import {
   type StorageListWorld,
   statsRow,
   storageRows,
-  systemTableRows,
   tableRows,
 } from "../system/show_rows.ts";
 import { isSystemViews } from "../system/system_views.ts";
@@ -82,14 +81,10 @@ export function show(
       return rowsResult(SHOW_NAMESPACES_COLUMNS, namespaceRows(catalog, principal), asUser);
     case "show tables": {
       const within = node.namespace?.name;
-      if (within !== undefined && isSystemViews(within)) {
-        const names = systemViews.namesFor(principal);
-        const rows = systemTableRows(catalog, { names, namespace: within });
-        return rowsResult(SHOW_TABLES_COLUMNS, rows, asUser);
-      }
-      if (within !== undefined) findNamespace(catalog, within, node);
+      if (within !== undefined && !isSystemViews(within)) findNamespace(catalog, within, node);
       const views = visibleViews(catalog, principal, systemViews.find);
-      const rows = tableRows(catalog, { principal, namespace: within, views });
+      const systemNames = systemViews.namesFor(principal);
+      const rows = tableRows(catalog, { principal, namespace: within, systemNames, views });
       return rowsResult(SHOW_TABLES_COLUMNS, rows, asUser);
     }
     case "show columns":

@@ -141,17 +141,17 @@ function optionsOf(node: SubscribeStatement): Record<string, string | number> {
       });
     }
     const given = value.type === "integer" || value.type === "string" ? value.value : undefined;
-    const isKnown = given !== undefined && OPTION_FORMS.get(name)?.test(String(given)) === true;
+    const isKnown = OPTION_FORMS.get(name)?.test(String(given)) === true;
     // A larger number would be sent as another one, and is no position.
     const isExact = Number.isSafeInteger(Number(given));
-    // Only a position may be text: it can have more digits than some clients' numbers.
-    if (!isKnown || !isExact || (typeof given === "string" && !name.startsWith("from"))) {
+    if (given === undefined || !isKnown || !isExact) {
       throw new DatabaseError("INVALID_OPTION", `Cannot use option ${name} of SUBSCRIBE TO`, {
         position: _location.start,
         hint: "last_rows, batch_size, from and from_seq_id are known, each a whole number",
       });
     }
-    options[name] = given;
+    // A position stays text: it can have more digits than some clients' numbers.
+    options[name] = name.startsWith("from") ? given : Number(given);
   }
   return options;
 }

@@ -12,6 +12,7 @@ import { DatabaseError } from "../../base/errors.ts";
 import type { Role } from "../../catalog/mod.ts";
 import type { StatementResult } from "../common/engine.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
+import { atName } from "../common/placed.ts";
 import { messageResult, rowsResult } from "../common/result.ts";
 import type {
   AlterUserStatement,
@@ -50,14 +51,18 @@ export function checkUserStatement(
   const { auth, catalog } = world;
   const isThere = catalog.user(node.name.name) !== undefined;
   switch (node.type) {
-    case "create user":
-      if (!isThere || node.ifNotExists !== true) auth.checkCreateUser(principal, newUserOf(node));
-      return;
-    case "alter user":
-      auth.checkAlterUser(principal, userChangeOf(node, principal));
-      return;
+    case "create user": {
+      if (isThere && node.ifNotExists === true) return;
+      const user = newUserOf(node);
+      return atName(node.name, () => auth.checkCreateUser(principal, user));
+    }
+    case "alter user": {
+      const change = userChangeOf(node, principal);
+      return atName(node.name, () => auth.checkAlterUser(principal, change));
+    }
     case "drop user":
-      if (isThere || node.ifExists !== true) auth.checkDropUser(principal, node.name.name);
+      if (!isThere && node.ifExists === true) return;
+      return atName(node.name, () => auth.checkDropUser(principal, node.name.name));
   }
 }
 

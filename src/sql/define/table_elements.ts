@@ -124,8 +124,15 @@ export function newColumn(
   if (isGenerated && type.kind !== "bigint") {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot generate values for column "${name.name}": it must be BIGINT`,
-      { position },
+      `Cannot generate values for column "${name.name}" of type ${typeName(type)}: ` +
+        "generated ids are BIGINT",
+      {
+        position: dataType._location.start,
+        hint:
+          type.kind === "uuid"
+            ? `${name.name} UUID PRIMARY KEY DEFAULT gen_random_uuid()`
+            : `${name.name} BIGINT PRIMARY KEY AUTO_INCREMENT`,
+      },
     );
   }
   const hasSnowflake = isGenerated || isSerial(dataType);

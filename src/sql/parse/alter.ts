@@ -12,7 +12,7 @@ import {
   parseSourced,
   parseTableConstraint,
 } from "./ddl.ts";
-import { parseOptions } from "./options.ts";
+import { parseOptions, parseWord } from "./options.ts";
 
 /** Behind `ALTER [kind] TABLE`. */
 export function parseAlterTable(
@@ -133,7 +133,7 @@ function parseSetOptions(cursor: Cursor, start: number): TableAlteration {
   if (cursor.is("access") && cursor.isAhead(1, "level")) {
     const token = cursor.token;
     cursor.token += 2;
-    const value = cursor.label("an access level");
+    const value = parseWord(cursor, "an access level");
     const _location = cursor.since(token);
     const entry = {
       name: "access_level",

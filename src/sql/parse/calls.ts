@@ -13,6 +13,7 @@ import type {
   WindowFrame,
 } from "./ast/ast.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
+import { parseWord } from "./options.ts";
 import { Token } from "./text/lexer.ts";
 
 /** The rest of a call whose name was taken. */
@@ -289,10 +290,7 @@ function parseWordyBody(cursor: Cursor, word: WordyFunction, name: QName): Expr 
   const { _location } = name;
   switch (word) {
     case "extract": {
-      const token = cursor.token;
-      const field = cursor.isString()
-        ? { name: cursor.takeString(), _location: cursor.since(token) }
-        : cursor.label("a field");
+      const field = parseWord(cursor, "a field");
       cursor.expect("from");
       return { type: "extract", field, from: cursor.grammar.expression(cursor), _location };
     }

@@ -21,7 +21,7 @@ import type {
   TableKind,
 } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
-import { parseOptions, parseUserName } from "./options.ts";
+import { parseNameOrString, parseOptions, parseUserName } from "./options.ts";
 import { refuseForeignKey, refuseUnique } from "./refused.ts";
 import { parseQuery } from "./select.ts";
 import { Token } from "./text/lexer.ts";
@@ -71,9 +71,9 @@ export function parseAlterNamespace(cursor: Cursor, start: number): AlterNamespa
   return { type: "alter namespace", name, owner, _location: cursor.since(start) };
 }
 
-/** A namespace where nothing else can stand; `default` needs no quotes. */
+/** A namespace where nothing else can stand, also as a string; `default` needs no quotes. */
 export function parseNamespaceName(cursor: Cursor): Name {
-  return cursor.is("default") ? cursor.takeName() : cursor.name("a namespace");
+  return cursor.is("default") ? cursor.takeName() : parseNameOrString(cursor, "a namespace");
 }
 
 /** `[NAMESPACE] n`; a namespace may itself be called namespace. */

@@ -18,7 +18,13 @@ import type {
 import type { Cursor } from "./cursor.ts";
 import { parseNamespaceName, parseNamespaceOf } from "./ddl.ts";
 import { parseFollowed } from "./errors.ts";
-import { parseOptions, parsePlainLiteral, parseUserName } from "./options.ts";
+import {
+  parseNameOrString,
+  parseOptions,
+  parsePlainLiteral,
+  parseUserName,
+  parseWordOf,
+} from "./options.ts";
 import { beginsQuery, parseQuery } from "./select.ts";
 import { emptySelect } from "./select_block.ts";
 import { Token } from "./text/lexer.ts";
@@ -50,10 +56,7 @@ export function parseSet(cursor: Cursor, start: number): Statement {
 }
 
 function useNamespace(cursor: Cursor, start: number): Statement {
-  const token = cursor.token;
-  const name = cursor.isString()
-    ? { name: cursor.takeString(), _location: cursor.since(token) }
-    : parseNamespaceName(cursor);
+  const name = parseNamespaceName(cursor);
   return { type: "use namespace", name, _location: cursor.since(start) };
 }
 
@@ -62,7 +65,7 @@ function parseSetTimezone(cursor: Cursor, start: number): Statement {
   if (word !== undefined) {
     return { type: "set timezone", to: { type: word }, _location: cursor.since(start) };
   }
-  const value = cursor.isString() ? cursor.takeString() : cursor.name("a time zone").name;
+  const value = parseNameOrString(cursor, "a time zone").name;
   return { type: "set timezone", to: { type: "value", value }, _location: cursor.since(start) };
 }
 
@@ -218,7 +221,7 @@ function parseExplainOptions(
   cursor.expect("(");
   do {
     const word = cursor.expectOneOf("analyze", "verbose", "format");
-    if (word === "format") made.format = cursor.expectOneOf("text", "json");
+    if (word === "format") made.format = parseWordOf(cursor, "text", "json");
     else made[word] = parseSwitch(cursor);
   } while (cursor.accept(","));
   cursor.expect(")");

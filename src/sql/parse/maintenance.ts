@@ -4,13 +4,14 @@
 import type { BackupStatement, KillStatement, RestoreStatement, Statement } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
 import { parseNamespaceOf } from "./ddl.ts";
+import { parseId, parseNameOrString } from "./options.ts";
 
 /** `STORAGE FLUSH | COMPACT | CHECK …`. */
 export function parseStorage(cursor: Cursor, start: number): Statement {
   cursor.expect("storage");
   const word = cursor.expectOneOf("flush", "compact", "check");
   if (word === "check") {
-    const name = cursor.name("a storage");
+    const name = parseNameOrString(cursor, "a storage");
     const extended = cursor.accept("extended") ? true : undefined;
     return { type: "storage check", name, extended, _location: cursor.since(start) };
   }
@@ -50,7 +51,7 @@ export function parseKill(cursor: Cursor, start: number): KillStatement {
   cursor.expect("kill");
   const word = cursor.expectOneOf("job", "query", "live", "connection");
   if (word === "live") cursor.expect("query");
-  const id = cursor.string("an id in quotes");
+  const id = parseId(cursor, "an id");
   const target = word === "live" ? "live query" : word;
   return { type: "kill", target, id, _location: cursor.since(start) };
 }

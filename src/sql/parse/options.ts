@@ -1,14 +1,19 @@
 /**
  * `(name = value, …)`, user ids, and other small forms that several statements share.
+ *
+ * Where only one word can stand, it may as well be written as a string: other systems are divided
+ * on which of the two it is.
  */
 import type {
   CopyOption,
   ExprLiteral,
+  Name,
   OptionEntry,
   OptionIdentifier,
   UserName,
 } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
+import type { Keyword } from "./text/keywords.ts";
 import { Token } from "./text/lexer.ts";
 
 /** `( name = value, … )`. */
@@ -68,11 +73,50 @@ export function parsePlainLiteral(cursor: Cursor): ExprLiteral {
   }
 }
 
-/** `'x'`, `"x"` or x. */
+/** `x`, `"X"` or `'X'`: one word, however it is written. A bare word is folded to lower case. */
+export function parseWord(cursor: Cursor, what: string): Name {
+  return cursor.isString() ? takeStringName(cursor) : cursor.label(what);
+}
+
+/** As {@linkcode parseWord}, where a reserved word needs quotes. */
+export function parseNameOrString(cursor: Cursor, what: string): Name {
+  return cursor.isString() ? takeStringName(cursor) : cursor.name(what);
+}
+
+/** One of some words, bare or in quotes. */
+export function parseWordOf<W extends Keyword>(cursor: Cursor, ...words: readonly W[]): W {
+  const token = cursor.token;
+  const quoted = cursor.isString() ? cursor.takeString().toLowerCase() : undefined;
+  const found = words.find((word) => word === quoted);
+  if (found !== undefined) return found;
+  cursor.token = token;
+  return cursor.expectOneOf(...words);
+}
+
+/**
+ * `'x'`, `"x"` or x. A user id comes from outside and is what somebody logs in with, so it keeps
+ * its case, also without quotes.
+ */
 export function parseUserName(cursor: Cursor): UserName {
+  const { kind, start } = cursor;
+  const name = parseNameOrString(cursor, "a user id");
+  return kind === Token.word ? { ...name, name: cursor.text.slice(start, cursor.end) } : name;
+}
+
+/** An id of something that runs: `'x'`, `"x"`, or without quotes all up to white space. */
+export function parseId(cursor: Cursor, what: string): string {
+  const { kind, start } = cursor;
+  if (kind !== Token.word && kind !== Token.integer) return parseWord(cursor, what).name;
+  do cursor.token += 1;
+  while (cursor.start === cursor.end && !isStatementEnd(cursor));
+  return cursor.text.slice(start, cursor.end);
+}
+
+function isStatementEnd(cursor: Cursor): boolean {
+  return cursor.kind === Token.end || cursor.isAhead(0, ";") || cursor.isAhead(0, ")");
+}
+
+function takeStringName(cursor: Cursor): Name {
   const start = cursor.token;
-  if (cursor.isString()) {
-    return { name: cursor.takeString(), _location: cursor.since(start) };
-  }
-  return cursor.name("a user id");
+  return { name: cursor.takeString(), _location: cursor.since(start) };
 }

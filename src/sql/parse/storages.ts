@@ -9,13 +9,14 @@ import type {
 } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
 import { acceptIfExists } from "./ddl.ts";
+import { parseNameOrString, parseWord } from "./options.ts";
 import { Token } from "./text/lexer.ts";
 
 /** Behind `CREATE STORAGE`. */
 export function parseCreateStorage(cursor: Cursor, start: number): CreateStorageStatement {
-  const name = cursor.name("a storage");
+  const name = parseNameOrString(cursor, "a storage");
   cursor.expect("type");
-  const storageType = cursor.label("a storage type");
+  const storageType = parseWord(cursor, "a storage type");
   const settings: StorageSetting[] = [];
   while (cursor.kind === Token.word) settings.push(parseSetting(cursor, settings));
   const _location = cursor.since(start);
@@ -24,7 +25,7 @@ export function parseCreateStorage(cursor: Cursor, start: number): CreateStorage
 
 /** Behind `ALTER STORAGE`. */
 export function parseAlterStorage(cursor: Cursor, start: number): AlterStorageStatement {
-  const name = cursor.name("a storage");
+  const name = parseNameOrString(cursor, "a storage");
   const settings: StorageSetting[] = [];
   cursor.expect("set");
   do settings.push(parseSetting(cursor, settings));
@@ -39,13 +40,13 @@ function parseSetting(cursor: Cursor, before: readonly StorageSetting[]): Storag
   if (before.some((setting) => setting.name === name)) {
     cursor.fail(`found a second ${name.toUpperCase()}, expected each setting once`, at);
   }
-  const value = cursor.string("a string");
+  const value = parseWord(cursor, "a string").name;
   return { name, value, _location: cursor.since(start) };
 }
 
 /** Behind `DROP STORAGE`. */
 export function parseDropStorage(cursor: Cursor, start: number): DropStorageStatement {
   const ifExists = acceptIfExists(cursor);
-  const name = cursor.name("a storage");
+  const name = parseNameOrString(cursor, "a storage");
   return { type: "drop storage", name, ifExists, _location: cursor.since(start) };
 }

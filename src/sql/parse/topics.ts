@@ -19,7 +19,7 @@ import type {
 } from "./ast/ast.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 import { acceptIfExists, acceptIfNotExists } from "./ddl.ts";
-import { parseCopyOptions, parseOptions } from "./options.ts";
+import { parseCopyOptions, parseOptions, parseWord } from "./options.ts";
 import { beginsQuery, parseQuery } from "./select.ts";
 
 /** Behind `CREATE TOPIC`. */
@@ -71,7 +71,7 @@ export function parseConsume(cursor: Cursor, start: number): ConsumeStatement {
     _location: { start: 0, end: 0 },
   };
   if (cursor.accept("partition")) made.partition = cursor.integer("a number");
-  if (cursor.accept("group")) made.group = cursor.string("a group in quotes");
+  if (cursor.accept("group")) made.group = parseWord(cursor, "a group").name;
   if (cursor.accept("from")) {
     made.from = cursor.acceptOneOf("earliest", "latest") ?? cursor.integer("an offset");
   }
@@ -85,7 +85,7 @@ export function parseAck(cursor: Cursor, start: number): AckStatement {
   cursor.expect("ack");
   const topic = cursor.qname("a topic");
   cursor.expect("group");
-  const group = cursor.string("a group in quotes");
+  const group = parseWord(cursor, "a group").name;
   const partition = cursor.accept("partition") ? cursor.integer("a number") : undefined;
   cursor.expectAll("upto", "offset");
   const upToOffset = cursor.integer("an offset");
@@ -148,8 +148,8 @@ export function parseAlterPolicy(cursor: Cursor, start: number): AlterPolicyStat
 
 /** One of the roles is a reserved word: user. */
 function parseRoles(cursor: Cursor): Name[] {
-  const roles = [cursor.label("a role")];
-  while (cursor.accept(",")) roles.push(cursor.label("a role"));
+  const roles = [parseWord(cursor, "a role")];
+  while (cursor.accept(",")) roles.push(parseWord(cursor, "a role"));
   return roles;
 }
 

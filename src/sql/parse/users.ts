@@ -4,7 +4,7 @@
 import type { AlterUserStatement, CreateUserStatement, DropUserStatement } from "./ast/ast.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 import { acceptIfExists, acceptIfNotExists } from "./ddl.ts";
-import { parseUserName } from "./options.ts";
+import { parseUserName, parseWord } from "./options.ts";
 
 /** Behind `CREATE USER`. */
 export function parseCreateUser(cursor: Cursor, start: number): CreateUserStatement {
@@ -28,7 +28,7 @@ export function parseCreateUser(cursor: Cursor, start: number): CreateUserStatem
     }
     hasLogin ||= isLogin;
     if (word === "internal") made.internal = true;
-    else if (word === "role") made.role = cursor.label("a role");
+    else if (word === "role") made.role = parseWord(cursor, "a role");
     else made[word] = cursor.string("a string");
   }
   if (!hasLogin) cursor.unexpected("PASSWORD, OAUTH or INTERNAL");
@@ -44,7 +44,7 @@ export function parseAlterUser(cursor: Cursor, start: number): AlterUserStatemen
   cursor.expect("set");
   const word = cursor.expectOneOf("password", "role", "email");
   if (word === "role") {
-    const role = cursor.label("a role");
+    const role = parseWord(cursor, "a role");
     return { type: "alter user", name, role, _location: cursor.since(start) };
   }
   const value = cursor.string("a string");

@@ -15,6 +15,7 @@ import type { SqlRequest } from "../common/engine.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import { rowsNode } from "../common/node_kinds.ts";
 import { requireNoGap, typedParameters } from "../common/parameters.ts";
+import { atName } from "../common/placed.ts";
 import { authorize } from "../common/requirements.ts";
 import { isAdministering, isDefining, isUnbuilt } from "../common/statement_kinds.ts";
 import { findNamespace } from "../common/table_names.ts";
@@ -186,7 +187,7 @@ export class RequestBinding {
   principalOf(node: Statement): Principal {
     const { principal, world } = this.#options;
     if (node.type !== "execute as") return principal;
-    return world.auth.executeAs(principal, node.user.name);
+    return atName(node.user, () => world.auth.executeAs(principal, node.user.name));
   }
 
   *#prepare(unit: Unit, runsAs: Principal): Generator<void, void> {

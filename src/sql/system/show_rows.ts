@@ -2,6 +2,7 @@
  * Rows of SHOW and DESCRIBE: what the caller may see of the catalog, and nothing else.
  */
 import { mayRead, mayRun, ownsNamespace, type Principal } from "../../auth/mod.ts";
+import { crc32 } from "../../base/checksum.ts";
 import {
   accessLevelOf,
   type Catalog,
@@ -132,8 +133,15 @@ export function tableRows(
   {
     namespace,
     principal,
+    systemNames,
     views,
-  }: { principal: Principal; namespace: string | undefined; views: readonly ShownView[] },
+  }: {
+    principal: Principal;
+    namespace: string | undefined;
+    /** Of views of the system that the caller may read, each with its namespace. */
+    systemNames: readonly string[];
+    views: readonly ShownView[];
+  },
 ): Row[] {
   const tables = visibleTables(catalog, principal).map((table) => ({
     place: table,
@@ -167,28 +175,53 @@ export function tableRows(
       null,
     ],
   }));
-  return [...tables, ...shown]
+  const system = systemTables(catalog, systemNames).map((table) => ({
+    place: table,
+    row: [
+      table.tableId,
+      table.name,
+      table.namespace,
+      "SYSTEM",
+      table.madeAt,
+      1,
+      null,
+      table.madeAt,
+      null,
+      null,
+      null,
+    ],
+  }));
+  return [...tables, ...shown, ...system]
     .filter(({ place }) => namespace === undefined || place.namespace === namespace)
     .toSorted((left, right) => compareNames(left.place, right.place))
     .map(({ row }) => row);
 }
 
-/**
- * The views of the system in one namespace, as SHOW TABLES tells of tables; they came with the
- * database.
- */
-export function systemTableRows(
-  catalog: Catalog,
-  { names, namespace }: { namespace: string; names: readonly string[] },
-): Row[] {
+/** What lists of tables say of a view of the system. */
+export interface SystemTable {
+  readonly tableId: string;
+  readonly namespace: string;
+  readonly name: string;
+  /** They came with the database, as root did. */
+  readonly madeAt: number;
+}
+
+/** Ids of tables are counted from 1, and never come near these. */
+const SYSTEM_ID_BASE = 2 ** 40;
+
+/** Views of the system by their names, in the form in which tables are listed. */
+export function systemTables(catalog: Catalog, names: readonly string[]): SystemTable[] {
   const madeAt = (catalog.user(ROOT_USER_ID)?.createdAtMs ?? 0) * 1000;
-  return names
-    .filter((name) => name.startsWith(`${namespace}.`))
-    .toSorted()
-    .map((name) => {
-      const table = name.slice(namespace.length + 1);
-      return [name, table, namespace, "SYSTEM", madeAt, 1, null, madeAt, null, null, null];
-    });
+  return names.map((shown) => {
+    const dot = shown.indexOf(".");
+    return {
+      // Of the name, so that it stays as it is when other views come and go.
+      tableId: String(SYSTEM_ID_BASE + crc32(Buffer.from(shown))),
+      namespace: shown.slice(0, dot),
+      name: shown.slice(dot + 1),
+      madeAt,
+    };
+  });
 }
 
 /** By namespace, then by name. */

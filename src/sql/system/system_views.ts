@@ -27,6 +27,7 @@ import { jobViews } from "./job_views.ts";
 import { liveViews } from "./live_views.ts";
 import type { ManifestWorld } from "./manifest_rows.ts";
 import { serverViews } from "./server_views.ts";
+import { type SystemTable, systemTables } from "./show_rows.ts";
 import { storageViews } from "./storage_views.ts";
 import { ADMIN_ONLY, microsOf, OPEN, view } from "./system_view.ts";
 
@@ -106,10 +107,10 @@ export function isSystemViews(namespace: string): boolean {
 /** By "namespace.name", each group from what it reads. */
 function allViews(environment: SqlEnvironment): ReadonlyMap<string, SystemView> {
   const { catalog, settings } = environment;
-  const views = new Map<string, SystemView>([
+  const views: Map<string, SystemView> = new Map<string, SystemView>([
     ["system.users", usersView(environment)],
     ["system.namespaces", namespacesView(catalog)],
-    ["system.tables", tablesView(catalog)],
+    ["system.tables", tablesView(catalog, () => [...views.keys()])],
     ["system.columns", columnsView(catalog)],
     ["system.segments", segmentsView(environment)],
     ...jobViews(environment),
@@ -236,7 +237,7 @@ function accountView(catalog: Catalog): SystemView {
   );
 }
 
-function tablesView(catalog: Catalog): SystemView {
+function tablesView(catalog: Catalog, systemNames: () => readonly string[]): SystemView {
   return view(
     [
       ["table_id", TEXT],
@@ -289,10 +290,15 @@ function tablesView(catalog: Catalog): SystemView {
             each.updatedAtMs * 1000,
           ],
         );
-      return [...tables, ...views];
+      const system = systemTables(catalog, systemNames()).map(systemTableRow);
+      return [...tables, ...views, ...system];
     },
     ADMIN_ONLY,
   );
+}
+
+function systemTableRow({ madeAt, name, namespace, tableId }: SystemTable): Row {
+  return [tableId, namespace, name, "SYSTEM", null, null, 1, null, null, null, madeAt, madeAt];
 }
 
 function columnsView(catalog: Catalog): SystemView {

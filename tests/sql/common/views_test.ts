@@ -42,7 +42,7 @@ describe("a view and its reader", () => {
     });
     expect(await engine.rows(sql)).toEqual([["root one"], ["root two"]]);
     expect(await engine.rows(`EXECUTE AS USER 'alice' (${sql})`)).toEqual([["alice"]]);
-    expect(await engine.rows("EXECUTE AS 'ghost' (SELECT count(*) FROM app.v)")).toEqual([[0]]);
+    expect(await engine.rows("EXECUTE AS 'sam' (SELECT count(*) FROM app.v)")).toEqual([[0]]);
   });
 
   test("tombstones of others stay out of sight through a view", async () => {
@@ -70,7 +70,7 @@ describe("a view and its reader", () => {
         expect(await engine.failure(sql), sql).toStartWith("PERMISSION_DENIED@1");
       }
       expect(await engine.rows("SELECT table_name FROM information_schema.views")).toEqual([["v"]]);
-      expect((await engine.rows("SHOW TABLES")).map((row) => row[1])).toEqual(["u", "v"]);
+      expect((await engine.rows("SHOW TABLES IN app")).map((row) => row[1])).toEqual(["u", "v"]);
     });
     await as("sam", async () => {
       expect(await engine.rows("SELECT * FROM app.pp ORDER BY 1")).toEqual([[1], [2]]);
@@ -165,7 +165,7 @@ describe("what needs a view", () => {
     await engine.run("CREATE VIEW default.w AS SELECT * FROM app.v");
     expect(await engine.failure("DROP NAMESPACE app")).toBe("DEPENDENT_OBJECTS@1:15");
     await engine.run("DROP NAMESPACE app CASCADE");
-    expect((await engine.rows("SHOW TABLES")).length).toBe(0);
+    expect((await engine.rows("SHOW TABLES")).filter((row) => row[3] !== "SYSTEM")).toEqual([]);
   });
 });
 

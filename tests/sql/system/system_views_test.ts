@@ -214,9 +214,24 @@ test("system.schemas has a row for each version of a table", async () => {
   ]);
 });
 
+test("SHOW TABLES and system.tables list the same, views of the system too, with one form of ids", async () => {
+  const listed = "SELECT table_id, namespace_id, table_name, table_type FROM system.tables";
+  const rows = await engine.rows(`${listed} ORDER BY 2, 3`);
+  const shown = await engine.rows("SHOW TABLES");
+  const ofShown: unknown = shown.map(([id, name, namespace, type]) => [id, namespace, name, type]);
+  expect(ofShown).toEqual(rows);
+  const names = rows.map(([, namespace, name]) => `${String(namespace)}.${String(name)}`);
+  expect(names.filter((name) => Object.hasOwn(VIEWS, name))).toEqual(Object.keys(VIEWS).toSorted());
+  const ids = rows.map(([id]) => String(id));
+  expect(ids.filter((id) => !/^[1-9]\d*$/.test(id))).toEqual([]);
+  expect(new Set(ids).size).toBe(ids.length);
+});
+
 test("tables, views and their constraints are listed", async () => {
   expect(
-    await engine.rows("SELECT table_name, table_type FROM system.tables ORDER BY table_name"),
+    await engine.rows(
+      "SELECT table_name, table_type FROM system.tables WHERE table_type <> 'SYSTEM' ORDER BY 1",
+    ),
   ).toEqual([
     ["f", "USER"],
     ["t", "SHARED"],
