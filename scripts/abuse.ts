@@ -1,7 +1,8 @@
 /**
  * Treats the real server as badly as sockets can, while one ordinary client goes on working.
  *
- *     bun scripts/abuse.ts [--only silent,storm,next_batch,malformed,handshake,replay,reconnect]
+ *     bun scripts/abuse.ts [--only silent,storm,next_batch,malformed,handshake,replay,reconnect,
+ *                                  bodies]
  *                          [--seconds 10] [--sockets 1000] [--messages 100000]
  *                          [--p99 250] [--seed <n>]
  *
@@ -9,7 +10,9 @@
  * which would refuse the whole script), and a victim in a process of its own inserts, reads by key
  * and follows its own rows a hundred times a second. Held against the server: that it ends, that
  * the victim is refused or not answered, that the 99th of a hundred answers takes longer than --p99
- * ms, and memory beyond what was there before, plus a full send queue for each socket, plus 200 MB.
+ * ms, and memory beyond what was there before, plus a full send queue for each socket, plus 200 MB;
+ * where the sockets send bodies, the bytes of them that the server lets one address keep back count
+ * instead of the queues.
  * Exits with 1 when anything is held against it. Loopback only, and it stops by itself.
  */
 import { ABUSE_NAMES, isAbuse } from "./abuse/abuses.ts";

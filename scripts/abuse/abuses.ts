@@ -6,6 +6,7 @@ import type { ServerProcess } from "../../tests/support/server_process.ts";
 import type { Chance } from "../support/chance.ts";
 import { malformedBytes, malformedMessage } from "./malformed.ts";
 import { OPCODE, openRawSockets, RawSocket } from "./raw_socket.ts";
+import { openUnfinished, type UnfinishedRequest } from "./unfinished_request.ts";
 
 export interface Attack {
   readonly server: ServerProcess;
@@ -36,6 +37,7 @@ export const ABUSE_NAMES = [
   "handshake",
   "replay",
   "reconnect",
+  "bodies",
 ] as const;
 
 export type AbuseName = (typeof ABUSE_NAMES)[number];
@@ -48,6 +50,7 @@ export const ABUSES: Readonly<Record<AbuseName, Abuse>> = {
   handshake: openHalfway,
   replay: replayAll,
   reconnect: openAndBreak,
+  bodies: keepBodiesBack,
 };
 
 export function isAbuse(name: string): name is AbuseName {
@@ -174,6 +177,24 @@ async function openHalfway(attack: Attack): Promise<string> {
     `${halves.length} requests without an end, ${fragments.length} messages without an end, ` +
     `${closed} of them cut off`
   );
+}
+
+/** Requests whose bodies lack their last bytes: of a declared size, and in chunks without one. */
+async function keepBodiesBack(attack: Attack): Promise<string> {
+  const { server, socketCount } = attack;
+  const requests: UnfinishedRequest[] = [];
+  for (let index = 0; index < socketCount; index += 1) {
+    const token = tokenOf(attack)(index) ?? "";
+    const isChunked = index % 4 === 3;
+    requests.push(await openUnfinished(server.url, { token, isChunked }));
+    // What is refused is a gigabyte, too: at once it would be a test of the network.
+    await Bun.sleep(1);
+  }
+  await forSeconds(attack, () => Bun.sleep(PAUSE_MS));
+  const refused = requests.filter((request) => request.answer.startsWith("HTTP/1.1 4")).length;
+  const closed = requests.filter((request) => request.isClosed).length;
+  for (const request of requests) request.close();
+  return `${socketCount} unfinished bodies, ${refused} of them refused, ${closed} connections closed`;
 }
 
 /** The whole history, asked for again and again. */

@@ -11,6 +11,7 @@
  */
 import type { Clock } from "../base/clock.ts";
 import { putNewest } from "../base/newest.ts";
+import { senderOf } from "../base/sender.ts";
 import type { Caller } from "./answers.ts";
 import { AuthError } from "./auth_error.ts";
 
@@ -149,7 +150,7 @@ export class AuthBucket {
 
   /** Of a caller on this machine none is counted. @throws {AuthError} rate_limited */
   takeAttempt(caller: Caller): void {
-    const retryAfterSeconds = caller.isLocal ? undefined : this.take(caller.address);
+    const retryAfterSeconds = caller.isLocal ? undefined : this.take(senderOf(caller.address));
     if (retryAfterSeconds === undefined) return;
     throw new AuthError("rate_limited", "Too many attempts from this address", {
       retryAfterSeconds,
@@ -158,7 +159,7 @@ export class AuthBucket {
 
   /** What a bad token is answered with: itself, until its sender has sent too many. */
   failedToken(error: AuthError, caller: Caller): AuthError {
-    const retryAfterSeconds = caller.isLocal ? undefined : this.take(caller.address);
+    const retryAfterSeconds = caller.isLocal ? undefined : this.take(senderOf(caller.address));
     if (retryAfterSeconds === undefined) return error;
     return new AuthError("RATE_LIMIT_EXCEEDED", "Too many failed tokens from this address", {
       retryAfterSeconds,

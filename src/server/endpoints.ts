@@ -7,6 +7,7 @@ import type { Metrics } from "./common/metrics.ts";
 import type { ServerOptions } from "./common/options.ts";
 import type { Connections } from "./connections/connections.ts";
 import { upgradeRequired } from "./connections/upgrade.ts";
+import { BodyLedger } from "./http/body_ledger.ts";
 import type { Cors } from "./http/cors.ts";
 import type { Exchange } from "./http/exchange.ts";
 import { empty } from "./http/responses.ts";
@@ -67,11 +68,13 @@ export function endpointsOf(options: ServerOptions, parts: ServerParts): Endpoin
 function routesOf(options: ServerOptions, parts: ServerParts): readonly Route[] {
   const { config, auth, live, sql, clock, version, buildDate, onBug } = options;
   const { beginStream, connections, cors, isStopping, metrics, nextNumber, url } = parts;
+  const bodies = new BodyLedger();
   return [
-    sqlRoute({ auth, sql, config, clock, onBug, beginStream }),
+    sqlRoute({ auth, sql, config, clock, bodies, onBug, beginStream }),
     liveRoute({ auth, live, config, clock, connections, nextNumber }),
     ...authRoutes({
       auth,
+      bodies,
       bodyBytesMax: config.limits.max_body_bytes,
       areCookiesSecure: config.auth.cookie_secure,
       mayUseCookies: (request) => cors.mayUseCookies(request),

@@ -9,6 +9,7 @@
  */
 import { DiskError, hasNoDescriptor } from "../base/errors.ts";
 import { SeldomLog } from "../base/seldom_log.ts";
+import { senderOf } from "../base/sender.ts";
 import type { ConnectionAccess, MetricSample } from "../sql/mod.ts";
 import { rangesFrom } from "./common/ip_address.ts";
 import { Metrics } from "./common/metrics.ts";
@@ -17,6 +18,7 @@ import { RateLimiter } from "./common/rate_limit.ts";
 import { Connections } from "./connections/connections.ts";
 import { type SocketState, Sockets } from "./connections/sockets.ts";
 import { endpointsOf, SOCKET_PATH } from "./endpoints.ts";
+import { hasShortBody } from "./http/body_ledger.ts";
 import { Cors } from "./http/cors.ts";
 import { Exchange, type ExchangeOptions, RequestIds } from "./http/exchange.ts";
 import {
@@ -254,12 +256,16 @@ class HttpServer implements RunningServer {
     });
   }
 
-  /** A socket can be upgraded in the turn of its request only, and what else is read is seldom. */
+  /**
+   * A socket can be upgraded in the turn of its request only; a long body that is refused must be
+   * so before more of it comes, as the runtime keeps all that it reads; and what else is read is
+   * seldom.
+   */
   #fetch(
     request: Request,
     server: Bun.Server<SocketState>,
   ): Response | undefined | Promise<Response> {
-    if (request.method === "POST") {
+    if (request.method === "POST" && hasShortBody(request)) {
       this.#runningCount += 1;
       return this.#turns.serve(request);
     }
@@ -317,7 +323,7 @@ class HttpServer implements RunningServer {
     }
     const { requests_per_sec_per_ip: perSecond } = config.limits;
     if (perSecond === 0 || exchange.isLocal) return;
-    const waitMs = this.#addressRate.take(exchange.address);
+    const waitMs = this.#addressRate.take(senderOf(exchange.address));
     if (waitMs === 0) return;
     throw new HttpError(
       429,

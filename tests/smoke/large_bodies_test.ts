@@ -39,7 +39,7 @@ class Sent {
   readonly answer: Promise<string>;
   isAnswered = false;
 
-  constructor(token: string, length: string) {
+  constructor(token: string, length: string, path = "/v1/api/sql") {
     const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
     this.#socket = socket;
     this.answer = new Promise((resolve) => {
@@ -52,7 +52,7 @@ class Sent {
       socket.on("close", () => resolve(text));
     });
     socket.write(
-      "POST /v1/api/sql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" +
+      `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n` +
         `Authorization: Bearer ${token}\r\nConnection: close\r\n${length}\r\n\r\n`,
     );
   }
@@ -115,6 +115,48 @@ test("one that waits goes on when the client of the one before is gone", async (
   expect(await small(ann)).toBe(200);
   first.leave();
   expect(await second.answer).toContain('"seven"');
+});
+
+/** Requests whose bodies never come: the declared size counts. */
+function heads(count: number, path: string, headers: string): Sent[] {
+  return Array.from({ length: count }, () => new Sent(ann, headers, path));
+}
+
+test("a user may keep back 128 MiB of bodies below a megabyte, and more is refused and closed", async () => {
+  const bytes = 1_048_000;
+  const count = Math.floor((128 << 20) / bytes);
+  const kept = heads(count, "/v1/api/sql", `Content-Length: ${bytes}`);
+  expect(await small(ann)).toBe(200);
+  const answers = await Promise.all(
+    heads(3, "/v1/api/sql", `Content-Length: ${bytes}`).map(({ answer }) => answer),
+  );
+  for (const answer of answers) {
+    expect(answer).toMatch(/^HTTP\/1.1 429 [^]*\r\nRetry-After: 5\r\n[^]*RATE_LIMIT_EXCEEDED/);
+  }
+  expect(kept.some(({ isAnswered }) => isAnswered)).toBe(false);
+  expect(await small(ann)).toBe(200);
+  expect(await small(bob)).toBe(200);
+  for (const request of kept) request.leave();
+});
+
+test("bodies whose size is not declared count as a megabyte each", async () => {
+  const kept = heads(128, "/v1/api/sql", chunked);
+  expect(await small(ann)).toBe(200);
+  const [last] = heads(1, "/v1/api/sql", chunked);
+  expect(await last?.answer).toMatch(/^HTTP\/1.1 429 [^]*RATE_LIMIT_EXCEEDED/);
+  expect(kept.some(({ isAnswered }) => isAnswered)).toBe(false);
+  for (const request of kept) request.leave();
+});
+
+test("an address may keep back 16 MiB of bodies before anybody is known", async () => {
+  const login = "/v1/api/auth/login";
+  const kept = heads(256, login, "Content-Length: 65536");
+  expect(await small(ann)).toBe(200);
+  const [last] = heads(1, login, "Content-Length: 65536");
+  expect(await last?.answer).toMatch(/^HTTP\/1.1 429 [^]*requests of this address/);
+  expect(kept.some(({ isAnswered }) => isAnswered)).toBe(false);
+  expect(await small(ann)).toBe(200);
+  for (const request of kept) request.leave();
 });
 
 test("one that is refused for its size keeps no other", async () => {

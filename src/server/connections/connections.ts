@@ -11,6 +11,7 @@ import type { Revocation } from "../../auth/mod.ts";
 import { Arrivals } from "../../base/arrivals.ts";
 import { assert } from "../../base/assert.ts";
 import type { CancelTimer, Clock } from "../../base/clock.ts";
+import { senderOf } from "../../base/sender.ts";
 import type { ConnectionAccess, ConnectionRow } from "../../sql/mod.ts";
 import type { OpenConnection } from "./open_connection.ts";
 
@@ -42,6 +43,7 @@ export class Connections implements ConnectionAccess {
   readonly #open = new Set<OpenConnection>();
   readonly #arrivals = new Arrivals();
   readonly #byAddress = new Map<string, { readonly address: string; count: number }>();
+  readonly #bySender = new Map<string, number>();
   #cancelTick: CancelTimer | undefined;
   /** What is left of the round of ticks under way. */
   #round: Iterator<OpenConnection> = this.#open.values();
@@ -63,8 +65,9 @@ export class Connections implements ConnectionAccess {
     return count;
   }
 
+  /** Of the sender whose address it is. */
   countOf(address: string): number {
-    return this.#byAddress.get(address)?.count ?? 0;
+    return this.#bySender.get(senderOf(address)) ?? 0;
   }
 
   /** The text of an address as others have it already: each request brings a copy of its own. */
@@ -79,6 +82,8 @@ export class Connections implements ConnectionAccess {
     const known = this.#byAddress.get(address);
     if (known === undefined) this.#byAddress.set(address, { address, count: 1 });
     else known.count += 1;
+    const sender = senderOf(address);
+    this.#bySender.set(sender, (this.#bySender.get(sender) ?? 0) + 1);
     this.#cancelTick ??= this.#tickLater();
   }
 
@@ -88,6 +93,10 @@ export class Connections implements ConnectionAccess {
     assert(known !== undefined && known.count > 0, "an open connection is counted");
     known.count -= 1;
     if (known.count === 0) this.#byAddress.delete(connection.address);
+    const sender = senderOf(connection.address);
+    const left = (this.#bySender.get(sender) ?? 0) - 1;
+    if (left > 0) this.#bySender.set(sender, left);
+    else this.#bySender.delete(sender);
   }
 
   rows(): readonly ConnectionRow[] {

@@ -40,6 +40,8 @@ export interface ErrorExtra {
   readonly retryAfterSeconds?: number;
   readonly allow?: string;
   readonly contentRange?: string;
+  /** Ends the connection behind the answer, so that nothing more of the request comes. */
+  readonly closes?: true;
   /** For `weak_password`: which field. */
   readonly field?: string;
 }
@@ -243,6 +245,7 @@ function addErrorHeaders(headers: Headers, extra: ErrorExtra): void {
   }
   if (extra.allow !== undefined) headers.set("Allow", extra.allow);
   if (extra.contentRange !== undefined) headers.set("Content-Range", extra.contentRange);
+  if (extra.closes !== undefined) headers.set("Connection", "close");
 }
 
 /** People count statements from 1. The engine may have numbered the message already. */

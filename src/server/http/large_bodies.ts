@@ -1,10 +1,12 @@
 /**
- * How many bytes of large bodies one user may have in memory. A body is held whole until its
- * request is answered, and a file that is uploaded may have 100 MiB: six requests of one user took
- * a gigabyte. Those beyond wait for the ones before, in the order in which they came, and are not
- * read meanwhile: the network holds their sender back.
+ * How many bytes of large bodies one user may have in memory, and all users together. A body is
+ * held whole until its request is answered, and a file that is uploaded may have 100 MiB: six
+ * requests of one user took a gigabyte. Bodies beyond the bounds wait for the ones before, in the
+ * order in which they came, and are not read meanwhile: but for its first megabyte, which
+ * `body_ledger.ts` counts, the network holds their sender back.
  *
- * Invariant: a user holds at most `bytesMax`, or one body.
+ * Invariants: a user holds at most `userBytesMax`, or one body; all hold at most `bytesMax`, or one
+ * body; whoever waits for the second lets nobody pass who came later.
  */
 import { assert } from "../../base/assert.ts";
 
@@ -25,81 +27,116 @@ interface Waiting {
   readonly start: () => void;
 }
 
-/** What one user has in memory, and waits with. */
+/** What one user has in memory. */
 interface Sender {
   heldBytes: number;
   roomCount: number;
-  readonly waiting: Waiting[];
+}
+
+export interface LargeBodyBounds {
+  readonly userBytesMax: number;
+  readonly bytesMax: number;
 }
 
 export class LargeBodies {
-  readonly #bytesMax: number;
+  readonly #bounds: LargeBodyBounds;
   /** Those with a room. */
   readonly #senders = new Map<string, Sender>();
+  readonly #waiting: Waiting[] = [];
+  #heldBytes = 0;
 
-  constructor(bytesMax: number) {
-    this.#bytesMax = bytesMax;
+  constructor(bounds: LargeBodyBounds) {
+    this.#bounds = bounds;
   }
 
   /** The room of a request of a user, who is to leave it in any case. */
   enter(userId: string): BodyRoom {
     let sender = this.#senders.get(userId);
     if (sender === undefined) {
-      sender = { heldBytes: 0, roomCount: 0, waiting: [] };
+      sender = { heldBytes: 0, roomCount: 0 };
       this.#senders.set(userId, sender);
     }
     sender.roomCount += 1;
-    return new Room(sender, this.#bytesMax, () => this.#senders.delete(userId));
+    return new Room(sender, {
+      wait: (next) => {
+        this.#waiting.push(next);
+        this.#admit();
+      },
+      leave: (room) => this.#leave(userId, room),
+    });
   }
 
   /** How many users have large bodies under way. */
   get senderCount(): number {
     return this.#senders.size;
   }
-}
 
-class Room implements BodyRoom {
-  readonly #sender: Sender;
-  readonly #bytesMax: number;
-  readonly #onEmpty: () => void;
-  #heldBytes = 0;
-  #hasLeft = false;
-
-  constructor(sender: Sender, bytesMax: number, onEmpty: () => void) {
-    this.#sender = sender;
-    this.#bytesMax = bytesMax;
-    this.#onEmpty = onEmpty;
-  }
-
-  take(bytes: number, start: () => void): void {
-    assert(this.#heldBytes === 0, "a request has one body");
-    if (this.#hasLeft) return;
-    this.#sender.waiting.push({ room: this, bytes, start });
-    this.#admit();
-  }
-
-  leave(): void {
-    if (this.#hasLeft) return;
-    this.#hasLeft = true;
-    const { waiting } = this.#sender;
-    const place = waiting.findIndex(({ room }) => room === this);
+  #leave(userId: string, { heldBytes, sender }: Room): void {
+    const waiting = this.#waiting;
+    const place = waiting.findIndex(({ room }) => room.hasLeft);
     if (place >= 0) waiting.splice(place, 1);
-    this.#sender.heldBytes -= this.#heldBytes;
-    this.#sender.roomCount -= 1;
-    if (this.#sender.roomCount === 0) this.#onEmpty();
-    else this.#admit();
+    sender.heldBytes -= heldBytes;
+    this.#heldBytes -= heldBytes;
+    sender.roomCount -= 1;
+    if (sender.roomCount === 0) this.#senders.delete(userId);
+    this.#admit();
   }
 
   /** Lets those begin that have waited longest, as far as there is room. */
   #admit(): void {
-    const sender = this.#sender;
-    for (let next = sender.waiting[0]; next !== undefined; next = sender.waiting[0]) {
+    const { bytesMax, userBytesMax } = this.#bounds;
+    const waiting = this.#waiting;
+    // Of one user none passes another.
+    const full = new Set<Sender>();
+    for (let index = 0; index < waiting.length; ) {
+      const next = waiting[index];
+      if (next === undefined) return;
       const { bytes, room, start } = next;
-      if (sender.heldBytes > 0 && sender.heldBytes + bytes > this.#bytesMax) return;
-      sender.waiting.shift();
+      const { sender } = room;
+      if (full.has(sender) || isBeyond(sender.heldBytes, bytes, userBytesMax)) {
+        full.add(sender);
+        index += 1;
+        continue;
+      }
+      if (isBeyond(this.#heldBytes, bytes, bytesMax)) return;
+      waiting.splice(index, 1);
       sender.heldBytes += bytes;
-      room.#heldBytes = bytes;
+      this.#heldBytes += bytes;
+      room.heldBytes = bytes;
       start();
     }
+  }
+}
+
+/** One body alone always fits. */
+function isBeyond(heldBytes: number, bytes: number, bytesMax: number): boolean {
+  return heldBytes > 0 && heldBytes + bytes > bytesMax;
+}
+
+interface Rooms {
+  readonly wait: (waiting: Waiting) => void;
+  readonly leave: (room: Room) => void;
+}
+
+class Room implements BodyRoom {
+  readonly sender: Sender;
+  heldBytes = 0;
+  hasLeft = false;
+  readonly #rooms: Rooms;
+
+  constructor(sender: Sender, rooms: Rooms) {
+    this.sender = sender;
+    this.#rooms = rooms;
+  }
+
+  take(bytes: number, start: () => void): void {
+    assert(this.heldBytes === 0, "a request has one body");
+    if (!this.hasLeft) this.#rooms.wait({ room: this, bytes, start });
+  }
+
+  leave(): void {
+    if (this.hasLeft) return;
+    this.hasLeft = true;
+    this.#rooms.leave(this);
   }
 }

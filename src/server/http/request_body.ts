@@ -7,6 +7,7 @@
 import { DatabaseError } from "../../base/errors.ts";
 import { JSON_PARTS_MAX, NESTING_MAX } from "../../base/limits.ts";
 import { jsonStringEnd } from "../../types/mod.ts";
+import type { BodyEntry } from "./body_ledger.ts";
 import { HttpError } from "./http_error.ts";
 import { type BodyRoom, LARGE_BODY_BYTES } from "./large_bodies.ts";
 
@@ -57,49 +58,55 @@ export function mediaType(header: string): string {
   return (semicolon < 0 ? header : header.slice(0, semicolon)).trim().toLowerCase();
 }
 
-/**
- * Reads a body of at most `maxBytes`.
- *
- * @throws {HttpError} 413 BODY_TOO_LARGE; 400 when the client goes away in the middle.
- */
-export function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
-  return new Promise((resolve, reject) => takeBytes(request, maxBytes, resolve, reject));
+/** How large a body says that it is; undefined when it does not. */
+export function declaredBytes({ headers }: Request): number | undefined {
+  const declared = headers.get("content-length");
+  return declared === null ? undefined : Number(declared);
+}
+
+/** @throws {HttpError} 413 BODY_TOO_LARGE */
+export function refuseLarger(sizeBytes: number | undefined, maxBytes: number): void {
+  if (sizeBytes !== undefined && sizeBytes > maxBytes) throw tooLarge(maxBytes, sizeBytes);
 }
 
 /**
- * The same for who goes on in the turn in which the body is there.
+ * Reads a body of declared size, for a caller that goes on in the turn in which the body is there.
  *
  * @param take Must not throw.
- * @throws {HttpError} 413 BODY_TOO_LARGE where the size is declared.
  */
 export function takeBytes(
   request: Request,
-  maxBytes: number,
   take: (bytes: Uint8Array) => void,
   fail: (error: unknown) => void,
 ): void {
-  bytesSoon(request, maxBytes).then(take, (error: unknown) => fail(endedEarly(error)));
+  request.bytes().then(take, (error: unknown) => fail(endedEarly(error)));
 }
 
-/** Whether a body says that it is small: any other may become large. */
-export function isSmall({ headers }: Request): boolean {
-  const declared = headers.get("content-length");
-  return declared !== null && Number(declared) <= LARGE_BODY_BYTES;
+/** Where a body is counted, and where it waits before it may become large. */
+export interface BodyPlace {
+  readonly entry: BodyEntry;
+  /** Absent where no body may be large. */
+  readonly room?: BodyRoom;
 }
 
 /**
- * Reads a body that may be large, as soon as there is room for it.
+ * Reads a body of at most `maxBytes`, what is large of it as soon as there is room.
  *
- * @param room Is left to the caller to leave.
- * @throws {HttpError} As `readBytes`.
+ * @param place Is left to the caller to leave.
+ * @throws {HttpError} 413 BODY_TOO_LARGE; 400 when the client goes away in the middle.
  */
-export async function readLarge(
+export async function readBody(
   request: Request,
   maxBytes: number,
-  room: BodyRoom,
+  place: BodyPlace,
 ): Promise<Uint8Array> {
+  const sizeBytes = declaredBytes(request);
+  refuseLarger(sizeBytes, maxBytes);
   try {
-    return await bytesSoon(request, maxBytes, room);
+    if (sizeBytes === undefined) return await bytesOf(request, maxBytes, place);
+    const { room } = place;
+    if (room !== undefined && sizeBytes > LARGE_BODY_BYTES) await roomFor(sizeBytes, room);
+    return await request.bytes();
   } catch (error) {
     throw endedEarly(error);
   }
@@ -109,44 +116,69 @@ function roomFor(bytes: number, room: BodyRoom): Promise<void> {
   return new Promise((resolve) => room.take(bytes, resolve));
 }
 
-function bytesSoon(request: Request, maxBytes: number, room?: BodyRoom): Promise<Uint8Array> {
-  const declared = request.headers.get("content-length");
-  if (declared === null) return bytesOf(request, maxBytes, room);
-  const sizeBytes = Number(declared);
-  if (sizeBytes > maxBytes) throw tooLarge(maxBytes, sizeBytes);
-  if (room === undefined) return request.bytes();
-  return roomFor(sizeBytes, room).then(() => request.bytes());
-}
-
 /** Nothing fails in reading but the size or the connection: nobody is left to read the answer. */
 function endedEarly(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
   return new HttpError(400, "invalid_request", "Cannot read the body: it ended early");
 }
 
-async function bytesOf({ body }: Request, maxBytes: number, room?: BodyRoom): Promise<Uint8Array> {
-  return body === null ? new Uint8Array(0) : await readCounted(body, maxBytes, room);
+async function bytesOf({ body }: Request, maxBytes: number, place: BodyPlace): Promise<Uint8Array> {
+  return body === null ? new Uint8Array(0) : await readCounted(body, maxBytes, place);
 }
 
 async function readCounted(
   body: ReadableStream<Uint8Array>,
   maxBytes: number,
-  room: BodyRoom | undefined,
+  { entry, room }: BodyPlace,
 ): Promise<Uint8Array> {
-  const pieces: Uint8Array[] = [];
-  let sizeBytes = 0;
+  const pieces = new Pieces();
   let missingRoom = room;
   for await (const piece of body) {
-    sizeBytes += piece.length;
-    if (sizeBytes > maxBytes) throw tooLarge(maxBytes, undefined);
-    pieces.push(piece);
-    if (missingRoom !== undefined && sizeBytes > LARGE_BODY_BYTES) {
+    pieces.add(piece);
+    if (pieces.sizeBytes > maxBytes) throw tooLarge(maxBytes, undefined);
+    if (missingRoom !== undefined && pieces.sizeBytes > LARGE_BODY_BYTES) {
       // How much is to come is not known.
       await roomFor(maxBytes, missingRoom);
       missingRoom = undefined;
     }
   }
-  return Buffer.concat(pieces, sizeBytes);
+  entry.isRead(pieces.sizeBytes);
+  return pieces.joined();
+}
+
+const BLOCK_BYTES = 16 * 1024;
+
+/** Small pieces share blocks: a list of a million pieces of one byte takes 100 MB. */
+class Pieces {
+  sizeBytes = 0;
+  readonly #whole: Uint8Array[] = [];
+  #block = new Uint8Array(0);
+  #usedBytes = 0;
+
+  add(piece: Uint8Array): void {
+    this.sizeBytes += piece.length;
+    if (piece.length > this.#block.length - this.#usedBytes) {
+      this.#endBlock();
+      if (piece.length >= BLOCK_BYTES) {
+        this.#whole.push(piece);
+        return;
+      }
+      this.#block = new Uint8Array(BLOCK_BYTES);
+    }
+    this.#block.set(piece, this.#usedBytes);
+    this.#usedBytes += piece.length;
+  }
+
+  joined(): Uint8Array {
+    this.#endBlock();
+    return Buffer.concat(this.#whole, this.sizeBytes);
+  }
+
+  #endBlock(): void {
+    if (this.#usedBytes > 0) this.#whole.push(this.#block.subarray(0, this.#usedBytes));
+    this.#block = new Uint8Array(0);
+    this.#usedBytes = 0;
+  }
 }
 
 /** Decodes UTF-8 strictly; undefined when the bytes are none. */

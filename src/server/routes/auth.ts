@@ -4,13 +4,16 @@
  */
 import type { Auth } from "../../auth/mod.ts";
 import type { LoginBody } from "../../protocol/mod.ts";
+import type { BodyLedger } from "../http/body_ledger.ts";
 import { cookieOf, expireSessionCookies, setSessionCookies } from "../http/cookies.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { HttpError } from "../http/http_error.ts";
 import {
+  declaredBytes,
   objectOf,
   parseJson,
-  readBytes,
+  readBody,
+  refuseLarger,
   refusePacked,
   requireJsonType,
   textFromUtf8,
@@ -21,6 +24,7 @@ import { AUTH_OPERATIONS } from "../openapi/operations.ts";
 
 export interface AuthRouteOptions {
   readonly auth: Auth;
+  readonly bodies: BodyLedger;
   /** `limits.max_body_bytes`. */
   readonly bodyBytesMax: number;
   /** `auth.cookie_secure`. */
@@ -111,13 +115,28 @@ async function logOut(exchange: Exchange, options: AuthRouteOptions): Promise<Re
 }
 
 /** The JSON value of a body; undefined when it is empty or malformed. */
-async function bodyOf(exchange: Exchange, { bodyBytesMax }: AuthRouteOptions): Promise<unknown> {
+async function bodyOf(exchange: Exchange, options: AuthRouteOptions): Promise<unknown> {
   requireJsonType(exchange.request.headers.get("content-type"));
-  const bytesMax = Math.min(bodyBytesMax, BODY_BYTES_MAX);
-  const text = textFromUtf8(await readBytes(exchange.request, bytesMax));
+  const text = textFromUtf8(await bytesOf(exchange, options));
   const value = text === undefined || text === "" ? undefined : parseJson(text);
   if (value === undefined) refusePacked(exchange.request.headers);
   return value;
+}
+
+async function bytesOf(
+  exchange: Exchange,
+  { bodies, bodyBytesMax }: AuthRouteOptions,
+): Promise<Uint8Array> {
+  const bytesMax = Math.min(bodyBytesMax, BODY_BYTES_MAX);
+  const sizeBytes = declaredBytes(exchange.request);
+  refuseLarger(sizeBytes, bytesMax);
+  const sender = { userId: undefined, address: () => exchange.address };
+  const entry = bodies.enter(sender, sizeBytes);
+  try {
+    return await readBody(exchange.request, bytesMax, { entry });
+  } finally {
+    entry.leave();
+  }
 }
 
 function bearerOf(request: Request): string | undefined {

@@ -18,13 +18,15 @@ import type {
 } from "../../sql/mod.ts";
 import type { ServerConfig } from "../common/options.ts";
 import { RateLimiter } from "../common/rate_limit.ts";
+import { type BodyLedger, SHORT_BODY_BYTES } from "../http/body_ledger.ts";
 import { type Exchange, tookMs } from "../http/exchange.ts";
 import { errorBodyOf, errorBodyOfFailure, HttpError } from "../http/http_error.ts";
-import { type BodyRoom, LargeBodies } from "../http/large_bodies.ts";
+import { type BodyRoom, LARGE_BODY_BYTES, LargeBodies } from "../http/large_bodies.ts";
 import { isMultipart } from "../http/multipart.ts";
 import {
-  isSmall,
-  readLarge,
+  declaredBytes,
+  readBody,
+  refuseLarger,
   refusePacked,
   requireJsonType,
   takeBytes,
@@ -56,6 +58,7 @@ export interface SqlRouteOptions {
   readonly sql: SqlEngine;
   readonly config: ServerConfig;
   readonly clock: Clock;
+  readonly bodies: BodyLedger;
   /** A body is written for as long as its statement runs; what it returns is called at its end. */
   readonly beginStream: () => () => void;
   readonly onBug: (error: unknown) => void;
@@ -68,6 +71,9 @@ interface Asked {
   readonly contentType: string | null;
   readonly reply: Reply;
 }
+
+/** So many users may each have as many bytes of large bodies in memory as one may. */
+const USERS_MAX = 8;
 
 /** A statement that may run longer than this much less than the keep-alive timeout lifts it. */
 const KEEPALIVE_MARGIN_MS = 5000;
@@ -105,7 +111,11 @@ class SqlRoute {
     const { files, limits, performance } = options.config;
     const perSecond = limits.queries_per_sec_per_user;
     this.#userRate = new RateLimiter({ clock: options.clock, perSecond });
-    this.#largeBodies = new LargeBodies(Math.max(files.max_request_bytes, limits.max_body_bytes));
+    const userBytesMax = Math.max(files.max_request_bytes, limits.max_body_bytes);
+    this.#largeBodies = new LargeBodies({
+      userBytesMax,
+      bytesMax: USERS_MAX * userBytesMax,
+    });
     const keepaliveMs = performance.keepalive_timeout * 1000;
     this.#silentMsMax = keepaliveMs === 0 ? Infinity : keepaliveMs - KEEPALIVE_MARGIN_MS;
     const timeoutMs = performance.request_timeout * 1000;
@@ -121,31 +131,57 @@ class SqlRoute {
     const contentType = headers.get("content-type");
     const bytesMax = this.#bytesMax(contentType);
     const asked = { exchange, principal, contentType, reply };
-    if (isSmall(exchange.request)) this.#withBody(asked, bytesMax);
-    else this.#withLargeBody(asked, bytesMax);
+    const sizeBytes = declaredBytes(exchange.request);
+    refuseLarger(sizeBytes, bytesMax);
+    if (sizeBytes !== undefined && sizeBytes <= SHORT_BODY_BYTES) this.#withShort(asked, sizeBytes);
+    else this.#withLong(asked, { sizeBytes, bytesMax });
   }
 
-  /** Apart from `handle`, so that nothing but `asked` is kept until the body is there. */
-  #withBody(asked: Asked, bytesMax: number): void {
-    const { exchange, reply } = asked;
-    takeBytes(exchange.request, bytesMax, (body) => this.#answer(asked, body), reply.fail);
-  }
-
-  #withLargeBody(asked: Asked, bytesMax: number): void {
+  /** Apart from `handle`, so that nothing but this is kept until the body is there. */
+  #withShort(asked: Asked, sizeBytes: number): void {
+    const { bodies } = this.#options;
     const { exchange, principal, reply } = asked;
-    const room = this.#largeBodies.enter(principal.actorId);
-    exchange.onLeave(() => room.leave());
+    bodies.takeShort(principal.actorId, sizeBytes);
+    takeBytes(
+      exchange.request,
+      (body) => {
+        bodies.giveShort(principal.actorId, sizeBytes);
+        this.#answer(asked, body);
+      },
+      (error) => {
+        bodies.giveShort(principal.actorId, sizeBytes);
+        reply.fail(error);
+      },
+    );
+  }
+
+  #withLong(
+    asked: Asked,
+    { bytesMax, sizeBytes }: { bytesMax: number; sizeBytes: number | undefined },
+  ): void {
+    const { exchange, principal, reply } = asked;
+    const { actorId: userId } = principal;
+    const sender = { userId, address: () => exchange.address };
+    const entry = this.#options.bodies.enter(sender, sizeBytes);
+    const mayBeLarge = sizeBytes === undefined || sizeBytes > LARGE_BODY_BYTES;
+    const room = mayBeLarge ? this.#largeBodies.enter(userId) : undefined;
+    const leave = (): void => {
+      room?.leave();
+      entry.leave();
+    };
+    exchange.onLeave(leave);
     const leaving: Reply = {
       send(response) {
-        room.leave();
+        leave();
         reply.send(response);
       },
       fail(error) {
-        room.leave();
+        leave();
         reply.fail(error);
       },
     };
-    readLarge(exchange.request, bytesMax, waitingAs(exchange, room)).then(
+    const place = room === undefined ? { entry } : { entry, room: waitingAs(exchange, room) };
+    readBody(exchange.request, bytesMax, place).then(
       (body) => this.#answer({ ...asked, reply: leaving }, body),
       leaving.fail,
     );

@@ -1,6 +1,7 @@
 /**
- * Goal: one user has no more than so many bytes of large bodies in memory, whoever comes waits in
- * order, and nobody waits for another user or for a request that is gone.
+ * Goal: one user, and all together, have no more than so many bytes of large bodies in memory;
+ * requests wait in order, for another user only where all have too much, and never for a request
+ * that is gone.
  */
 import { expect, test } from "bun:test";
 import { type BodyRoom, LargeBodies } from "../../../src/server/http/large_bodies.ts";
@@ -13,7 +14,10 @@ function setUp(): {
   begun: string[];
   take: (name: string, userId: string, bytes: number) => BodyRoom;
 } {
-  const bodies = new LargeBodies(BYTES_MAX);
+  const bodies = new LargeBodies({
+    userBytesMax: BYTES_MAX,
+    bytesMax: 2 * BYTES_MAX,
+  });
   const begun: string[] = [];
   return {
     bodies,
@@ -82,4 +86,34 @@ test("nothing is remembered of a user without large bodies", () => {
   expect(bodies.senderCount).toBe(2);
   for (const room of rooms) room.leave();
   expect(bodies.senderCount).toBe(0);
+});
+
+test("where all have too much the next of any user waits, and whoever comes later waits behind it", () => {
+  const { begun, take } = setUp();
+  const first = take("first", "ann", 90);
+  const second = take("second", "bob", 90);
+  take("third", "cem", 40);
+  take("fourth", "dot", 10);
+  expect(begun).toEqual(["first", "second"]);
+
+  second.leave();
+  expect(begun).toEqual(["first", "second", "third", "fourth"]);
+  first.leave();
+});
+
+test("a user who waits for the own bodies keeps nobody else", () => {
+  const { begun, take } = setUp();
+  take("first", "ann", 90);
+  take("second", "ann", 90);
+  take("third", "bob", 90);
+  expect(begun).toEqual(["first", "third"]);
+});
+
+test("a body larger than all may have together begins alone", () => {
+  const { begun, take } = setUp();
+  const first = take("first", "ann", 500);
+  take("second", "bob", 1);
+  expect(begun).toEqual(["first"]);
+  first.leave();
+  expect(begun).toEqual(["first", "second"]);
 });

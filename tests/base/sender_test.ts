@@ -1,0 +1,20 @@
+/** Goal: one sender is one IPv4 address, or one IPv6 network of 64 bits. */
+import { expect, test } from "bun:test";
+import { senderOf } from "../../src/base/sender.ts";
+import { ipFromText, textFromIp } from "../../src/server/common/ip_address.ts";
+
+/** The sender behind an address as it is sent. */
+function senderBehind(text: string): string {
+  const ip = ipFromText(text);
+  return ip === undefined ? "none" : senderOf(textFromIp(ip));
+}
+
+test("senderOf counts an IPv6 network of 64 bits as one, and each IPv4 address by itself", () => {
+  expect(senderBehind("2001:db8:1:2::1")).toBe("2001:db8:1:2::/64");
+  expect(senderBehind("2001:db8:1:2:ffff:ffff:ffff:ffff")).toBe("2001:db8:1:2::/64");
+  expect(senderBehind("2001:db8:1:3::1")).toBe("2001:db8:1:3::/64");
+  expect(senderBehind("::1")).toBe("0:0:0:0::/64");
+  expect(senderBehind("::ffff:10.0.0.1")).toBe("10.0.0.1");
+  expect(senderBehind("10.0.0.2")).toBe("10.0.0.2");
+  expect(senderOf("unknown")).toBe("unknown");
+});
