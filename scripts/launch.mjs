@@ -137,7 +137,7 @@ function run(bun, args) {
   // Before the child is there, since it may be asked to stop as soon as it is.
   process.on("SIGINT", () => pass("SIGINT"));
   process.on("SIGTERM", () => pass("SIGTERM"));
-  process.on("SIGHUP", () => pass("SIGTERM"));
+  for (const signal of ["SIGHUP", "SIGUSR1", "SIGUSR2"]) process.on(signal, () => pass(signal));
   child = spawn(bun, args, {
     stdio: "inherit",
     detached: process.platform !== "win32",

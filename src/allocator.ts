@@ -23,6 +23,11 @@ const OPEN_FILE = /^\/(?:dev|proc)\//;
 /** Where the system's loader was called by name, it counts as the program. */
 const LOADER = /\/ld[-.][^/]*$/;
 
+/** Whether the process was started with all of them, or with others on purpose. */
+export function hasAllocatorSettings(): boolean {
+  return Object.keys(ALLOCATOR_SETTINGS).every((name) => process.env[name] !== undefined);
+}
+
 /**
  * Begins an executable anew where its environment lacks a setting: what is set was set on purpose,
  * and stays. Returns where nothing is missing, or where the program would not come back the same.
@@ -32,7 +37,7 @@ const LOADER = /\/ld[-.][^/]*$/;
  */
 export function restartWithAllocatorSettings(configPath: string): void {
   const { argv, argv0, env, execPath } = process;
-  if (Object.keys(ALLOCATOR_SETTINGS).every((name) => env[name] !== undefined)) return;
+  if (hasAllocatorSettings()) return;
   if (process.platform === "win32" || process.execve === undefined) return;
   if (OPEN_FILE.test(configPath) || LOADER.test(execPath)) return;
   process.execve(execPath, [argv0, ...argv.slice(2)], { ...ALLOCATOR_SETTINGS, ...env });

@@ -57,6 +57,8 @@ export interface Database {
   readonly isReadOnly: () => boolean;
   /** Room, damage and failures on disk. */
   readonly storageState: () => StorageState;
+  /** What `system.settings` shows; another one when some of it was read again. */
+  config: Config;
   /** Whom `system.connections` shows; none until the server listens. */
   connections: ConnectionAccess;
   /** What `/metrics` exports, for `system.stats`; nothing until the server listens. */
@@ -104,7 +106,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     logLines: () => parts.log.lines,
     limits: sqlLimits(config),
     spillSpace: spillSpace(config, parts, directory),
-    settings: settingsOf(config),
+    settings: () => settingsOf(database.config),
     version: parts.version,
     nodeId: config.cluster.node_id,
     activity: newActivity(clock),
@@ -121,6 +123,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   opened.defer(startUpkeep({ auth, blobs, catalog, clock, definitionOf, jobs, log, store }));
   const closing = opened.move();
   const database: Database = {
+    config,
     catalog,
     store,
     blobs,

@@ -68,9 +68,9 @@ const HINT = "make one with: openssl rand -base64 48";
 /** What a start does that is given no secret: a new one ends the sessions of all. */
 export function missingSecretText(disk: Pick<Disk, "exists">, dataPath: string): string {
   const what = disk.exists(keptSecretPath(dataPath))
-    ? "the one that is kept beside the data is used"
-    : "none is kept beside the data yet, so the start makes one and keeps it there";
-  return `auth.jwt_secret is missing: ${what}`;
+    ? "tokens are signed with the one that is kept beside the data"
+    : "the start makes one and keeps it beside the data";
+  return `auth.jwt_secret is not set: ${what}`;
 }
 
 /**

@@ -71,6 +71,11 @@ export class LogFiles {
     else this.#lose(lines.length);
   }
 
+  /** Tries files that are failing at once, as somebody may have mended what was wrong. */
+  retry(): void {
+    if (this.#loss !== undefined) this.#try([]);
+  }
+
   /** The same for lines that are the last: they are tried in any case. */
   appendLast(lines: readonly string[]): void {
     if (lines.length > 0) this.#try(lines);

@@ -46,7 +46,7 @@ const FIELD_MARGIN = `\n${" ".repeat("2026-01-01T00:00:00.000Z ERROR ".length)}`
 export class LogWriter implements Log {
   readonly #options: LogWriterOptions;
   readonly #tell: (text: string) => void;
-  readonly #rankMax: number;
+  #level: LogLevel;
   readonly #files: LogFiles;
   #waiting: string[] = [];
   #isScheduled = false;
@@ -54,12 +54,21 @@ export class LogWriter implements Log {
   constructor(options: LogWriterOptions) {
     this.#options = options;
     this.#tell = options.tell ?? ((text) => void process.stderr.write(text));
-    this.#rankMax = RANKS[options.level];
+    this.#level = options.level;
     this.#files = new LogFiles({
       ...options,
       lineOf: (loss) => this.#lineOfLoss(loss),
       onFailing: (error) => this.#tellFailure(error),
     });
+  }
+
+  /** Lines that are less urgent are left out. */
+  get level(): LogLevel {
+    return this.#level;
+  }
+
+  set level(level: LogLevel) {
+    this.#level = level;
   }
 
   error(message: string, fields?: LogFields): void {
@@ -78,6 +87,15 @@ export class LogWriter implements Log {
     this.#write("debug", message, fields);
   }
 
+  /**
+   * Writes what waits, to a file of the usual name: one that was renamed is written no more. No
+   * file is held open between two writes, so that each of them finds the new one.
+   */
+  reopen(): void {
+    this.flush();
+    this.#files.retry();
+  }
+
   /** Writes every line that waits, also when files could not be written a moment ago. */
   flush(): void {
     this.#files.appendLast(this.#takeWaiting());
@@ -91,7 +109,7 @@ export class LogWriter implements Log {
   }
 
   #write(level: LogLevel, message: string, fields: LogFields = {}): void {
-    if (RANKS[level] > this.#rankMax) return;
+    if (RANKS[level] > RANKS[this.#level]) return;
     const line = this.#lineFrom(level, message, fields);
     if (this.#options.toConsole) this.#tell(line);
     this.#waiting.push(line);

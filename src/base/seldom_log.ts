@@ -1,5 +1,5 @@
 /**
- * Errors that may come with every request for as long as something is amiss, as when the process
+ * Lines that may come with every request for as long as something is amiss, as when the process
  * may open no more files: the log has one of each kind now and then, and how many there were.
  */
 import type { Clock } from "./clock.ts";
@@ -25,16 +25,27 @@ export class SeldomLog {
     this.#clock = clock;
   }
 
-  /** Logs an error, or counts it for the next of the same message. */
+  /** Logs an error, or counts it for the next line of the same message. */
   error(message: string, fields: LogFields = {}): void {
+    const told = this.#fieldsIfDue(message, fields);
+    if (told !== undefined) this.#log.error(message, told);
+  }
+
+  /** The same with a warning. */
+  warn(message: string, fields: LogFields = {}): void {
+    const told = this.#fieldsIfDue(message, fields);
+    if (told !== undefined) this.#log.warn(message, told);
+  }
+
+  #fieldsIfDue(message: string, fields: LogFields): LogFields | undefined {
     const atMs = this.#clock.monotonicMs();
     const told = this.#told.get(message);
     if (told !== undefined && atMs - told.atMs < PAUSE_MS) {
       told.omitted += 1;
-      return;
+      return undefined;
     }
     this.#told.set(message, { atMs, omitted: 0 });
     const omitted = told === undefined || told.omitted === 0 ? {} : { omitted: told.omitted };
-    this.#log.error(message, { ...fields, ...omitted });
+    return { ...fields, ...omitted };
   }
 }

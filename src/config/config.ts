@@ -102,6 +102,16 @@ export function settingsOf(config: Config): readonly Setting[] {
   });
 }
 
+/** Keys whose values differ, as the file names them. */
+export function changedKeys(before: Config, after: Config): readonly string[] {
+  return [...KEYS.values()]
+    .filter(({ name, section }) => {
+      const [old, now] = [before, after].map((config) => sectionOf(config, section)[name]);
+      return settingText(old) !== settingText(now);
+    })
+    .map(({ path }) => path);
+}
+
 /** What auth is built from. `jwtSecret` is the configured secret, or the one that was kept. */
 export function authSettingsFrom({ auth, limits }: Config, jwtSecret: Uint8Array): AuthSettings {
   return {

@@ -4,6 +4,7 @@
 export {
   authSettingsFrom,
   ConfigError,
+  changedKeys,
   type ParsedConfig,
   parseConfig,
   settingsOf,

@@ -8,4 +8,4 @@ export type {
   UiAsset,
   UiAssets,
 } from "./common/options.ts";
-export { type RunningServer, startServer } from "./server.ts";
+export { type RunningServer, startServer, type TlsTexts } from "./server.ts";

@@ -13,7 +13,7 @@ import { senderOf } from "../base/sender.ts";
 import type { ConnectionAccess, MetricSample } from "../sql/mod.ts";
 import { rangesFrom } from "./common/ip_address.ts";
 import { Metrics } from "./common/metrics.ts";
-import type { ServerOptions } from "./common/options.ts";
+import type { ServerConfig, ServerOptions } from "./common/options.ts";
 import { RateLimiter } from "./common/rate_limit.ts";
 import { Connections } from "./connections/connections.ts";
 import { type SocketState, Sockets } from "./connections/sockets.ts";
@@ -49,12 +49,28 @@ export interface RunningServer {
   /** What `system.stats` shows of `/metrics`. */
   metrics(): readonly MetricSample[];
   /**
+   * Listens anew with another certificate. Connections that are open keep the one before, and so
+   * does the server where it cannot listen with this one: then it returns why.
+   *
+   * @throws {Error} If it can listen with neither.
+   */
+  replaceTls(tls: TlsTexts): string | undefined;
+  /**
    * Refuses new work, lets running requests end within `server.shutdown_timeout_secs`, has the rest
    * answered with SHUTTING_DOWN, sends what the queues of the connections hold, and closes.
    * Resolves when the port is free.
    */
   stop(): Promise<void>;
 }
+
+/** A certificate and its key in PEM form. */
+export interface TlsTexts {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** As it was read, or to be read. */
+type Tls = TlsTexts | Readonly<Record<keyof TlsTexts, Bun.BunFile>>;
 
 /** How often a stopping server looks whether its requests have ended. */
 const STOP_POLL_MS = 10;
@@ -86,7 +102,10 @@ class HttpServer implements RunningServer {
   readonly #router: Router;
   readonly #sockets: Sockets;
   readonly #turns: RequestTurns;
-  readonly #bun: Bun.Server<SocketState>;
+  #bun: Bun.Server<SocketState>;
+  /** Those that listened with an earlier certificate, and serve what was open then. */
+  readonly #retired = new Set<Bun.Server<SocketState>>();
+  #tls: Tls | undefined;
   readonly #stopListening: () => void;
   #runningCount = 0;
   #connectionCount = 0;
@@ -96,7 +115,8 @@ class HttpServer implements RunningServer {
   constructor(options: ServerOptions) {
     const { config, clock } = options;
     this.#options = options;
-    this.#cors = new Cors(config);
+    this.#seldomLog = new SeldomLog(options.log, clock);
+    this.#cors = new Cors(config, this.#seldomLog);
     this.#exchanges = {
       network: {
         trustedProxies: rangesFrom("security.trusted_proxies", config.security.trusted_proxies),
@@ -111,7 +131,6 @@ class HttpServer implements RunningServer {
         timeout: (request, seconds) => this.#bun.timeout(request, seconds),
       },
     };
-    this.#seldomLog = new SeldomLog(options.log, clock);
     this.#connections = new Connections(clock);
     this.#addressRate = new RateLimiter({
       clock,
@@ -159,7 +178,8 @@ class HttpServer implements RunningServer {
       this.#serve(this.#exchangeOf(request, arrivedMs), send),
     );
     this.#stopListening = options.auth.onRevoked((it) => this.#connections.revoke(it));
-    this.#bun = this.#listen();
+    this.#tls = tlsOf(config.server);
+    this.#bun = this.#listen(config.server.port, this.#tls);
   }
 
   get port(): number {
@@ -176,6 +196,26 @@ class HttpServer implements RunningServer {
 
   get url(): string {
     return this.#bun.url.origin;
+  }
+
+  /**
+   * The runtime's own `reload` leaves the certificate as it is. A server that stops gives up its
+   * port in the same turn, so that the next one has it before anybody else runs.
+   */
+  replaceTls(tls: TlsTexts): string | undefined {
+    if (this.#isStopping) return "the server stops";
+    const { port } = this;
+    const retired = this.#bun;
+    this.#retired.add(retired);
+    void retired.stop(false).then(() => this.#retired.delete(retired));
+    try {
+      this.#bun = this.#listen(port, tls);
+    } catch (error) {
+      this.#bun = this.#listen(port, this.#tls);
+      return String(error);
+    }
+    this.#tls = tls;
+    return undefined;
   }
 
   stop(): Promise<void> {
@@ -203,7 +243,7 @@ class HttpServer implements RunningServer {
     // Last, as their clients come back by themselves, and should find the port closed or a server.
     await this.#connections.shutDown("sse");
     this.#stopListening();
-    await this.#bun.stop(true);
+    await Promise.all([this.#bun, ...this.#retired].map((bun) => bun.stop(true)));
   }
 
   /** Waits for the requests under way. Returns whether all ended in time. */
@@ -232,11 +272,10 @@ class HttpServer implements RunningServer {
     };
   }
 
-  #listen(): Bun.Server<SocketState> {
+  #listen(port: number, tls: Tls | undefined): Bun.Server<SocketState> {
     const { config } = this.#options;
-    const { host, port, tls_cert, tls_key } = config.server;
     return Bun.serve<SocketState>({
-      hostname: host,
+      hostname: config.server.host,
       port,
       idleTimeout: config.performance.keepalive_timeout,
       // Sizes are the routes' to judge, who answer in their own words.
@@ -244,9 +283,7 @@ class HttpServer implements RunningServer {
       development: false,
       // Without development Bun would share the port with another process that asks for it.
       reusePort: false,
-      ...(tls_cert === undefined || tls_key === undefined
-        ? {}
-        : { tls: { cert: Bun.file(tls_cert), key: Bun.file(tls_key) } }),
+      ...(tls === undefined ? {} : { tls }),
       fetch: (request, server) => this.#fetch(request, server),
       error: (error) => {
         this.#options.onBug(error);
@@ -342,7 +379,7 @@ class HttpServer implements RunningServer {
 
   #options204(exchange: Exchange, { method }: Found): Response {
     const response = empty(exchange, 204, { Allow: allowedMethods(method) });
-    if (this.#cors.isOn) this.#cors.allowPreflight(exchange.request, response.headers);
+    this.#cors.allowPreflight(exchange.request, response.headers);
     return response;
   }
 
@@ -382,4 +419,9 @@ class HttpServer implements RunningServer {
     this.#connectionCount += 1;
     return this.#connectionCount;
   }
+}
+
+function tlsOf({ tls_cert: cert, tls_key: key }: ServerConfig["server"]): Tls | undefined {
+  if (cert === undefined || key === undefined) return undefined;
+  return { cert: Bun.file(cert), key: Bun.file(key) };
 }

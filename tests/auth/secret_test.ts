@@ -73,10 +73,10 @@ test("secretFault is a warning on a loopback address and fatal on any other", ()
 test("missingSecretText says whether a secret is made or kept", () => {
   const kept = (exists: boolean): string => missingSecretText({ exists: () => exists }, dataPath);
   expect(kept(false)).toBe(
-    "auth.jwt_secret is missing: none is kept beside the data yet, so the start makes one and keeps it there",
+    "auth.jwt_secret is not set: the start makes one and keeps it beside the data",
   );
   expect(kept(true)).toBe(
-    "auth.jwt_secret is missing: the one that is kept beside the data is used",
+    "auth.jwt_secret is not set: tokens are signed with the one that is kept beside the data",
   );
 });
 

@@ -158,6 +158,14 @@ test("parseConfig reads the file that ships: all defaults, and it starts here", 
   expect(warnings).toEqual([]);
 });
 
+test("parseConfig takes the lines for a first page out of their comment", () => {
+  const text = readFileSync(join(import.meta.dir, "../../config.toml"), "utf8");
+  const uncommented = text.replaceAll(/^# (allowed_origins|allow_credentials)/gm, "$1");
+  const { cors } = parseConfig(uncommented, "config.toml", {}).config.security;
+  expect(cors.allowed_origins).toEqual(["http://localhost:5173"]);
+  expect(cors.allow_credentials).toBe(true);
+});
+
 test("parseConfig freezes what it gives", () => {
   const config = configOf("[security.cors]\nallowed_origins = ['https://a.b']");
 

@@ -1,9 +1,13 @@
 /**
  * What browsers may do from other origins.
  *
+ * A page whose origin is refused is told nothing that its author could use, as browsers keep it
+ * from the page; so the log says which line of the configuration would let it in.
+ *
  * Without `security.cors.allowed_origins` no Access-Control header is ever sent. An allowed origin
  * is echoed exactly; `*` admits any, without credentials.
  */
+import type { SeldomLog } from "../../base/seldom_log.ts";
 import type { ServerConfig } from "../common/options.ts";
 
 const METHODS = "GET, HEAD, POST, OPTIONS";
@@ -11,15 +15,23 @@ const REQUEST_HEADERS = "Authorization, Content-Type, Accept, Range, X-Request-I
 const EXPOSED_HEADERS =
   "X-Request-ID, Retry-After, ETag, Content-Range, Content-Disposition, Idempotency-Replayed";
 
+/** An origin that a list may name; longer ones are nobody's. */
+const NAMEABLE = /^https?:\/\/[\w.:[\]-]{1,255}$/;
+
 export class Cors {
+  readonly #listed: readonly string[];
   readonly #origins: ReadonlySet<string>;
   readonly #hasWildcard: boolean;
   readonly #allowsCredentials: boolean;
   readonly #maxAge: string;
   readonly #publicOrigin: string | undefined;
+  readonly #log: Pick<SeldomLog, "warn">;
 
-  constructor(config: Pick<ServerConfig, "security" | "server">) {
+  /** @param log Told of pages that are refused. */
+  constructor(config: Pick<ServerConfig, "security" | "server">, log: Pick<SeldomLog, "warn">) {
     const { allowed_origins, allow_credentials, max_age } = config.security.cors;
+    this.#log = log;
+    this.#listed = allowed_origins;
     this.#origins = new Set(allowed_origins.map(asSent));
     this.#hasWildcard = this.#origins.has("*");
     this.#allowsCredentials = allow_credentials && !this.#hasWildcard;
@@ -47,7 +59,11 @@ export class Cors {
   /** Adds the answer to a preflight; `decorate` adds the rest. */
   allowPreflight(request: Request, headers: Headers): void {
     const origin = request.headers.get("origin");
-    if (origin === null || !this.#isListed(origin)) return;
+    if (origin === null) return;
+    if (!this.#isListed(origin)) {
+      if (!this.#isOwn(origin, request)) this.#noteRefused(origin);
+      return;
+    }
     headers.set("Access-Control-Allow-Methods", METHODS);
     headers.set("Access-Control-Allow-Headers", REQUEST_HEADERS);
     headers.set("Access-Control-Max-Age", this.#maxAge);
@@ -56,7 +72,9 @@ export class Cors {
   /** Whether a WebSocket may be opened by this page; no Origin is a native client. */
   mayUpgrade(request: Request): boolean {
     const origin = request.headers.get("origin");
-    return origin === null || this.#isListed(origin) || this.#isOwn(origin, request);
+    if (origin === null || this.#isListed(origin) || this.#isOwn(origin, request)) return true;
+    this.#noteRefused(origin);
+    return false;
   }
 
   /**
@@ -65,7 +83,9 @@ export class Cors {
    */
   mayUseCookies(request: Request): boolean {
     if (this.#isOfOwnPage(request)) return true;
-    return this.#allowsCredentials && this.#isOfListedPage(request);
+    if (this.#allowsCredentials && this.#isOfListedPage(request)) return true;
+    this.#noteRefused(request.headers.get("origin") ?? "");
+    return false;
   }
 
   /**
@@ -73,7 +93,9 @@ export class Cors {
    * nobody before they send a body without a media type, and only keep the answer from the page.
    */
   mayAct(request: Request): boolean {
-    return this.#isOfOwnPage(request) || this.#isOfListedPage(request);
+    if (this.#isOfOwnPage(request) || this.#isOfListedPage(request)) return true;
+    this.#noteRefused(request.headers.get("origin") ?? "");
+    return false;
   }
 
   /** Of a page of this server, or of none. */
@@ -87,6 +109,22 @@ export class Cors {
   #isOfListedPage(request: Request): boolean {
     const origin = request.headers.get("origin");
     return origin !== null && this.#isListed(origin);
+  }
+
+  #noteRefused(origin: string): void {
+    if (!NAMEABLE.test(origin)) {
+      const hint = "open it from a web server: a file, for one, has no origin to be named";
+      this.#log.warn("refused a page whose origin cannot be allowed", { hint });
+      return;
+    }
+    const origins = this.#isListed(origin) ? this.#listed : [...this.#listed, origin];
+    // In single quotes, which the log leaves as they are.
+    const list = `allowed_origins = [${origins.map((it) => `'${it}'`).join(", ")}]`;
+    const line = this.#isListed(origin) ? "allow_credentials = true" : list;
+    this.#log.warn(
+      "refused a page of another origin: if it is yours, put this line below [security.cors] in config.toml and restart",
+      { line, origin },
+    );
   }
 
   #isOwn(origin: string, request: Request): boolean {

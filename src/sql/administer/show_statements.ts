@@ -118,7 +118,7 @@ export function show(
     }
     case "show all":
     case "show":
-      return settingsOf(node, [...settings, ...requestSettings], asUser);
+      return settingsOf(node, [...settings(), ...requestSettings], asUser);
   }
 }
 

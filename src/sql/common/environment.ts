@@ -60,7 +60,7 @@ export interface SqlEnvironment {
   readonly limits: SqlLimits;
   /** Where statements put rows that do not fit their memory. */
   readonly spillSpace: SpillSpace;
-  readonly settings: readonly SettingRow[];
+  readonly settings: () => readonly SettingRow[];
   readonly version: string;
   /** This server's number in its cluster. */
   readonly nodeId: number;

@@ -319,7 +319,7 @@ export function storageRows(
   { catalog, settings }: StorageListWorld,
   { isAdmin }: { isAdmin: boolean },
 ): Row[] {
-  const path = settings.find(({ name }) => name === "storage.data_path")?.value;
+  const path = settings().find(({ name }) => name === "storage.data_path")?.value;
   const madeAtMs = catalog.user(ROOT_USER_ID)?.createdAtMs ?? 0;
   const local = {
     storageId: LOCAL_STORAGE,

@@ -144,7 +144,7 @@ function namespacesView(catalog: Catalog): SystemView {
   );
 }
 
-function settingsView(settings: readonly SettingRow[]): SystemView {
+function settingsView(settings: () => readonly SettingRow[]): SystemView {
   return view(
     [
       ["name", TEXT],
@@ -155,7 +155,7 @@ function settingsView(settings: readonly SettingRow[]): SystemView {
       ["description", TEXT],
     ],
     () =>
-      settings.map(({ category, defaultValue, description, name, source, value }) => [
+      settings().map(({ category, defaultValue, description, name, source, value }) => [
         name,
         value,
         defaultValue ?? null,

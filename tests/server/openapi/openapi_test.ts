@@ -106,7 +106,7 @@ test("openapi.json has every route of the table, and no other", () => {
     storage: server.options.storageState,
   };
   const { prefixes, routes } = endpointsOf(server.options, {
-    cors: new Cors(server.options.config),
+    cors: new Cors(server.options.config, { warn() {} }),
     connections: new Connections(systemClock),
     metrics: new Metrics({ clock: systemClock, version: "1.2.3", gauges }),
     isStopping: () => false,

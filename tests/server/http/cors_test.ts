@@ -1,0 +1,72 @@
+/**
+ * What the log says of pages that are refused: the line of the configuration that lets them in.
+ */
+import { expect, test } from "bun:test";
+import type { LogFields } from "../../../src/base/log.ts";
+import { parseConfig } from "../../../src/config/mod.ts";
+import { Cors } from "../../../src/server/http/cors.ts";
+
+const PAGE = "http://localhost:5173";
+
+function refusing(toml = ""): { cors: Cors; lines: string[]; fields: LogFields[] } {
+  const { config } = parseConfig(toml, "config.toml", {});
+  const lines: string[] = [];
+  const fields: LogFields[] = [];
+  const warn = (message: string, more: LogFields = {}): void => {
+    lines.push(message);
+    fields.push(more);
+  };
+  return { cors: new Cors(config, { warn }), lines, fields };
+}
+
+function from(origin: string | undefined): Request {
+  const headers = { Host: "127.0.0.1:2900", ...(origin === undefined ? {} : { Origin: origin }) };
+  return new Request("http://127.0.0.1:2900/v1/ws", { headers });
+}
+
+test.each<[string, (cors: Cors) => unknown]>([
+  ["a preflight", (cors) => cors.allowPreflight(from(PAGE), new Headers())],
+  ["a WebSocket", (cors) => cors.mayUpgrade(from(PAGE))],
+  ["cookies", (cors) => cors.mayUseCookies(from(PAGE))],
+  ["a setup", (cors) => cors.mayAct(from(PAGE))],
+])("Cors logs the line that would have allowed %s", (_what, ask) => {
+  const { cors, fields, lines } = refusing();
+  ask(cors);
+  expect(lines).toEqual([
+    "refused a page of another origin: if it is yours, put this line below [security.cors] in config.toml and restart",
+  ]);
+  expect(fields).toEqual([{ line: `allowed_origins = ['${PAGE}']`, origin: PAGE }]);
+  const { cors: allowing, lines: none } = refusing(
+    `[security.cors]\n${String(fields[0]?.["line"])}\nallow_credentials = true`,
+  );
+  ask(allowing);
+  expect(none).toEqual([]);
+});
+
+test("Cors names the origins that are allowed already, and what else is missing", () => {
+  const { cors, fields } = refusing("[security.cors]\nallowed_origins = ['https://a.example']");
+  cors.mayUpgrade(from(PAGE));
+  expect(fields[0]?.["line"]).toBe(`allowed_origins = ['https://a.example', '${PAGE}']`);
+  cors.mayUseCookies(from("https://a.example"));
+  expect(fields[1]?.["line"]).toBe("allow_credentials = true");
+});
+
+test("Cors logs nothing of its own pages and of clients that are none", () => {
+  const { cors, lines } = refusing();
+  for (const origin of [undefined, "http://127.0.0.1:2900"]) {
+    cors.allowPreflight(from(origin), new Headers());
+    expect(cors.mayUpgrade(from(origin))).toBe(true);
+    expect(cors.mayUseCookies(from(origin))).toBe(true);
+  }
+  expect(lines).toEqual([]);
+});
+
+test.each(["null", "file://", "chrome-extension://abc", `http://${"a".repeat(300)}`, "http://a'b"])(
+  "Cors offers no line for the origin %s",
+  (origin) => {
+    const { cors, fields, lines } = refusing();
+    expect(cors.mayUpgrade(from(origin))).toBe(false);
+    expect(lines).toEqual(["refused a page whose origin cannot be allowed"]);
+    expect(JSON.stringify(fields)).not.toContain(origin);
+  },
+);

@@ -1,0 +1,164 @@
+/**
+ * Signals of the real process that do not end it: SIGHUP reads again what can be read again, and
+ * the log goes on in a new file; SIGUSR1 and SIGUSR2 ask for nothing.
+ */
+import { describe, expect, test } from "bun:test";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { connect as connectTls } from "node:tls";
+import { type ServerProcess, startReadyServer, startServer } from "../support/server_process.ts";
+import { until } from "../support/until.ts";
+
+const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
+
+function rewrite(server: ServerProcess, from: string, to: string): void {
+  const text = readFileSync(server.configPath, "utf8");
+  expect(text).toContain(from);
+  writeFileSync(server.configPath, text.replace(from, to));
+}
+
+/** Waits until the process has printed what matches this many times. */
+async function printed(server: ServerProcess, what: string, count = 1): Promise<void> {
+  await until(() => server.output.split(what).length - 1 >= count);
+}
+
+const DONE = "SIGHUP: reopened the log files";
+
+test("SIGHUP: the log goes on in a new file, its level is read again, other keys are named", async () => {
+  await using server = await startReadyServer({ config: { logging: { level: "error" } } });
+  const file = join(server.directory, "logs/tidemark.log");
+  writeFileSync(file, "rotated\n");
+  renameSync(file, `${file}-20261128`);
+  rewrite(server, 'level = "error"', 'level = "debug"');
+  rewrite(
+    server,
+    "port = 0",
+    "port = 0\nshutdown_timeout_secs = 7\ntls_cert = '/c'\ntls_key = '/k'",
+  );
+  server.kill("SIGHUP");
+  await printed(server, "need a restart");
+  expect(server.output).toMatch(/INFO .*SIGHUP: reopened the log files .*logging.level=debug/);
+  expect(server.output).toMatch(
+    /WARN .*keys="server.tls_cert, server.tls_key, server.shutdown_timeout_secs"/,
+  );
+  await until(() => existsSync(file) && readFileSync(file, "utf8").includes("need a restart"));
+  expect(readFileSync(`${file}-20261128`, "utf8")).toBe("rotated\n");
+  const shown =
+    "SELECT name, value, source FROM system.settings WHERE name IN ('logging.level', 'server.shutdown_timeout_secs') ORDER BY name";
+  expect(await server.rows(shown)).toEqual([
+    ["logging.level", "debug", "file"],
+    ["server.shutdown_timeout_secs", "10", "default"],
+  ]);
+  // What was read again is no change the second time; the rest still waits.
+  rewrite(server, "shutdown_timeout_secs = 7\n", "");
+  rewrite(server, "tls_cert = '/c'\ntls_key = '/k'\n", "");
+  server.kill("SIGHUP");
+  await printed(server, DONE, 2);
+  expect(server.output.split("need a restart")).toHaveLength(2);
+  server.kill("SIGTERM");
+  expect(await server.exited()).toBe(0);
+});
+
+test("SIGHUP: a configuration that is broken or gone is logged, and the old one holds", async () => {
+  await using server = await startReadyServer();
+  rewrite(server, "port = 0", "prot = 0");
+  server.kill("SIGHUP");
+  await printed(server, DONE);
+  expect(server.output).toMatch(
+    /ERROR cannot read the configuration again: the old settings still hold reason=".*unknown key/,
+  );
+  rmSync(server.configPath);
+  server.kill("SIGHUP");
+  await printed(server, DONE, 2);
+  expect(server.output).toMatch(/ERROR .*old settings still hold reason=".*config.toml.*ENOENT/);
+  expect(await server.rows("SELECT 1")).toEqual([[1]]);
+});
+
+test("SIGUSR1 and SIGUSR2 are ignored, each with one line", async () => {
+  await using server = await startReadyServer();
+  for (const signal of ["SIGUSR1", "SIGUSR2", "SIGUSR1", "SIGUSR2"] as const) {
+    server.kill(signal);
+    await printed(server, `signal=${signal}`);
+    expect(await server.rows("SELECT 1")).toEqual([[1]]);
+  }
+  expect(server.output.split("ignored a signal")).toHaveLength(3);
+});
+
+describe.skipIf(!hasOpenssl)("SIGHUP with TLS", () => {
+  test("a new certificate serves new connections; open ones and running requests go on", async () => {
+    const directory = mkdtempSync(join(tmpdir(), "tidemark-tls-"));
+    const [cert, key] = [join(directory, "c.pem"), join(directory, "k.pem")];
+    makeCertificate("first", { cert, key });
+    await using server = await startServer({
+      config: { server: { tls_cert: cert, tls_key: key } },
+    });
+    const port = Number(new URL(server.url).port);
+    expect(await nameOn(port)).toBe("first");
+    const socket = await openSocket(port);
+
+    server.kill("SIGHUP");
+    await printed(server, "certificate=unchanged");
+
+    // Somebody is half way through.
+    makeCertificate("second", { cert, key: join(directory, "next.pem") });
+    server.kill("SIGHUP");
+    await printed(server, "certificate=kept");
+    expect(server.output).toMatch(
+      /ERROR cannot use the TLS files as they are now: the old certificate still holds reason=".*is not the key of/,
+    );
+    expect(await nameOn(port)).toBe("first");
+
+    renameSync(join(directory, "next.pem"), key);
+    server.kill("SIGHUP");
+    await printed(server, 'certificate="replaced, valid until ');
+    expect(await nameOn(port)).toBe("second");
+    socket.send(JSON.stringify({ type: "ping", id: "p" }));
+    expect(await socket.next()).toMatchObject({ type: "pong", id: "p" });
+    const health = await fetch(`https://127.0.0.1:${port}/health/live`, UNCHECKED);
+    expect(health.status).toBe(200);
+    server.kill("SIGTERM");
+    expect(await server.exited()).toBe(0);
+    rmSync(directory, { recursive: true });
+  });
+});
+
+const UNCHECKED = { tls: { rejectUnauthorized: false } };
+
+function makeCertificate(name: string, { cert, key }: { cert: string; key: string }): void {
+  const ec = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+  const args = ["req", "-x509", ...ec, "-days", "2", "-subj", `/CN=${name}`];
+  const { status } = spawnSync("openssl", [...args, "-keyout", key, "-out", cert]);
+  expect(status).toBe(0);
+}
+
+/** The name in the certificate that a new connection is shown. */
+function nameOn(port: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connectTls({ host: "127.0.0.1", port, rejectUnauthorized: false }, () => {
+      resolve(String(socket.getPeerCertificate().subject.CN));
+      socket.destroy();
+    });
+    socket.on("error", reject);
+  });
+}
+
+interface OpenSocket {
+  send(text: string): void;
+  next(): Promise<unknown>;
+}
+
+async function openSocket(port: number): Promise<OpenSocket> {
+  const socket = new WebSocket(`wss://127.0.0.1:${port}/v1/ws`, UNCHECKED);
+  await new Promise((resolve) => socket.addEventListener("open", resolve));
+  return {
+    send: (text) => socket.send(text),
+    next: () =>
+      new Promise((resolve) => {
+        socket.addEventListener("message", ({ data }) => resolve(JSON.parse(String(data))), {
+          once: true,
+        });
+      }),
+  };
+}
