@@ -15,6 +15,7 @@ import type { Answer, CaseFile } from "./write_cases/answer.ts";
 import { CHANGES } from "./write_cases/changes.ts";
 import { conditionsOfState } from "./write_cases/conditions.ts";
 import { type Difference, differenceOf } from "./write_cases/differences.ts";
+import { EXPANDED } from "./write_cases/expanded.ts";
 import { GROUPED } from "./write_cases/grouped.ts";
 import { MOMENTS } from "./write_cases/moments.ts";
 import { NESTED } from "./write_cases/nested.ts";
@@ -37,6 +38,7 @@ const files = [
   ...NESTED,
   ...QUERIES,
   ...GROUPED,
+  ...EXPANDED,
   ...CHANGES,
   ...ROW_CASES,
 ].filter(({ name }) => only === undefined || name === only);

@@ -120,6 +120,47 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     ],
   ],
   ["SELECT generate_series(1, 3) + 10 AS v ORDER BY v DESC LIMIT 2", [[13], [12]]],
+  // Row by row.
+  [
+    "SELECT id, generate_series(1, 2) FROM t WHERE id < 3",
+    [
+      [1, 1],
+      [1, 2],
+      [2, 1],
+      [2, 2],
+    ],
+  ],
+  // A call in another one runs before it, beside those that read none.
+  [
+    "SELECT generate_series(1, 2), generate_series(1, generate_series(1, 3))",
+    [
+      [1, 1],
+      [2, 1],
+      [2, 2],
+      [null, 1],
+      [null, 2],
+      [null, 3],
+    ],
+  ],
+  [
+    "SELECT DISTINCT ON (a) a, generate_series(1, 2) FROM (VALUES (1), (1), (2)) v(a) ORDER BY a LIMIT 3",
+    [
+      [1, 1],
+      [1, 2],
+      [2, 1],
+    ],
+  ],
+  // What was ordered stays together, by whatever it was.
+  [
+    "SELECT bool_and(l = id) FROM (SELECT CASE WHEN g = 2 THEN lag(id) OVER () ELSE id END l, id FROM " +
+      "(SELECT id, generate_series(1, 2) g FROM generate_series(1, 200) id ORDER BY random()) x) y",
+    [[true]],
+  ],
+  [
+    "SELECT bool_and(r >= l) FROM (SELECT r, lag(r) OVER () l FROM " +
+      "(SELECT random() r, generate_series(1, 2) FROM generate_series(1, 200) ORDER BY r) x) y",
+    [[true]],
+  ],
   ["SELECT id FROM t WHERE id IN (SELECT unnest(ARRAY[t.id, 0]))  AND id < 3", [[1], [2]]],
   ["SELECT ARRAY(SELECT generate_series(1, 3))", [["{1,2,3}"]]],
   ["SELECT unnest(string_to_array(a, ',')) FROM t WHERE id = 3", []],
@@ -137,6 +178,21 @@ describe("table functions", () => {
   for (const [sql, rows] of ANSWERS) {
     test(sql, async () => expect(await engine.rows(sql)).toEqual(rows));
   }
+
+  test("EXPLAIN shows where rows become many", async () => {
+    const plan = await engine.rows(
+      "EXPLAIN SELECT id, generate_series(1, 2) FROM t ORDER BY id LIMIT 3",
+    );
+    expect(plan.flat().map((line) => String(line).trim().split(" ")[0])).toEqual([
+      "Limit",
+      "Project",
+      "Expand",
+      "Sort",
+      "Project",
+      "Table",
+    ]);
+    expect(plan.join("\n")).toContain("call: generate_series(1, 2)");
+  });
 
   test("a column is named by the function, by an alias, or by what the function says", async () => {
     const names = async (sql: string): Promise<unknown> =>
@@ -165,7 +221,14 @@ describe("table functions", () => {
     ["SELECT * FROM unnest(ARRAY[1]) AS x(a INT)", "INVALID_QUERY@1:14"],
     ["SELECT * FROM unnest(ARRAY[1]) AS x(a, b)", "INVALID_QUERY@1:14"],
     ["SELECT id FROM t WHERE generate_series(1, 2) = 1", "INVALID_QUERY@1:23"],
-    ["SELECT unnest(ARRAY[1, 2]), count(*)", "UNSUPPORTED_FEATURE@1:0"],
+    ["SELECT sum(generate_series(1, 2))", "INVALID_QUERY@1:11"],
+    ["SELECT lag(generate_series(1, 2)) OVER ()", "INVALID_QUERY@1:11"],
+    ["SELECT CASE WHEN generate_series(1, 2) = 1 THEN 1 END", "INVALID_QUERY@1:17"],
+    ["SELECT coalesce(generate_series(1, 2), 1)", "INVALID_QUERY@1:16"],
+    ["SELECT generate_series(1, 2) = 1 AND true", "INVALID_QUERY@1:7"],
+    ["SELECT NOT (generate_series(1, 2) = 1)", "INVALID_QUERY@1:12"],
+    ["SELECT generate_series(1, 2) BETWEEN 1 AND 2", "INVALID_QUERY@1:7"],
+    ["INSERT INTO t (id) VALUES (generate_series(8, 9)), (10)", "INVALID_QUERY@1:27"],
     ["SELECT json_each('{}')", "UNSUPPORTED_FEATURE@1:7"],
     ["SELECT * FROM changes('t', 1)", "UNSUPPORTED_FEATURE@1:14"],
   ];

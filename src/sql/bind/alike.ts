@@ -71,7 +71,7 @@ export class ExpressionPlaces {
 
   find(expression: BoundExpression): number | undefined {
     if (this.#alike !== undefined) return this.#alike.find({ expression, place: 0 })?.place;
-    const place = this.#expressions.findIndex((other) => sameExpression(other, expression));
+    const place = this.#expressions.findIndex((other) => isSame(other, expression));
     return place === -1 ? undefined : place;
   }
 }
@@ -79,10 +79,15 @@ export class ExpressionPlaces {
 function alikeOf(expressions: readonly BoundExpression[]): Alike<Placed> {
   const alike = new Alike<Placed>({
     formOf: ({ expression }) => formOfExpression(expression),
-    areAlike: (left, right) => sameExpression(left.expression, right.expression),
+    areAlike: (left, right) => isSame(left.expression, right.expression),
   });
   for (const [place, expression] of expressions.entries()) alike.add({ expression, place });
   return alike;
+}
+
+/** One node has one value in a row, also where it would have another one at each call. */
+function isSame(left: BoundExpression, right: BoundExpression): boolean {
+  return left === right || sameExpression(left, right);
 }
 
 /** Equal for lists whose expressions are the same, one by one. */

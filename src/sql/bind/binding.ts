@@ -26,8 +26,11 @@ import type {
 } from "./bound_expressions.ts";
 import type { RelationNode, Scope } from "./scope.ts";
 
-/** How often parts of one statement may be bound again. */
-const BOUND_AGAIN_MAX = 64;
+/** Characters of a statement that may be bound again, those of a part counted each time. */
+const BOUND_AGAIN_MAX = 131_072;
+
+/** What each time costs besides. */
+const BOUND_AGAIN_COST = 100;
 
 /** What a plan may be chosen by. */
 export interface TableStatistics {
@@ -98,20 +101,22 @@ export class StatementBinding {
   }
 
   /**
-   * Notes that a part of the text is bound once more, as the types around it turned out wider.
-   * Nested recursive queries would else be bound as often as their numbers multiplied.
+   * Notes that a part of the text is bound once more: a recursive query whose types turned out
+   * wider, or arguments of an aggregate that may be of another query. What is nested would else be
+   * bound as often as their numbers multiplied.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED
    */
   bindAgain(node: AstNode): void {
-    this.#boundAgain += 1;
+    const { end, start } = node._location;
+    this.#boundAgain += end - start + BOUND_AGAIN_COST;
     if (this.#boundAgain <= BOUND_AGAIN_MAX) return;
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      "Cannot find the types of so many recursive queries in one statement",
+      "Cannot bind the statement: recursive queries, or aggregates of queries, stand too deep in each other",
       {
         position: node._location.start,
-        hint: "cast the columns of their first queries to wide types, as in 1.0::numeric(38,10)",
+        hint: "cast the columns of a recursive query's first side to wide types, or put an inner query into a table",
       },
     );
   }
@@ -214,9 +219,15 @@ export interface NamedWindow {
 
 /** Collects the table functions of a select list; its presence says that they are allowed here. */
 export interface ExpansionSink {
-  readonly functions: BoundTableFunction[];
-  /** One for each function. */
-  readonly columns: BoundColumn[];
+  readonly calls: ExpansionCall[];
+  /** The same, to be found. */
+  readonly known: Alike<ExpansionCall>;
+}
+
+export interface ExpansionCall {
+  readonly made: BoundTableFunction;
+  /** What the call is read through. */
+  readonly column: BoundColumn;
 }
 
 /** Where an expression stands. */
@@ -244,6 +255,8 @@ export interface Correlation {
    * Hands a value of the outer query to the inner one; the result is how the inner one reads it.
    */
   capture(value: BoundExpression): BoundExpression;
+  /** Returns what takes back all that is captured from now on, here and further out. */
+  mark(): () => void;
 }
 
 /** Binds a query that stands in an expression. */

@@ -123,6 +123,23 @@ export interface BoundTableFunction {
   readonly rows: (values: readonly Value[]) => Iterable<Row>;
 }
 
+/**
+ * Calls of table functions in a select list and its kin: each row becomes as many as the longest of
+ * them has, side by side, and those that have ended are NULL.
+ */
+export interface BoundExpansion {
+  readonly stage: ExpansionStage;
+  readonly functions: readonly BoundTableFunction[];
+  /** One for each function. */
+  readonly columns: readonly BoundColumn[];
+}
+
+/**
+ * When it happens: before rows are grouped, before windows see them, before DISTINCT and ORDER BY,
+ * or after these and before LIMIT.
+ */
+export type ExpansionStage = "grouping" | "windows" | "outputs" | "order";
+
 /** An entry of WITH. */
 export interface BoundCte {
   readonly name: string;
@@ -196,6 +213,8 @@ export interface BoundSelect {
   readonly isAggregated: boolean;
   readonly having: BoundExpression | undefined;
   readonly windows: readonly BoundWindowCall[];
+  /** In the order in which they happen; those of one stage read what the ones before give. */
+  readonly expansions: readonly BoundExpansion[];
   readonly outputs: readonly BoundOutput[];
   readonly distinct: "none" | "all" | { readonly on: readonly BoundExpression[] };
   readonly orderBy: readonly BoundSort[];

@@ -30,6 +30,7 @@ export function plainSelect({
     isAggregated: false,
     having: undefined,
     windows: [],
+    expansions: [],
     outputs,
     distinct: "none",
     orderBy: [],

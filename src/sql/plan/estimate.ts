@@ -14,6 +14,8 @@ const UNKNOWN_ROWS = 100;
 
 const FILTER_SHARE = 1 / 3;
 const GROUP_SHARE = 1 / 10;
+/** Rows that a table function in a select list makes of one. */
+const EXPANDED_ROWS = 10;
 /** Of a semi or anti join. */
 const CHOICE_SHARE = 1 / 2;
 
@@ -62,6 +64,8 @@ function estimate(node: PlanNode, known: Known): number {
       return pairedRows(node, estimate(node.left, known), estimate(node.right, known));
     case "window":
       return estimate(node.input, known);
+    case "expand":
+      return estimate(node.input, known) * EXPANDED_ROWS;
     case "sort":
     case "limit":
       return cutRows(node, estimate(node.input, known), known);

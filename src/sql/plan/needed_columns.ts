@@ -3,6 +3,7 @@
  */
 import type { BoundFrom, BoundSelect } from "../bind/bound.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
+import { argumentsOf } from "../bind/query/query_walk.ts";
 import { expressionsOfCall } from "../bind/query/window_walk.ts";
 import { columnIdsIn } from "../bind/walk.ts";
 
@@ -15,6 +16,7 @@ export function neededColumns(select: BoundSelect): ReadonlySet<number> {
   addJoins(select.from, add);
   add(select.having);
   for (const call of select.windows) for (const value of expressionsOfCall(call)) add(value);
+  for (const argument of argumentsOf(select.expansions)) add(argument);
   for (const { expression } of select.groupBy) add(expression);
   for (const { expression } of select.outputs) add(expression);
   for (const { expression } of select.orderBy) add(expression);

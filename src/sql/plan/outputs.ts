@@ -3,7 +3,7 @@
  */
 
 import { ExpressionPlaces } from "../bind/alike.ts";
-import type { BoundSelect } from "../bind/bound.ts";
+import type { BoundSelect, ExpansionStage } from "../bind/bound.ts";
 import type { BoundColumn, BoundExpression, BoundSort } from "../bind/bound_expressions.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
 import type { PlanNode } from "./plan.ts";
@@ -14,8 +14,23 @@ export interface QueryPlan {
   readonly outputCount: number;
 }
 
+/** Rows with those of the table functions of a stage beside them. */
+export function expanded(
+  input: PlanNode,
+  { expansions }: BoundSelect,
+  stage: ExpansionStage,
+): PlanNode {
+  let node = input;
+  for (const { columns, functions, stage: own } of expansions) {
+    if (own !== stage) continue;
+    node = { kind: "expand", input: node, functions, columns: [...node.columns, ...columns] };
+  }
+  return node;
+}
+
 /** Puts the outputs of a block above its rows, and what DISTINCT, ORDER BY and LIMIT do to them. */
-export function planOutputs(select: BoundSelect, input: PlanNode): QueryPlan {
+export function planOutputs(select: BoundSelect, block: PlanNode): QueryPlan {
+  const input = expanded(block, select, "outputs");
   // Ids of columns that only the plan knows: below every bound one.
   let nextId = -1;
   const takeId = (): number => {
@@ -46,6 +61,9 @@ export function planOutputs(select: BoundSelect, input: PlanNode): QueryPlan {
   });
   const distinctOn =
     typeof select.distinct === "object" ? select.distinct.on.map(columnFor) : undefined;
+  if (select.expansions.some(({ stage }) => stage === "order")) {
+    return planOutputsLate(select, input, { expressions, columns, keys, distinctOn });
+  }
   let root: PlanNode = { kind: "project", input, expressions, columns };
   if (select.distinct === "all") {
     const on = columns.slice(0, select.outputs.length).map(columnValue);
@@ -53,6 +71,49 @@ export function planOutputs(select: BoundSelect, input: PlanNode): QueryPlan {
   }
   root = planOrder(select, root, { keys, distinctOn });
   return { root, outputCount: select.outputs.length };
+}
+
+interface Projected {
+  /** Outputs, then what rows are ordered and told apart by. */
+  readonly expressions: readonly BoundExpression[];
+  readonly columns: readonly BoundColumn[];
+  readonly keys: readonly BoundSort[];
+  readonly distinctOn: readonly BoundExpression[] | undefined;
+}
+
+/**
+ * Rows are ordered before table functions make more of each, so that those of one row stay
+ * together, whatever they were ordered by. An output that is a key is what it was as a key.
+ */
+function planOutputsLate(
+  select: BoundSelect,
+  input: PlanNode,
+  { columns, distinctOn, expressions, keys }: Projected,
+): QueryPlan {
+  const asked = new Set([...keys.map(({ expression }) => expression), ...(distinctOn ?? [])]);
+  const askedIds = new Set([...asked].map((each) => (each.kind === "column" ? each.column.id : 0)));
+  const early = columns.flatMap((column, i) => {
+    const expression = expressions[i];
+    return askedIds.has(column.id) && expression !== undefined ? [{ column, expression }] : [];
+  });
+  const base: PlanNode = {
+    kind: "project",
+    input,
+    expressions: [...input.columns.map(columnValue), ...early.map(({ expression }) => expression)],
+    columns: [...input.columns, ...early.map(({ column }) => column)],
+  };
+  const unlimited = { ...select, limit: undefined, offset: undefined };
+  const ordered = planOrder(unlimited, base, { keys, distinctOn });
+  const root: PlanNode = {
+    kind: "project",
+    input: expanded(ordered, select, "order"),
+    expressions: expressions.map((expression, i) => {
+      const column = columns[i];
+      return column !== undefined && askedIds.has(column.id) ? columnValue(column) : expression;
+    }),
+    columns,
+  };
+  return { root: planLimit(select, root, keys), outputCount: select.outputs.length };
 }
 
 function planOrder(
@@ -65,7 +126,6 @@ function planOrder(
 ): PlanNode {
   const { columns } = input;
   const { limit, offset, withTies } = select;
-  const isCut = limit !== undefined || offset !== undefined;
   let root = input;
   if (keys.length > 0) {
     const canCut = distinctOn === undefined && !withTies;
@@ -79,6 +139,15 @@ function planOrder(
     };
   }
   if (distinctOn !== undefined) root = { kind: "distinct", input: root, on: distinctOn, columns };
-  if (!isCut) return root;
-  return { kind: "limit", input: root, limit, offset, ties: withTies ? keys : undefined, columns };
+  return planLimit(select, root, keys);
+}
+
+function planLimit(
+  { limit, offset, withTies }: BoundSelect,
+  input: PlanNode,
+  keys: readonly BoundSort[],
+): PlanNode {
+  if (limit === undefined && offset === undefined) return input;
+  const { columns } = input;
+  return { kind: "limit", input, limit, offset, ties: withTies ? keys : undefined, columns };
 }

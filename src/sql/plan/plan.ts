@@ -104,6 +104,15 @@ export interface AggregateNode {
   readonly columns: readonly BoundColumn[];
 }
 
+/** Each input row beside each row of table functions, which run side by side. */
+export interface ExpandNode {
+  readonly kind: "expand";
+  readonly input: PlanNode;
+  readonly functions: readonly BoundTableFunction[];
+  /** Those of the input, then one for each function. */
+  readonly columns: readonly BoundColumn[];
+}
+
 /** Calls over windows with the same partitions and order: one sort serves them all. */
 export interface WindowNode {
   readonly kind: "window";
@@ -119,6 +128,7 @@ export type PlanNode =
   | JoinNode
   | LateralNode
   | AggregateNode
+  | ExpandNode
   /** One row without columns: SELECT without FROM. */
   | { readonly kind: "single"; readonly columns: readonly BoundColumn[] }
   | {

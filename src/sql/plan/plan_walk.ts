@@ -105,18 +105,12 @@ export function inputsOf(node: PlanNode): readonly PlanNode[] {
 
 function expressionsOf(node: PlanNode): readonly BoundExpression[] {
   switch (node.kind) {
-    case "single":
-    case "system":
-    case "set":
-    case "cte":
-    case "recursive":
-    case "working":
-      return [];
     case "scan":
       return expressionsOfScan(node);
     case "values":
       return node.rows.flat();
     case "function":
+    case "expand":
       return node.functions.flatMap(({ args }) => args);
     case "filter":
       return [node.condition];
@@ -143,6 +137,8 @@ function expressionsOf(node: PlanNode): readonly BoundExpression[] {
       return [...sorted(node.keys), ...present([node.limit, node.offset])];
     case "limit":
       return [...sorted(node.ties ?? []), ...present([node.limit, node.offset])];
+    default:
+      return [];
   }
 }
 

@@ -17,7 +17,7 @@ import { isPlainJoin, planInnerJoins } from "./inner_joins.ts";
 import { columnsOf } from "./join_keys.ts";
 import { gathered } from "./memberships.ts";
 import { neededColumns } from "./needed_columns.ts";
-import { planOutputs, type QueryPlan } from "./outputs.ts";
+import { expanded, planOutputs, type QueryPlan } from "./outputs.ts";
 import { planFullJoin, planLateral, planLeftJoin } from "./placed_joins.ts";
 import type { PlanNode } from "./plan.ts";
 import {
@@ -57,8 +57,9 @@ export function planSelect(select: BoundSelect): QueryPlan {
     ? nothingOf(select.from, state)
     : planFrom(select.from, kept, state);
   node = planExistences(node, expressionsOf(existences));
+  node = expanded(node, select, "grouping");
   if (select.isAggregated) node = planAggregate(select, node);
-  node = planWindows(select, node);
+  node = planWindows(select, expanded(node, select, "windows"));
   return planOutputs(select, node);
 }
 

@@ -179,6 +179,7 @@ function existenceIn(condition: BoundExpression): Existence | undefined {
     query.groupBy.length === 0 &&
     query.groupingSets === undefined &&
     query.windows.length === 0 &&
+    query.expansions.length === 0 &&
     query.having === undefined &&
     query.distinct === "none" &&
     query.limit === undefined &&

@@ -4,6 +4,7 @@
 import { DatabaseError } from "../../base/errors.ts";
 import type { BoundSelect } from "../bind/bound.ts";
 import type { BoundWindowCall } from "../bind/bound_expressions.ts";
+import { argumentsOf } from "../bind/query/query_walk.ts";
 import { expressionsOfCall, sameOrder } from "../bind/query/window_walk.ts";
 import { columnIdsIn } from "../bind/walk.ts";
 import type { PlanNode } from "./plan.ts";
@@ -64,9 +65,11 @@ function tooManyWindows(): DatabaseError {
   );
 }
 
-/** Columns that the select list, DISTINCT and ORDER BY read. */
-function columnsOfOutputs({ distinct, orderBy, outputs }: BoundSelect): Set<number> {
+/** Columns that the select list, its table functions, DISTINCT and ORDER BY read. */
+function columnsOfOutputs(select: BoundSelect): Set<number> {
+  const { distinct, orderBy, outputs } = select;
   const read = new Set<number>();
+  for (const argument of argumentsOf(select.expansions)) columnIdsIn(argument, read);
   for (const { expression } of [...outputs, ...orderBy]) columnIdsIn(expression, read);
   if (typeof distinct === "object") for (const on of distinct.on) columnIdsIn(on, read);
   return read;

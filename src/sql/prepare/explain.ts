@@ -9,6 +9,7 @@ import type { Principal } from "../../auth/mod.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
 import { SEQ_COLUMN_ID, type Store } from "../../storage/mod.ts";
 import { type Row, TEXT } from "../../types/mod.ts";
+import type { BoundTableFunction } from "../bind/bound.ts";
 import type { BoundExpression, BoundSort, BoundWindowCall } from "../bind/bound_expressions.ts";
 import type { StatementResult } from "../common/engine.ts";
 import { rowsResult } from "../common/result.ts";
@@ -40,7 +41,7 @@ type Access = "key" | "key_range" | "seq_range" | "scan" | "function" | "values"
 
 type Step = Extract<
   PlanNode,
-  { kind: "filter" | "project" | "aggregate" | "distinct" | "window" | "sort" | "limit" }
+  { kind: "filter" | "project" | "expand" | "aggregate" | "distinct" | "window" | "sort" | "limit" }
 >;
 
 export interface ExplainCall {
@@ -145,8 +146,8 @@ class Explainer {
       case "values":
         return { node: "Values", access: "values", children: [] };
       case "function": {
-        const calls = plan.functions.map(({ args, name }) => `${name}(${this.#texts(args)})`);
-        return { node: "Function", access: "function", call: calls.join(", "), children: [] };
+        const call = this.#calls(plan.functions);
+        return { node: "Function", access: "function", call, children: [] };
       }
       case "cte": {
         const isFirst = !this.#shown.has(plan.cte);
@@ -172,6 +173,10 @@ class Explainer {
 
   #texts(list: readonly BoundExpression[]): string {
     return list.map((each) => this.#text(each)).join(", ");
+  }
+
+  #calls(functions: readonly BoundTableFunction[]): string {
+    return functions.map(({ args, name }) => `${name}(${this.#texts(args)})`).join(", ");
   }
 
   /** @param input Whose rows are in this order, when they may have columns without a name. */
@@ -242,6 +247,8 @@ class Explainer {
         return { node: "Filter", filter: this.#text(plan.condition), ...inner };
       case "project":
         return { node: "Project", ...inner };
+      case "expand":
+        return { node: "Expand", call: this.#calls(plan.functions), ...inner };
       case "aggregate": {
         const keys = this.#texts(plan.groupBy.map(({ expression }) => expression));
         return { node: "Aggregate", ...(keys === "" ? {} : { keys }), ...inner };

@@ -63,7 +63,7 @@ export function planLiveQuery(
   const bound = boundFor({ catalog, principal, statement }, () => bindSelect(node, dmlWorld));
   requireNoGap(statement.usedParameters, types.length);
   const { from } = bound;
-  if (from?.kind === "join") throw refused("a table function", node);
+  if (bound.expansions.length > 0) throw refused("a table function", node);
   if (from?.kind === "relation" && from.relation.kind === "query") throw refused("a view", node);
   authorize(statement.requirements, principal, catalog);
   if (from?.kind !== "relation" || from.relation.kind !== "table") {

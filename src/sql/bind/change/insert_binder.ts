@@ -7,6 +7,7 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import type { TableEntry } from "../../../catalog/mod.ts";
 import { isNumeric, TEXT } from "../../../types/mod.ts";
+import { isTableFunction } from "../../functions/table/table_functions.ts";
 import type {
   Expr,
   InsertStatement,
@@ -15,6 +16,8 @@ import type {
   ValuesStatement,
 } from "../../parse/ast/ast.ts";
 import { LiteralCell } from "../../parse/ast/ast.ts";
+import { holdsQuery } from "../../parse/ast/query_nodes.ts";
+import { directPartsOf, partsOf } from "../../parse/ast/tree_parts.ts";
 import { literalPosition } from "../../parse/text/literal_list.ts";
 import { literalValuesToRows } from "../../parse/text/literal_nodes.ts";
 import type { Place, StatementBinding } from "../binding.ts";
@@ -125,6 +128,7 @@ function bindSource({ insert }: InsertStatement, world: DmlWorld): UnplacedSourc
       if (insert.orderBy !== undefined || insert.limit !== undefined) {
         return bindQuerySource(insert, world);
       }
+      if (givesRows(insert)) return bindQuerySource(asSelect(insert), world);
       return {
         width: insert.values[0]?.length ?? 0,
         into: (filled) => bindCells(insert, filled, world),
@@ -132,6 +136,26 @@ function bindSource({ insert }: InsertStatement, world: DmlWorld): UnplacedSourc
     default:
       return bindQuerySource(insert, world);
   }
+}
+
+function ownParts(part: object): readonly unknown[] {
+  return holdsQuery(part) ? [] : directPartsOf(part);
+}
+
+/** One row of VALUES with a table function in it stands for as many rows as that gives. */
+function givesRows({ values }: ValuesStatement): boolean {
+  if (values.length !== 1) return false;
+  for (const part of partsOf(values, ownParts)) {
+    const call: { readonly type?: unknown; readonly function?: { readonly name?: unknown } } = part;
+    const name = call.type === "call" ? call.function?.name : undefined;
+    if (typeof name === "string" && isTableFunction(name)) return true;
+  }
+  return false;
+}
+
+function asSelect({ _location, values }: ValuesStatement): SelectStatement {
+  const columns = (values[0] ?? []).map((expr) => ({ expr, _location: expr._location }));
+  return { type: "select", columns, _location };
 }
 
 function bindQuerySource(node: SelectStatement, world: DmlWorld): UnplacedSource {

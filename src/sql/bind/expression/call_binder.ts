@@ -11,6 +11,7 @@ import type { AstNode, ExprCall } from "../../parse/ast/ast.ts";
 import { type Bind, type Place, unknownFunction } from "../binding.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { bindAggregate, bindGrouping } from "../query/aggregate_binder.ts";
+import { withoutExpansions } from "../query/expansions.ts";
 import { bindExpansion } from "../query/table_function_binder.ts";
 import { bindWindowCall } from "../query/window_binder.ts";
 import { comparedLiteral } from "./binary_forms.ts";
@@ -30,7 +31,8 @@ export function bindCall(call: ExprCall, place: Place, bind: Bind): BoundExpress
   switch (name) {
     case "coalesce": {
       if (call.args.length === 0) throw unknownFunction(name, [], call);
-      const operands = call.args.map((argument) => bind(argument, place));
+      const inner = withoutExpansions(place, "COALESCE");
+      const operands = call.args.map((argument) => bind(argument, inner));
       const { type, expressions } = castAlike(operands, call.args, "COALESCE");
       return { kind: "coalesce", type, operands: expressions };
     }

@@ -20,6 +20,7 @@ import type { Bind, Place } from "../binding.ts";
 import type { BoundConstant, BoundExpression } from "../bound_expressions.ts";
 import { columnValue } from "../bound_nodes.ts";
 import { resolveOuter } from "../query/correlation.ts";
+import { withoutExpansions } from "../query/expansions.ts";
 import { bindElement, bindSlice } from "./array_binder.ts";
 import { bindCall, bindFunction } from "./call_binder.ts";
 import { castAlike, castTo, castToInterval } from "./casts.ts";
@@ -226,7 +227,8 @@ function bindColumn(ref: ExprRef, place: Place): BoundExpression {
   return columnValue(column);
 }
 
-function bindCase(expression: ExprCase, place: Place): BoundExpression {
+function bindCase(expression: ExprCase, around: Place): BoundExpression {
+  const place = withoutExpansions(around, "CASE");
   const whens = expression.whens.map(({ when, value }) => {
     const condition: Expr =
       expression.value === undefined

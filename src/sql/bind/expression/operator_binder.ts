@@ -9,6 +9,7 @@ import { resolvePrefix } from "../../functions/operator/operators.ts";
 import type { Expr, ExprBinary, ExprUnary } from "../../parse/ast/ast.ts";
 import type { Bind, Place } from "../binding.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
+import { withoutExpansions } from "../query/expansions.ts";
 import { conjunctionOf } from "../walk.ts";
 import { binaryOf, comparisonOf } from "./binary_forms.ts";
 import { bindFunction } from "./call_binder.ts";
@@ -88,12 +89,13 @@ function isQuantifier(expression: Expr): boolean {
 /** AND and OR chains as one node each, so that long ones do not nest. */
 function bindLogic(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
   const operands: BoundExpression[] = [];
+  const inner = withoutExpansions(place, expression.op);
   const visit = (node: Expr): void => {
     if (node.type === "binary" && node.op === expression.op) {
       visit(node.left);
       visit(node.right);
     } else {
-      operands.push(castTo(bind(node, place), { to: BOOLEAN, mode: "implicit", node }));
+      operands.push(castTo(bind(node, inner), { to: BOOLEAN, mode: "implicit", node }));
     }
   };
   visit(expression);
@@ -115,8 +117,9 @@ export function bindUnary(expression: ExprUnary, place: Place, bind: Bind): Boun
   const { op } = expression;
   const test = TESTS.get(op);
   if (test !== undefined) return bindTest(expression, test, place, bind);
-  const operand = bind(expression.operand, place);
-  if (op === "NOT") {
+  const isNegation = op === "NOT";
+  const operand = bind(expression.operand, isNegation ? withoutExpansions(place, op) : place);
+  if (isNegation) {
     const truth = castTo(operand, { to: BOOLEAN, mode: "implicit", node: expression.operand });
     return { kind: "not", type: BOOLEAN, operand: truth };
   }
@@ -155,7 +158,7 @@ function bindTest(
     // One without fields is both, as in PostgreSQL.
     return conjunctionOf(operands) ?? { kind: "constant", type: BOOLEAN, value: true };
   }
-  const bound = bind(operand, place);
+  const bound = bind(operand, needsBoolean ? withoutExpansions(place, op) : place);
   const inner = needsBoolean
     ? castTo(bound, { to: BOOLEAN, mode: "implicit", node: operand })
     : bound;

@@ -25,6 +25,7 @@ import type {
 import { isSelectNode } from "../../parse/ast/query_nodes.ts";
 import type { Bind, Place } from "../binding.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
+import { withoutExpansions } from "../query/expansions.ts";
 import { binaryOf, elementOf } from "./binary_forms.ts";
 import { castTo, castToCompare } from "./casts.ts";
 import { constantsOf, literalColumnOf } from "./constant_columns.ts";
@@ -119,7 +120,8 @@ function isNull(expression: BoundExpression): boolean {
   return expression.kind === "constant" && expression.value === null;
 }
 
-export function bindBetween(expression: ExprTernary, place: Place, bind: Bind): BoundExpression {
+export function bindBetween(expression: ExprTernary, around: Place, bind: Bind): BoundExpression {
+  const place = withoutExpansions(around, "BETWEEN");
   const value = bind(expression.value, place);
   const low = bind(expression.lo, place);
   const high = bind(expression.hi, place);

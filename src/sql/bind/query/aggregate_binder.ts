@@ -10,47 +10,54 @@ import {
   isOrderedSetAggregate,
   resolveAggregate,
 } from "../../functions/aggregate/aggregates.ts";
-import type { Expr, ExprCall, ExprRef } from "../../parse/ast/ast.ts";
-import { holdsQuery } from "../../parse/ast/query_nodes.ts";
-import { partsOf } from "../../parse/ast/tree_parts.ts";
+import type { Expr, ExprCall } from "../../parse/ast/ast.ts";
 import { expressionToSql } from "../../parse/print/print_queries.ts";
-import { Alike, formOfList } from "../alike.ts";
-import {
-  type AggregateSink,
-  type Bind,
-  type Correlation,
-  type Place,
-  unknownFunction,
-} from "../binding.ts";
+import { type Bind, type Place, unknownFunction } from "../binding.ts";
 import type { BoundAggregate, BoundExpression, BoundSort } from "../bound_expressions.ts";
+import { columnValue } from "../bound_nodes.ts";
 import { castTo } from "../expression/casts.ts";
-import {
-  bindRow,
-  jsonOfRow,
-  knowsRow,
-  misusedRow,
-  presenceOf,
-  takesRows,
-} from "../expression/row_values.ts";
-import type { Scope } from "../scope.ts";
-import { sameExpression, sameList, sameOptional, sameSorts } from "../walk.ts";
+import { bindRow, jsonOfRow, misusedRow, presenceOf, takesRows } from "../expression/row_values.ts";
+import { sameExpression } from "../walk.ts";
+import { levelOf, readsOuterAlone } from "./outer_aggregates.ts";
 import { sortOf } from "./sort_entry.ts";
 
 /** An aggregate call without OVER. @throws {DatabaseError} INVALID_QUERY, FUNCTION_NOT_FOUND */
 export function bindAggregate(call: ExprCall, place: Place, bind: Bind): BoundExpression {
-  const { name } = call.function;
-  const position = call._location.start;
-  const ofOuter = bindOuterAggregate(call, place, bind);
-  if (ofOuter !== undefined) return ofOuter;
-  if (place.sink === undefined) {
-    throw new DatabaseError("INVALID_QUERY", `Cannot use aggregate ${name} in ${place.clause}`, {
-      position,
-    });
+  const { outer, sink } = place;
+  const level = levelOf(call, place);
+  if (level === "own" && sink === undefined) throw misplaced(call, place);
+  if (outer !== undefined && level === "outer") {
+    return outer.capture(bindAggregate(call, outer.place, bind));
   }
+  const undo = level === "unknown" ? outer?.mark() : undefined;
+  const made = boundAggregate(call, place, bind);
+  if (outer !== undefined && undo !== undefined && readsOuterAlone(made)) {
+    undo();
+    place.statement.bindAgain(call);
+    return outer.capture(bindAggregate(call, outer.place, bind));
+  }
+  if (sink === undefined) throw misplaced(call, place);
+  const known = sink.known.find(made);
+  if (known === undefined) {
+    sink.aggregates.push(made);
+    sink.known.add(made);
+  }
+  return columnValue((known ?? made).column);
+}
+
+function misplaced({ _location, function: { name } }: ExprCall, { clause }: Place): DatabaseError {
+  return new DatabaseError("INVALID_QUERY", `Cannot use aggregate ${name} in ${clause}`, {
+    position: _location.start,
+  });
+}
+
+function boundAggregate(call: ExprCall, place: Place, bind: Bind): BoundAggregate {
+  const { name } = call.function;
   const inner: Place = {
     ...place,
     sink: undefined,
     windows: undefined,
+    expansions: undefined,
     clause: `the arguments of ${name}`,
   };
   const { args, form, given } = bindAggregateArguments(call, inner, bind);
@@ -58,7 +65,7 @@ export function bindAggregate(call: ExprCall, place: Place, bind: Bind): BoundEx
   const orderBy =
     form.isOrderedSet === true ? withinGroup(call, args) : ordersOf(call, given, { inner, bind });
   const [argument, ...extra] = args;
-  const made: BoundAggregate = {
+  return {
     column: place.statement.newColumn({ name, type: form.result }),
     form,
     argument,
@@ -68,37 +75,6 @@ export function bindAggregate(call: ExprCall, place: Place, bind: Bind): BoundEx
     // Distinct values come in their order, unless the text wants another one.
     orderBy: orderBy ?? (isDistinct && form.keepsOrder === true ? args.map(ascending) : []),
   };
-  const known = place.sink.known.find(made);
-  if (known === undefined) {
-    place.sink.aggregates.push(made);
-    place.sink.known.add(made);
-  }
-  const { column } = known ?? made;
-  return { kind: "column", type: form.result, column };
-}
-
-/** Where the aggregates of a block are collected. */
-export function newAggregateSink(): AggregateSink {
-  const known = new Alike({ formOf: formOfAggregate, areAlike: isSameAggregate });
-  return { aggregates: [], known, groupings: [] };
-}
-
-function formOfAggregate({ argument, extra, filter, form }: BoundAggregate): string {
-  return `${form.name} ${formOfList([argument, ...extra, filter])}`;
-}
-
-/**
- * Written twice, an aggregate is one: DISTINCT and ORDER BY ask whether expressions are the same.
- */
-function isSameAggregate(left: BoundAggregate, right: BoundAggregate): boolean {
-  return (
-    left.form.name === right.form.name &&
-    left.isDistinct === right.isDistinct &&
-    sameOptional(left.argument, right.argument) &&
-    sameList(left.extra, right.extra) &&
-    sameOptional(left.filter, right.filter) &&
-    sameSorts(left.orderBy, right.orderBy)
-  );
 }
 
 function ascending(expression: BoundExpression): BoundSort {
@@ -238,43 +214,6 @@ function bindArgument(call: ExprCall, argument: Expr, inner: Place, bind: Bind):
   return isCount ? presenceOf(row) : jsonOfRow(row);
 }
 
-/**
- * An aggregate over columns of an outer query alone is one of that query, whose value the inner
- * one reads. Undefined for every other aggregate.
- */
-function bindOuterAggregate(call: ExprCall, place: Place, bind: Bind): BoundExpression | undefined {
-  const { outer } = place;
-  if (outer === undefined) return undefined;
-  const refs = refsIn(call.args);
-  if (refs === undefined || refs.length === 0) return undefined;
-  const isOfOuter = refs.every(
-    (ref) => !isStarRef(ref) && !isInScope(ref, place.scope) && isKnown(ref, outer),
-  );
-  return isOfOuter ? outer.capture(bindAggregate(call, outer.place, bind)) : undefined;
-}
-
-/** The columns that are named; undefined where there is a query, whose names are its own. */
-function refsIn(expressions: readonly Expr[]): readonly ExprRef[] | undefined {
-  const refs: ExprRef[] = [];
-  for (const part of partsOf(expressions)) {
-    if (holdsQuery(part)) return undefined;
-    if ("type" in part && part.type === "ref") refs.push(part as ExprRef);
-  }
-  return refs;
-}
-
-function isKnown(ref: ExprRef, outer: Correlation | undefined): boolean {
-  if (outer === undefined) return false;
-  const { place } = outer;
-  return isInScope(ref, place.scope) || isKnown(ref, place.outer);
-}
-
-/** Whether a name means a column or a row here; `t.*` is no column. */
-function isInScope(ref: ExprRef, scope: Scope): boolean {
-  if (ref.star === true) return scope.rowNamed(ref) !== undefined;
-  return scope.lookup(ref) !== undefined || knowsRow(scope, ref);
-}
-
 export function bindFilter(condition: Expr, place: Place, bind: Bind): BoundExpression {
   return castTo(bind(condition, place), { to: BOOLEAN, mode: "implicit", node: condition });
 }
@@ -292,6 +231,10 @@ export const GROUPING = "grouping";
 /** GROUPING(…) stands for itself until the block knows its groups. */
 export function bindGrouping(call: ExprCall, place: Place, bind: Bind): BoundExpression {
   const position = call._location.start;
+  const { outer } = place;
+  if (outer !== undefined && levelOf(call, place) === "outer") {
+    return outer.capture(bindGrouping(call, outer.place, bind));
+  }
   if (place.sink === undefined) {
     throw new DatabaseError("INVALID_QUERY", `Cannot use GROUPING in ${place.clause}`, {
       position,
@@ -304,7 +247,13 @@ export function bindGrouping(call: ExprCall, place: Place, bind: Bind): BoundExp
       { position },
     );
   }
-  const inner: Place = { ...place, sink: undefined, windows: undefined, clause: "GROUPING" };
+  const inner: Place = {
+    ...place,
+    sink: undefined,
+    windows: undefined,
+    expansions: undefined,
+    clause: "GROUPING",
+  };
   const args = call.args.map((argument) => bind(argument, inner));
   place.sink.groupings.push({ args, start: position });
   return {

@@ -17,7 +17,7 @@ export class Captures implements Correlation {
   readonly place: Place;
   readonly list: BoundCapture[] = [];
   /** Where a value is in the list. */
-  readonly #places = new ExpressionPlaces();
+  #places = new ExpressionPlaces();
 
   constructor(place: Place) {
     this.place = place;
@@ -31,6 +31,16 @@ export class Captures implements Correlation {
     this.list.push({ id, value });
     this.#places.add(value);
     return { kind: "outer", type: value.type, id };
+  }
+
+  mark(): () => void {
+    const { length } = this.list;
+    const undoOuter = this.place.outer?.mark();
+    return () => {
+      this.list.length = length;
+      this.#places = new ExpressionPlaces(this.list.map(({ value }) => value));
+      undoOuter?.();
+    };
   }
 }
 
@@ -54,6 +64,15 @@ export class PassedOn implements Correlation {
 
   capture(value: BoundExpression): BoundExpression {
     return this.handOn(this.declared.capture(value));
+  }
+
+  mark(): () => void {
+    const undoDeclared = this.declared.mark();
+    const undoRead = this.#read.mark();
+    return () => {
+      undoDeclared();
+      undoRead();
+    };
   }
 
   /** How the inner query reads what the declaring one reads as `value`. */

@@ -10,8 +10,8 @@ import { DatabaseError } from "../../../base/errors.ts";
 import { INT } from "../../../types/mod.ts";
 import type { Expr, GroupItem, SelectFromStatement } from "../../parse/ast/ast.ts";
 import { ExpressionPlaces } from "../alike.ts";
-import type { AggregateSink, Place, WindowSink } from "../binding.ts";
-import type { BoundOutput, GroupingSets } from "../bound.ts";
+import type { AggregateSink, ExpansionSink, Place, WindowSink } from "../binding.ts";
+import type { BoundExpansion, BoundOutput, GroupingSets } from "../bound.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
 import { bindValue } from "../expression/expression_binder.ts";
 import { startOfRead } from "../expression/read_position.ts";
@@ -28,6 +28,7 @@ export interface Block {
   readonly scope: Scope;
   readonly sink: AggregateSink;
   readonly windows: WindowSink;
+  readonly expansions: ExpansionSink;
   /** Of the world, made once for all places of the block. */
   readonly queries: ReturnType<typeof queriesAround>;
 }
@@ -159,7 +160,7 @@ function bindGroup(item: Expr, outputs: readonly BoundOutput[], block: Block): B
     const output = outputs.find(({ name }) => name === item.name);
     if (output !== undefined) return output.expression;
   }
-  return bindValue(item, placeOf(block, "GROUP BY"));
+  return bindValue(item, placeOf(block, "GROUP BY", { expansions: block.expansions }));
 }
 
 /** What a grouping block may read: its grouping expressions, its aggregates, its windows. */
@@ -173,11 +174,16 @@ export class GroupedBlock {
   readonly #ownIds: ReadonlySet<number>;
   readonly #block: Block;
 
-  constructor(block: Block, { expressions, sets, starts }: BoundGroups) {
+  constructor(
+    block: Block,
+    { expressions, sets, starts }: BoundGroups,
+    expansions: readonly BoundExpansion[],
+  ) {
     const { statement } = block.world;
     this.#block = block;
     const own = [...block.sink.aggregates, ...block.windows.calls];
-    this.#ownIds = new Set(own.map(({ column }) => column.id));
+    const later = expansions.flatMap(({ columns, stage }) => (stage === "grouping" ? [] : columns));
+    this.#ownIds = new Set([...own.map(({ column }) => column), ...later].map(({ id }) => id));
     this.#columns = expressions.map((expression) => ({
       expression,
       column: statement.newColumn(columnLike(expression)),

@@ -1,7 +1,13 @@
 /**
  * Questions about whole bound queries.
  */
-import type { BoundFrom, BoundRecursion, BoundRelation, BoundSelect } from "../bound.ts";
+import type {
+  BoundExpansion,
+  BoundFrom,
+  BoundRecursion,
+  BoundRelation,
+  BoundSelect,
+} from "../bound.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { childrenOf, isVolatile } from "../walk.ts";
 import { expressionsOfCall } from "./window_walk.ts";
@@ -21,11 +27,17 @@ export function expressionsIn(query: BoundSelect): BoundExpression[] {
       ...orderBy.map(({ expression }) => expression),
     ]),
     ...query.windows.flatMap(expressionsOfCall),
+    ...argumentsOf(query.expansions),
     ...query.outputs.map(({ expression }) => expression),
     ...query.orderBy.map(({ expression }) => expression),
     ...(typeof distinct === "object" ? distinct.on : []),
     ...[where, having, limit, offset].flatMap((expression) => expression ?? []),
   ];
+}
+
+/** What the table functions of a block are called with. */
+export function argumentsOf(expansions: readonly BoundExpansion[]): BoundExpression[] {
+  return expansions.flatMap(({ functions }) => functions.flatMap(({ args }) => args));
 }
 
 function expressionsInFrom(from: BoundFrom | undefined): BoundExpression[] {

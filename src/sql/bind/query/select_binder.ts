@@ -18,20 +18,20 @@ import { holdsQuery, isChangeNode } from "../../parse/ast/query_nodes.ts";
 import { directPartsOf, partsOf } from "../../parse/ast/tree_parts.ts";
 import { valuesOfLiterals } from "../../parse/text/literal_nodes.ts";
 import { ExpressionPlaces } from "../alike.ts";
-import { type ExpansionSink, notAvailable, type Place } from "../binding.ts";
+import { notAvailable, type Place } from "../binding.ts";
 import type { BoundOutput, BoundSelect } from "../bound.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
 import { columnOutput } from "../bound_nodes.ts";
 import { bindCondition, bindExpression, bindValue } from "../expression/expression_binder.ts";
 import { Scope } from "../scope.ts";
-import { newAggregateSink } from "./aggregate_binder.ts";
+import { newAggregateSink } from "./aggregate_sink.ts";
+import { expansionsOf, mapExpansions, newExpansionSink } from "./expansions.ts";
 import { bindFrom } from "./from_binder.ts";
 import { type Block, bindGroups, GroupedBlock, placeOf } from "./grouping_binder.ts";
 import { bindLimit, orderedOutput } from "./ordering.ts";
 import { queriesAround, type SelectWorld } from "./select_world.ts";
 import { bindSetOperation } from "./set_binder.ts";
 import { sortOf } from "./sort_entry.ts";
-import { expandedFrom } from "./table_function_binder.ts";
 import { bindNamedWindows, newWindowSink } from "./window_binder.ts";
 import { mapCall } from "./window_walk.ts";
 import { worldWith } from "./with_binder.ts";
@@ -91,19 +91,19 @@ export function bindSelect(select: SelectFromStatement, world: SelectWorld): Bou
       : bindFrom(select.from, world);
   const sink = newAggregateSink();
   const windows = newWindowSink();
+  const expansions = newExpansionSink();
   const queries = queriesAround(world);
-  const block: Block = { select, world, scope, sink, windows, queries };
+  const block: Block = { select, world, scope, sink, windows, expansions, queries };
   const where =
     select.where === undefined ? undefined : bindCondition(select.where, placeOf(block, "WHERE"));
 
   if (select.windows !== undefined) {
-    bindNamedWindows(select.windows, placeOf(block, "WINDOW", { sink }), {
+    bindNamedWindows(select.windows, placeOf(block, "WINDOW", { sink, expansions }), {
       sink: windows,
       bind: bindExpression,
     });
   }
-  const expansions: ExpansionSink = { functions: [], columns: [] };
-  const outputs = bindOutputs(block, expansions);
+  const outputs = bindOutputs(block);
   const grouped = bindGroups(select.groupBy ?? [], outputs, block);
   const having =
     select.having === undefined
@@ -118,11 +118,17 @@ export function bindSelect(select: SelectFromStatement, world: SelectWorld): Bou
     select.groupBy !== undefined ||
     sink.aggregates.length + sink.groupings.length > 0 ||
     having !== undefined;
-  const grouping = isAggregated ? new GroupedBlock(block, grouped) : undefined;
+  const made = expansionsOf(expansions, {
+    grouped: grouped.expressions,
+    windows: windows.calls,
+    sorted: [...orderBy.map(({ expression }) => expression), ...(distinctOn ?? [])],
+    isOrdered: orderBy.length > 0 && select.distinct !== "distinct",
+  });
+  const grouping = isAggregated ? new GroupedBlock(block, grouped, made) : undefined;
   const over = (e: BoundExpression): BoundExpression => grouping?.rewrite(e) ?? e;
   grouping?.checkDirectArguments();
   const bound: BoundSelect = {
-    from: withExpansions(from, expansions, { block, isPlain: !isAggregated }),
+    from,
     where,
     outputs: outputs.map(({ name, expression }) => ({ name, expression: over(expression) })),
     having: having === undefined ? undefined : over(having),
@@ -132,6 +138,7 @@ export function bindSelect(select: SelectFromStatement, world: SelectWorld): Bou
       nullsFirst,
     })),
     windows: windows.calls.map((call) => mapCall(call, over)),
+    expansions: mapExpansions(made, over),
     // Only now have all expressions named the columns that grouping has to yield.
     groupBy: grouping?.groupBy ?? [],
     groupingSets: grouping?.sets,
@@ -144,21 +151,8 @@ export function bindSelect(select: SelectFromStatement, world: SelectWorld): Bou
   return bound;
 }
 
-/** FROM with the rows of table functions of the select list. @throws {DatabaseError} */
-function withExpansions(
-  from: BoundSelect["from"],
-  expansions: ExpansionSink,
-  { block, isPlain }: { block: Block; isPlain: boolean },
-): BoundSelect["from"] {
-  if (expansions.functions.length === 0) return from;
-  if (isPlain && block.windows.calls.length === 0) {
-    return expandedFrom(from, expansions, placeOf(block, ""));
-  }
-  throw refuseExpansion(block.select);
-}
-
-function bindOutputs(block: Block, expansions: ExpansionSink): BoundOutput[] {
-  const { sink, windows } = block;
+function bindOutputs(block: Block): BoundOutput[] {
+  const { expansions, sink, windows } = block;
   const { columns, distinct, orderBy } = block.select;
   return bindSelectedColumns(columns ?? [], {
     place: placeOf(block, "the select list", { sink, windows, expansions }),
@@ -303,8 +297,8 @@ function bindOrderTarget(
 ): BoundExpression {
   const output = orderedOutput(target, outputs, clause);
   if (output !== undefined) return output;
-  const { sink, windows } = block;
-  return bindValue(target, placeOf(block, clause, { sink, windows }));
+  const { expansions, sink, windows } = block;
+  return bindValue(target, placeOf(block, clause, { sink, windows, expansions }));
 }
 
 /** The expressions of DISTINCT ON; undefined for SELECT, SELECT ALL and a plain DISTINCT. */
@@ -320,14 +314,6 @@ function bindDistinctOn(
 
 function plainDistinctOf({ distinct }: SelectFromStatement): "all" | "none" {
   return distinct === "distinct" ? "all" : "none";
-}
-
-function refuseExpansion({ _location }: SelectFromStatement): DatabaseError {
-  return new DatabaseError(
-    "UNSUPPORTED_FEATURE",
-    "Cannot use a table function in the select list beside aggregates or window functions",
-    { position: _location.start, hint: "put it into FROM" },
-  );
 }
 
 function checkDistinct(bound: BoundSelect, { orderBy = [], _location }: SelectFromStatement): void {

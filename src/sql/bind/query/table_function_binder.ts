@@ -1,10 +1,10 @@
 /**
  * Calls of table functions: in FROM, and in a select list, whose rows they expand.
  *
- *     SELECT a, unnest(t.b) FROM t
- *     is    SELECT a, u.u FROM t CROSS JOIN LATERAL ROWS FROM (unnest(t.b)) u
+ *     SELECT a, unnest(t.b) FROM t      each row of t as often as b has elements
  *
- * Several calls in one select list run side by side; the shorter ones are filled up with NULL.
+ * Several calls in one select list run side by side; the shorter ones are filled up with NULL. When
+ * they run: `expansions.ts`.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { BIGINT, type DataType } from "../../../types/mod.ts";
@@ -15,18 +15,16 @@ import { resolveTableFunction } from "../../functions/table/table_functions.ts";
 import type { AstNode, ExprCall, FromCall, FromRows } from "../../parse/ast/ast.ts";
 import {
   type Bind,
-  type ExpansionSink,
+  type ExpansionCall,
   notAvailable,
   type Place,
   unknownFunction,
 } from "../binding.ts";
-import type { BoundFrom, BoundTableFunction } from "../bound.ts";
+import type { BoundTableFunction } from "../bound.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { columnValue } from "../bound_nodes.ts";
 import { castArgument, fittingOf } from "../expression/integer_parameters.ts";
 import { resolveType } from "../expression/types.ts";
-import { isVolatile, readsColumn } from "../walk.ts";
-import { Captures } from "./correlation.ts";
 
 /** An item of FROM that is a call, before its columns are renamed. */
 export interface BoundCallItem {
@@ -105,58 +103,33 @@ export function bindExpansion(call: ExprCall, place: Place, bind: Bind): BoundEx
       { position, hint: "put it into FROM" },
     );
   }
-  const inner: Place = {
-    ...place,
-    sink: undefined,
-    expansions: undefined,
-    clause: `the arguments of ${name}`,
-  };
-  const args = call.args.map((arg) => bind(arg, inner));
+  if (call.distinct !== undefined || call.orderBy !== undefined || call.filter !== undefined) {
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot call ${name} with DISTINCT, ORDER BY or FILTER: it is not an aggregate`,
+      { position },
+    );
+  }
+  const args = call.args.map((arg) => bind(arg, place));
   const { columns, made } = boundCall(name, args, call);
   const [first] = columns;
   if (first === undefined || columns.length > 1) {
-    throw notAvailable(call, `${name} in a select list`);
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      `Cannot call ${name} in a select list: it gives several columns`,
+      { position, hint: `put it into FROM: FROM …, ${name}(…) AS x` },
+    );
   }
-  const column = statement.newColumn({ name, type: first.type });
-  expansions.functions.push(made);
-  expansions.columns.push(column);
-  return columnValue(column);
-}
-
-/** FROM with the rows of a select list's calls beside each of its own. */
-export function expandedFrom(
-  from: BoundFrom | undefined,
-  { columns, functions }: ExpansionSink,
-  place: Place,
-): BoundFrom {
-  const captures = new Captures(place);
-  const ofRow = (arg: BoundExpression): BoundExpression => {
-    const isFree = !readsColumn(arg) && !isVolatile(arg);
-    return isFree ? arg : captures.capture(arg);
+  const found: ExpansionCall = {
+    made,
+    column: statement.newColumn({ name, type: first.type }),
   };
-  const right: BoundFrom = {
-    kind: "relation",
-    relation: {
-      kind: "function",
-      functions: functions.map((each) => ({ ...each, args: each.args.map(ofRow) })),
-      hasOrdinality: false,
-      alias: "",
-      columns,
-    },
-  };
-  if (from === undefined && captures.list.length === 0) return right;
-  const left: BoundFrom = from ?? {
-    kind: "relation",
-    relation: { kind: "values", rows: [[]], alias: "", columns: [] },
-  };
-  return {
-    kind: "join",
-    join: "cross",
-    left,
-    right,
-    condition: undefined,
-    captures: captures.list.length === 0 ? undefined : captures.list,
-  };
+  const known = expansions.known.find(found);
+  if (known === undefined) {
+    expansions.calls.push(found);
+    expansions.known.add(found);
+  }
+  return columnValue((known ?? found).column);
 }
 
 interface BoundCall {

@@ -62,6 +62,7 @@ export function bindWindowCall(call: ExprCall, place: Place, bind: Bind): BoundE
   const inner: Place = {
     ...place,
     windows: undefined,
+    expansions: undefined,
     clause: `the arguments of window function ${name}`,
   };
   const { args, form, type } = isAggregate(name)
@@ -264,6 +265,7 @@ function boundOf(
     scope: new Scope([]),
     sink: undefined,
     windows: undefined,
+    expansions: undefined,
     outer: undefined,
     clause: "the offset of a frame",
   });

@@ -14,6 +14,7 @@ import { areFewKeys } from "../../plan/access.ts";
 import { keyedSideOf } from "../../plan/keyed_side.ts";
 import type {
   AggregateNode,
+  ExpandNode,
   JoinNode,
   LateralNode,
   PlanNode,
@@ -23,6 +24,7 @@ import { subqueriesAhead } from "../../plan/plan_walk.ts";
 import {
   aggregateOverComputed,
   distinctOverComputed,
+  expandOverComputed,
   joinOverComputed,
   windowOverComputed,
 } from "../evaluate/computed_below.ts";
@@ -36,7 +38,7 @@ import { LateralJoin } from "../join/lateral_join.ts";
 import { Aggregate, type AggregateColumn } from "../operators/aggregate.ts";
 import { Distinct } from "../operators/distinct.ts";
 import { Project, RowSource } from "../operators/filter.ts";
-import { FunctionScan } from "../operators/function_scan.ts";
+import { Expand, FunctionScan } from "../operators/function_scan.ts";
 import { Recursion, SharedRowsReader, WorkingTable } from "../operators/recursion.ts";
 import { Concatenation, SetOperation } from "../operators/set_operation.ts";
 import { buildValues } from "../operators/values.ts";
@@ -84,6 +86,8 @@ function buildNode(node: PlanNode, use: Use): OperatorFactory {
       return buildValues(node);
     case "function":
       return buildFunctions(node);
+    case "expand":
+      return buildExpand(expandOverComputed(node), node);
     case "filter": {
       const bounds = boundsWith(node.condition, use.bounds);
       const input = buildPlan(node.input, { ...use, bounds, isFiltered: true });
@@ -93,10 +97,8 @@ function buildNode(node: PlanNode, use: Use): OperatorFactory {
       const input = buildPlan(node.input, { ...use, bounds: boundsBelow(node, use.bounds) });
       return passing(buildPassing(node), input);
     }
-    case "join": {
-      const computed = joinOverComputed(node);
-      return computed.kind === "join" ? buildJoin(computed, node) : buildNode(computed, use);
-    }
+    case "join":
+      return buildJoined(node, use);
     case "lateral":
       return buildLateral(node);
     case "set":
@@ -104,8 +106,7 @@ function buildNode(node: PlanNode, use: Use): OperatorFactory {
     case "cte":
       return (run) => new SharedRowsReader(run.subqueries.takeRows(node.cte, run));
     case "working":
-      return (run) =>
-        new WorkingTable(defined(run.working.get(node.recursion), "a recursion has its rows"));
+      return buildWorking(node);
     case "recursive":
       return buildRecursion(node);
     case "aggregate":
@@ -139,6 +140,11 @@ function buildDistinct(node: Extract<PlanNode, { kind: "distinct" }>): OperatorF
 
 function passing(pass: Passing, input: OperatorFactory): OperatorFactory {
   return (run) => pass(input(run), run);
+}
+
+function buildJoined(node: JoinNode, use: Use): OperatorFactory {
+  const computed = joinOverComputed(node);
+  return computed.kind === "join" ? buildJoin(computed, node) : buildNode(computed, use);
 }
 
 /** @param shown What EXPLAIN shows in its place; so below. */
@@ -238,6 +244,19 @@ function buildLateral(node: LateralNode): OperatorFactory {
     new LateralJoin({ run, join, left: left(run), right, rightTypes, captures, condition });
 }
 
+/** @param shown The node as it was planned, which has the columns. */
+function buildExpand({ functions, input }: ExpandNode, shown: ExpandNode): OperatorFactory {
+  const rows = buildPlan(input);
+  const layout = layoutOf(input.columns);
+  const calls = functions.map((call) => ({
+    call,
+    args: call.args.map((arg) => compileExpression(arg, layout)),
+  }));
+  const keptCount = shown.columns.length - functions.length;
+  const types = shown.columns.slice(keptCount).map(({ type }) => type);
+  return (run) => new Expand({ run, input: rows(run), calls, keptCount, types });
+}
+
 function buildFunctions(node: Extract<PlanNode, { kind: "function" }>): OperatorFactory {
   const { hasOrdinality } = node;
   const types = node.columns.map(({ type }) => type);
@@ -261,6 +280,10 @@ function buildSet(node: Extract<PlanNode, { kind: "set" }>): OperatorFactory {
   const layout = layoutOf(node.columns);
   const on = node.columns.map((column) => compileExpression(columnValue(column), layout));
   return (run) => new Distinct(new Concatenation(left(run), right(run)), { run, node, on, types });
+}
+
+function buildWorking({ recursion }: Extract<PlanNode, { kind: "working" }>): OperatorFactory {
+  return (run) => new WorkingTable(defined(run.working.get(recursion), "a recursion has its rows"));
 }
 
 function buildRecursion(node: Extract<PlanNode, { kind: "recursive" }>): OperatorFactory {

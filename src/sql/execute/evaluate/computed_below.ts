@@ -13,7 +13,7 @@ import type {
   BoundWindowCall,
 } from "../../bind/bound_expressions.ts";
 import { columnIdsIn, mayTakeLong, readsForEachRow } from "../../bind/walk.ts";
-import type { AggregateNode, JoinNode, PlanNode, WindowNode } from "../../plan/plan.ts";
+import type { AggregateNode, ExpandNode, JoinNode, PlanNode, WindowNode } from "../../plan/plan.ts";
 
 /**
  * These name columns within one operator only. Ids of bound columns ascend from 0; those of a query
@@ -136,6 +136,15 @@ export function windowOverComputed(node: WindowNode): WindowNode {
     };
   });
   return { ...node, calls, input: below.over(node.input) };
+}
+
+export function expandOverComputed(node: ExpandNode): ExpandNode {
+  const below = new Below(FIRST_ID);
+  const functions = node.functions.map((made) => ({
+    ...made,
+    args: made.args.map((argument) => below.instead(argument)),
+  }));
+  return { ...node, functions, input: below.over(node.input) };
 }
 
 /** Of an inner join, what pairs must satisfy besides is asked above it, too. */

@@ -1,11 +1,21 @@
 /**
- * The rows of table functions, made as they are asked for. Several functions run side by side: a
- * row holds one part of each, NULLs where one has ended, until all have.
+ * The rows of table functions, made as they are asked for: alone, or of each row of an input.
+ * Several functions run side by side: a row holds one part of each, NULLs where one has ended,
+ * until all have.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
-import type { Batch, DataType, Row, Value } from "../../../types/mod.ts";
+import {
+  type Batch,
+  type DataType,
+  type Row,
+  take as taken,
+  type Value,
+  type Vector,
+  valueAt,
+} from "../../../types/mod.ts";
 import type { BoundTableFunction } from "../../bind/bound.ts";
-import type { Operator } from "../run/operator.ts";
+import type { Evaluator } from "../evaluate/expression.ts";
+import { NOTHING_YET, type Operator } from "../run/operator.ts";
 import type { Run } from "../run/run.ts";
 import { columnsFromRows } from "./filter.ts";
 
@@ -52,23 +62,112 @@ export class FunctionScan implements Operator {
   }
 
   close(): void {
-    for (const source of this.#sources ?? []) source.rows.return?.();
+    end(this.#sources);
     this.#sources = [];
   }
 
   #row(sources: readonly Source[]): Row | undefined {
-    const parts = sources.map(take);
-    if (sources.every(({ isAtEnd }) => isAtEnd)) return undefined;
-    const [first = []] = parts;
-    const row = parts.length === 1 ? first : parts.flat();
-    if (!this.#options.hasOrdinality) return row;
+    const row = nextRow(sources);
+    if (row === undefined || !this.#options.hasOrdinality) return row;
     this.#ordinal += 1;
     return [...row, this.#ordinal];
   }
 }
 
+export interface ExpandOptions {
+  readonly run: Run;
+  readonly input: Operator;
+  readonly calls: readonly {
+    readonly call: BoundTableFunction;
+    readonly args: readonly Evaluator[];
+  }[];
+  /** How many of the first columns of the input go on. */
+  readonly keptCount: number;
+  /** Of the functions. */
+  readonly types: readonly DataType[];
+}
+
+/** Rows of the input, and where in them this is. */
+interface Expanding {
+  readonly batch: Batch;
+  /** Of each call. */
+  readonly args: readonly (readonly Vector[])[];
+  row: number;
+  sources: readonly Source[] | undefined;
+}
+
+/** Each row of an input beside each row of its functions. */
+export class Expand implements Operator {
+  readonly #options: ExpandOptions;
+  #current: Expanding | undefined;
+
+  constructor(options: ExpandOptions) {
+    this.#options = options;
+  }
+
+  next(): Batch | undefined {
+    const { calls, input, run } = this.#options;
+    if (this.#current !== undefined) return this.#expand(this.#current);
+    const batch = input.next();
+    if (batch === undefined || batch.rowCount === 0) return batch;
+    const args = calls.map((call) => call.args.map((evaluate) => evaluate(batch, run)));
+    this.#current = { batch, args, row: 0, sources: undefined };
+    return NOTHING_YET;
+  }
+
+  close(): void {
+    end(this.#current?.sources);
+    this.#current = undefined;
+    this.#options.input.close();
+  }
+
+  #expand(current: Expanding): Batch {
+    const { calls, keptCount, types } = this.#options;
+    const { batch } = current;
+    const numbers = new Uint32Array(BATCH_ROWS_MAX);
+    const rows: Row[] = [];
+    while (rows.length < BATCH_ROWS_MAX && current.row < batch.rowCount) {
+      current.sources ??= calls.map(({ call }, i) => {
+        const values = (current.args[i] ?? []).map((vector) => valueAt(vector, current.row));
+        return openSource(call, values);
+      });
+      const row = nextRow(current.sources);
+      if (row === undefined) {
+        current.sources = undefined;
+        current.row += 1;
+        continue;
+      }
+      numbers[rows.length] = current.row;
+      rows.push(row);
+    }
+    if (current.row >= batch.rowCount) this.#current = undefined;
+    if (rows.length === 0) return NOTHING_YET;
+    const kept = { rows: numbers, count: rows.length };
+    const columns = batch.columns.slice(0, keptCount).map((column) => taken(column, kept));
+    return { rowCount: rows.length, columns: [...columns, ...columnsFromRows(rows, types)] };
+  }
+}
+
+/** A part of each source; undefined once all have ended. */
+function nextRow(sources: readonly Source[]): Row | undefined {
+  const parts = sources.map(take);
+  if (sources.every(({ isAtEnd }) => isAtEnd)) return undefined;
+  const [first = []] = parts;
+  return parts.length === 1 ? first : parts.flat();
+}
+
+function end(sources: readonly Source[] | undefined): void {
+  for (const source of sources ?? []) source.rows.return?.();
+}
+
 function sourceOf({ args, call }: CompiledCall, run: Run): Source {
-  const values = args.map((arg) => arg(run));
+  return openSource(
+    call,
+    args.map((arg) => arg(run)),
+  );
+}
+
+function openSource(call: BoundTableFunction, values: readonly Value[]): Source {
   const isNothing = !call.seesNull && values.includes(null);
   const rows = isNothing ? [] : call.rows(values);
   const nulls: Value[] = Array.from({ length: call.width }, () => null);

@@ -1,0 +1,29 @@
+/**
+ * Where the aggregates of a block are collected: written twice, an aggregate is one, as DISTINCT
+ * and ORDER BY ask whether expressions are the same.
+ */
+import { Alike, formOfList } from "../alike.ts";
+import type { AggregateSink } from "../binding.ts";
+import type { BoundAggregate } from "../bound_expressions.ts";
+import { sameList, sameOptional, sameSorts } from "../walk.ts";
+
+/** Where the aggregates of a block are collected. */
+export function newAggregateSink(): AggregateSink {
+  const known = new Alike({ formOf: formOfAggregate, areAlike: isSameAggregate });
+  return { aggregates: [], known, groupings: [] };
+}
+
+function formOfAggregate({ argument, extra, filter, form }: BoundAggregate): string {
+  return `${form.name} ${formOfList([argument, ...extra, filter])}`;
+}
+
+function isSameAggregate(left: BoundAggregate, right: BoundAggregate): boolean {
+  return (
+    left.form.name === right.form.name &&
+    left.isDistinct === right.isDistinct &&
+    sameOptional(left.argument, right.argument) &&
+    sameList(left.extra, right.extra) &&
+    sameOptional(left.filter, right.filter) &&
+    sameSorts(left.orderBy, right.orderBy)
+  );
+}
