@@ -9,41 +9,48 @@ import type { TypedValue } from "./json_cell.ts";
 import { wholeFromBigint } from "./value.ts";
 
 /** Digits that a number holds exactly: most literals are such. */
-const SHORT_DIGITS = /^\d{1,15}$/;
+const SHORT_DIGITS = /^-?\d{1,15}$/;
 
 /**
- * Reads a literal: INT if it fits, else BIGINT, else DECIMAL with the scale written; DOUBLE
- * outside 38 digits. Also `0xff`, `0o7`, `0b1` and underscores.
+ * Reads a literal, with the minus before it: INT if it fits, else BIGINT, else DECIMAL with the
+ * scale written; DOUBLE outside 38 digits. Also `0xff`, `0o7`, `0b1` and underscores.
  *
  * @returns undefined if the text is no number.
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE if it is beyond DOUBLE.
  */
 export function valueFromNumberText(text: string): TypedValue | undefined {
   if (SHORT_DIGITS.test(text)) {
-    const value = Number(text);
+    // A sum: there is no -0 among whole numbers.
+    const value = Number(text) + 0;
     return { type: fitsInteger("int", value) ? INT : BIGINT, value };
   }
   const plain = text.replaceAll("_", "");
-  if (/^0(?:x[0-9a-f]+|o[0-7]+|b[01]+)$/i.test(plain)) return wholeLiteral(BigInt(plain));
+  const radix = /^(-?)(0(?:x[0-9a-f]+|o[0-7]+|b[01]+))$/i.exec(plain);
+  if (radix !== null) {
+    const magnitude = BigInt(radix[2] ?? "");
+    return wholeLiteral(radix[1] === "-" ? -magnitude : magnitude);
+  }
   if (plain.length > DECIMAL_PRECISION_MAX * 4 || /e[+-]?\d{3,}$/i.test(plain)) {
-    return { type: DOUBLE, value: doubleFromText(plain, "double precision") };
+    return doubleLiteral(plain);
   }
   const digits = digitsFromText(plain);
   if (digits === undefined) return undefined;
-  if (/^\d+$/.test(plain)) return wholeLiteral(digits.unscaled);
+  if (/^-?\d+$/.test(plain)) return wholeLiteral(digits.unscaled);
   const shape = decimalShape(digits);
-  if (shape === undefined) {
-    return { type: DOUBLE, value: doubleFromText(plain, "double precision") };
-  }
+  if (shape === undefined) return doubleLiteral(plain);
   const type = decimalType(shape.precision, shape.scale);
   return { type, value: wholeFromBigint(digits.unscaled) };
 }
 
-function wholeLiteral(magnitude: bigint): TypedValue {
-  const value = wholeFromBigint(magnitude);
+function doubleLiteral(text: string): TypedValue {
+  return { type: DOUBLE, value: doubleFromText(text, "double precision") + 0 };
+}
+
+function wholeLiteral(whole: bigint): TypedValue {
+  const value = wholeFromBigint(whole);
   if (fitsInteger("int", value)) return { type: INT, value };
   if (fitsInteger("bigint", value)) return { type: BIGINT, value };
-  const shape = decimalShape({ unscaled: magnitude, scale: 0 });
-  if (shape === undefined) return { type: DOUBLE, value: Number(magnitude) };
+  const shape = decimalShape({ unscaled: whole, scale: 0 });
+  if (shape === undefined) return { type: DOUBLE, value: Number(whole) };
   return { type: decimalType(shape.precision, 0), value };
 }

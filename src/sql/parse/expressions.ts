@@ -8,7 +8,6 @@
 import type { BinaryOperator, Expr, UnaryOperator } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
 import { parseParenthesised, parsePrimary } from "./primary.ts";
-import { Token } from "./text/lexer.ts";
 import { listOfLiterals } from "./text/literal_nodes.ts";
 
 const Power = {
@@ -347,18 +346,19 @@ function parsePrefixOperator(cursor: Cursor, op: UnaryOperator, power: number): 
   return { type: "unary", op, operand, _location: cursor.since(start) };
 }
 
-// A minus directly before a number is part of it, or -9223372036854775808 would be no BIGINT.
+// A minus before a number is part of it, as it is for PostgreSQL, or the least INT were no INT.
 function parseSign(cursor: Cursor): Expr {
   const start = cursor.token;
   const op = cursor.word === "-" ? "-" : "+";
   const outer = cursor.enter();
   cursor.token += 1;
-  const isNumber = cursor.kind === Token.integer || cursor.kind === Token.numeric;
   const operand = parsePrefix(cursor);
   cursor.leave(outer);
   const _location = cursor.since(start);
-  if (isNumber && op === "-" && (operand.type === "integer" || operand.type === "numeric")) {
-    return { ...operand, value: -operand.value, text: `-${operand.text}`, _location };
+  if (op === "-" && (operand.type === "integer" || operand.type === "numeric")) {
+    const { text, value } = operand;
+    const negated = text.startsWith("-") ? text.slice(1) : `-${text}`;
+    return { ...operand, value: -value, text: negated, _location };
   }
   return { type: "unary", op, operand, _location };
 }

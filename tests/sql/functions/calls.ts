@@ -14,7 +14,6 @@ import {
   INTERVAL,
   JSON_TEXT,
   JSONB,
-  negateWhole,
   TEXT,
   TIMESTAMP,
   textFromValue,
@@ -23,7 +22,6 @@ import {
   type Value,
   valueFromNumberText,
   valueFromText,
-  type Whole,
 } from "../../../src/types/mod.ts";
 
 export interface Argument {
@@ -55,12 +53,9 @@ export const CALL: CallWorld = {
 
 /** A number as it stands in a statement, with a sign. */
 export function num(digits: string): Argument {
-  const literal = valueFromNumberText(digits.replace(/^-/, ""));
+  const literal = valueFromNumberText(digits);
   if (literal === undefined) throw new Error(`no number: ${digits}`);
-  if (!digits.startsWith("-")) return literal;
-  const value =
-    literal.type.kind === "double" ? -Number(literal.value) : negateWhole(literal.value as Whole);
-  return { type: literal.type, value };
+  return literal;
 }
 
 export function of(type: DataType, written: string): Argument {

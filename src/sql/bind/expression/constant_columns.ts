@@ -9,6 +9,7 @@ import {
   casterFor,
   commonType,
   type DataType,
+  fitsInteger,
   INT,
   sameType,
   UNKNOWN,
@@ -20,7 +21,6 @@ import type { BoundExpression } from "../bound_expressions.ts";
 
 /** Digits of an integer that is surely BIGINT at most, and exact as a number. */
 const DIGITS_MAX = 15;
-const INT_MAX = 2_147_483_647;
 
 export interface LiteralColumn {
   /** What each of its literals would have. */
@@ -45,7 +45,7 @@ export function literalColumnOf(list: LiteralList, column: number): LiteralColum
       if ((ends[cell] ?? 0) - (starts[cell] ?? 0) > DIGITS_MAX) return undefined;
       // A sum: there is no -0 among whole numbers.
       const value = Number(literalText(list, cell)) + 0;
-      if (Math.abs(value) > INT_MAX) isWide = true;
+      if (!fitsInteger("int", value)) isWide = true;
       hasNumbers = true;
       values.push(value);
     } else if (kind === LiteralCell.string || kind === LiteralCell.encodedString) {

@@ -192,21 +192,11 @@ function constant(type: DataType, value: Value): BoundConstant {
 }
 
 function bindNumber(text: string, node: Expr): BoundExpression {
-  const isNegative = text.startsWith("-");
-  const typed = valueFromNumberText(isNegative ? text.slice(1) : text);
-  if (typed !== undefined) {
-    const { type, value } = typed;
-    return { ...constant(type, isNegative ? negated(value) : value), isWritten: true };
-  }
+  const typed = valueFromNumberText(text);
+  if (typed !== undefined) return { kind: "constant", ...typed, isWritten: true };
   throw new DatabaseError("VALUE_OUT_OF_RANGE", `Cannot read number ${text}: it is out of range`, {
     position: node._location.start,
   });
-}
-
-function negated(value: Value): Value {
-  // 0 - 0 is 0, where -0 would be another zero.
-  if (typeof value === "bigint") return -value;
-  return typeof value === "number" ? 0 - value : value;
 }
 
 function bindColumn(ref: ExprRef, place: Place): BoundExpression {

@@ -19,14 +19,14 @@ export function outputByOrdinal(
   outputs: readonly BoundOutput[],
   clause: string,
 ): BoundExpression | undefined {
-  const ordinal = ordinalOf(expression);
-  if (ordinal === undefined) {
+  if (expression.type !== "integer") {
     if (!isOtherConstant(expression)) return undefined;
     throw new DatabaseError("INVALID_QUERY", `Cannot use this constant in ${clause}`, {
       position: expression._location.start,
       hint: "a whole number counts the columns of the select list; a name needs no quotes, or double ones",
     });
   }
+  const { value: ordinal } = expression;
   const output = outputs[ordinal - 1];
   if (output !== undefined) return output.expression;
   throw new DatabaseError(
@@ -34,14 +34,6 @@ export function outputByOrdinal(
     `Cannot find position ${ordinal} of ${clause}: the select list has ${outputs.length} column(s)`,
     { position: expression._location.start },
   );
-}
-
-/** A whole number; a minus is part of it, as it is for PostgreSQL: `- -1` is the number 1. */
-function ordinalOf(expression: Expr): number | undefined {
-  if (expression.type === "integer") return expression.value;
-  if (expression.type !== "unary" || expression.op !== "-") return undefined;
-  const negated = ordinalOf(expression.operand);
-  return negated === undefined ? undefined : -negated;
 }
 
 /**

@@ -126,15 +126,7 @@ function cellValue(
 
 /** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 function numberOf(text: string): NonNullable<ReturnType<typeof valueFromNumberText>> {
-  const isNegative = text.startsWith("-");
-  const typed = valueFromNumberText(isNegative ? text.slice(1) : text);
-  if (typed === undefined) {
-    throw new DatabaseError("VALUE_OUT_OF_RANGE", `Cannot read number ${text}: it is out of range`);
-  }
-  return isNegative ? { ...typed, value: negated(typed.value) } : typed;
-}
-
-function negated(value: Value): Value {
-  if (typeof value === "bigint") return -value;
-  return typeof value === "number" ? 0 - value : value;
+  const typed = valueFromNumberText(text);
+  if (typed !== undefined) return typed;
+  throw new DatabaseError("VALUE_OUT_OF_RANGE", `Cannot read number ${text}: it is out of range`);
 }

@@ -4,13 +4,12 @@
  * Patterns are compiled once and kept while they repeat, because a statement mostly has one.
  */
 
-import { DatabaseError } from "../../../base/errors.ts";
 import { BOOLEAN, BYTES, type DataType, TEXT, textFromValue } from "../../../types/mod.ts";
 import type { OperatorForm } from "../base/function.ts";
 import { checkMadeLength } from "../base/made_length.ts";
 import { binaryForm } from "../base/operator_form.ts";
 import { remembering } from "../base/remembering.ts";
-import { compileLike } from "../regex/like.ts";
+import { checkedEscape, compileLike } from "../regex/like.ts";
 import { compileRegex } from "../regex/regex.ts";
 import { regexFromSimilar } from "../regex/similar.ts";
 
@@ -79,14 +78,6 @@ function likeMatchers(family: string): (pattern: string, escape: string) => Text
     }
     return matcherFor(pattern);
   };
-}
-
-function checkedEscape(escape: string): string {
-  if (Array.from(escape).length <= 1) return escape;
-  throw new DatabaseError(
-    "INVALID_VALUE",
-    "Cannot use the text as ESCAPE: it must be empty or one character",
-  );
 }
 
 function compilePattern(family: string, pattern: string, escape: string): TextTest {

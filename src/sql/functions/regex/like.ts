@@ -32,6 +32,15 @@ export function compileLike(
   return ignoreCase ? (text) => test(text.toLowerCase()) : test;
 }
 
+/** @throws {DatabaseError} INVALID_VALUE unless it is one character, or none. */
+export function checkedEscape(escape: string): string {
+  if (Array.from(escape).length <= 1) return escape;
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    "Cannot use the text as ESCAPE: it must be empty or one character",
+  );
+}
+
 /** The pieces between `%` of a pattern without `_`; undefined for one that has it or is faulty. */
 export function plainPieces(pattern: string, escape: string): readonly string[] | undefined {
   if (pattern.includes(escape) && escape !== "") return undefined;

@@ -1,41 +1,79 @@
 /**
  * SIMILAR TO patterns as regular expressions: `%` and `_` as in LIKE, `| * + ? {m,n} ( ) [ ]` as
- * in regular expressions, everything else plain; the pattern matches the whole text.
+ * in regular expressions, everything else plain; the pattern matches the whole text. An escape
+ * before a double quote parts it: what is between two of them is what SUBSTRING gives.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { excerpt } from "../../../types/mod.ts";
 
+const PARTS_MAX = 3;
+
 /**
+ * The pattern as a regular expression, whose only group is the part between the separators if
+ * there are any. With one separator it ends the first part.
+ *
  * @param escape One character, or "" for none.
- * @throws {DatabaseError} INVALID_VALUE if the pattern ends in a lone escape.
+ * @throws {DatabaseError} INVALID_VALUE if the pattern has more than two separators.
  */
 export function regexFromSimilar(pattern: string, escape: string): string {
-  const characters = Array.from(pattern);
-  let regex = "^(?:";
-  let at = 0;
-  while (at < characters.length) {
+  const parts = partsOf(Array.from(pattern), escape);
+  if (parts.length > PARTS_MAX) {
+    throw new DatabaseError(
+      "INVALID_VALUE",
+      `Cannot match ${excerpt(pattern)}: a SIMILAR TO pattern must not have more than two separators, which are its escape character and a double quote`,
+    );
+  }
+  const [first = [], second, third = []] = parts;
+  if (second === undefined) return `^(?:${regexOf(first, "")})$`;
+  // The first part takes as little as it can, the second as much as it can.
+  return `^(?:${regexOf(first, "?")})(${regexOf(second, "")})(?:${regexOf(third, "")})$`;
+}
+
+/** A piece of a part: a character that is not escaped, or the regex that it stands for. */
+type Piece = { readonly character: string } | { readonly regex: string };
+
+/** The parts between the separators. An escape at the end stands for nothing. */
+function partsOf(characters: readonly string[], escape: string): readonly (readonly Piece[])[] {
+  const parts: Piece[][] = [[]];
+  for (let at = 0; at < characters.length; at += 1) {
     const character = characters[at] ?? "";
-    at += 1;
+    const next = characters[at + 1];
     if (character === escape) {
-      const escaped = characters[at];
-      if (escaped === undefined) throw endingInEscape(pattern);
-      regex += plain(escaped);
       at += 1;
+      if (next === '"') parts.push([]);
+      else if (next !== undefined) parts.at(-1)?.push({ regex: escaped(next) });
     } else if (character === "[") {
-      const brackets = bracketsFrom(characters, at, escape);
-      regex += brackets.regex;
-      at = brackets.end;
-    } else if (character === "%") {
-      regex += ".*";
-    } else if (character === "_") {
-      regex += ".";
-    } else if (character === "(") {
-      regex += "(?:";
+      const { end, regex } = bracketsFrom(characters, at + 1, escape);
+      parts.at(-1)?.push({ regex });
+      at = end - 1;
     } else {
-      regex += "|*+?{})".includes(character) ? character : plain(character);
+      parts.at(-1)?.push({ character });
     }
   }
-  return `${regex})$`;
+  return parts;
+}
+
+/** @param greed Behind each repetition: "?" makes it take as little as it can. */
+function regexOf(pieces: readonly Piece[], greed: "" | "?"): string {
+  let regex = "";
+  for (const piece of pieces) {
+    if ("regex" in piece) {
+      regex += piece.regex;
+      continue;
+    }
+    const { character } = piece;
+    if (character === "%") regex += `.*${greed}`;
+    else if (character === "_") regex += ".";
+    else if (character === "(") regex += "(?:";
+    else if ("*+?}".includes(character)) regex += character + greed;
+    else regex += "|{)".includes(character) ? character : plain(character);
+  }
+  return regex;
+}
+
+/** Letters and digits keep what they mean behind a backslash: `\d` is a digit, as in PostgreSQL. */
+function escaped(character: string): string {
+  return /[A-Za-z0-9]/.test(character) ? `\\${character}` : plain(character);
 }
 
 /**
@@ -75,13 +113,6 @@ function classEnd(characters: readonly string[], from: number, mark: string): nu
     if (characters[at] === mark && characters[at + 1] === "]") return at + 2;
   }
   return characters.length;
-}
-
-function endingInEscape(pattern: string): DatabaseError {
-  return new DatabaseError(
-    "INVALID_VALUE",
-    `Cannot match ${excerpt(pattern)}: a SIMILAR TO pattern must not end with its escape character`,
-  );
 }
 
 function plain(character: string): string {

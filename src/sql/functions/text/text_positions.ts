@@ -15,7 +15,9 @@ import {
 import { functionsNamed, overload } from "../base/define.ts";
 import type { Overload, ScalarFunction } from "../base/function.ts";
 import { remembering } from "../base/remembering.ts";
-import { compileRegex } from "../regex/regex.ts";
+import { checkedEscape } from "../regex/like.ts";
+import { compileRegex, type Regex } from "../regex/regex.ts";
+import { regexFromSimilar } from "../regex/similar.ts";
 import { quoteIdentifier, quoteLiteral } from "./text_format.ts";
 import { lengthsOf, slicesOf } from "./text_loops.ts";
 
@@ -60,12 +62,27 @@ const patternOf = remembering((pattern) => compileRegex(pattern, ""));
 
 /** The first group of the first match, the whole match where the pattern has no group. */
 function substringOfPattern([text = null, pattern = null]: readonly Value[]): Value {
-  const regex = patternOf(pattern as string);
-  const match = regex.exec(text as string, 0);
+  return foundPart(text as string, patternOf(pattern as string));
+}
+
+/** The escape comes first: the character that it is, or none. */
+const similarOf = remembering((key) => {
+  const end = key.indexOf("\u0000");
+  const regex = regexFromSimilar(key.slice(end + 1), checkedEscape(key.slice(0, end)));
+  return compileRegex(regex, "");
+});
+
+/** What lies between the separators of a SIMILAR TO pattern. */
+function substringOfSimilar([text = null, pattern = null, escape = null]: readonly Value[]): Value {
+  return foundPart(text as string, similarOf(`${escape as string}\u0000${pattern as string}`));
+}
+
+function foundPart(text: string, regex: Regex): Value {
+  const match = regex.exec(text, 0);
   if (match === undefined) return null;
   const slot = regex.groupCount > 0 ? 2 : 0;
   const start = match[slot] ?? -1;
-  return start < 0 ? null : (text as string).slice(start, match[slot + 1]);
+  return start < 0 ? null : text.slice(start, match[slot + 1]);
 }
 
 function overlay([text = null, placing = null, from = null, count]: readonly Value[]): string {
@@ -120,7 +137,12 @@ export const TEXT_POSITION_FUNCTIONS: readonly ScalarFunction[] = [
     overload([BYTES], INT, ([value = null]) => 8 * byteLength(value)),
   ),
   ...functionsNamed(["substr"], ...SUBSTRINGS),
-  ...functionsNamed(["substring"], ...SUBSTRINGS, overload([TEXT, TEXT], TEXT, substringOfPattern)),
+  ...functionsNamed(
+    ["substring"],
+    ...SUBSTRINGS,
+    overload([TEXT, TEXT], TEXT, substringOfPattern),
+    overload([TEXT, TEXT, TEXT], TEXT, substringOfSimilar),
+  ),
   ...functionsNamed(
     ["position"],
     overload([TEXT, TEXT], INT, ([needle = null, haystack = null]) =>
