@@ -15,6 +15,7 @@ import type { Answer, CaseFile } from "./write_cases/answer.ts";
 import { CHANGES } from "./write_cases/changes.ts";
 import { conditionsOfState } from "./write_cases/conditions.ts";
 import { type Difference, differenceOf } from "./write_cases/differences.ts";
+import { EDGES } from "./write_cases/edges.ts";
 import { EXPANDED } from "./write_cases/expanded.ts";
 import { GROUPED } from "./write_cases/grouped.ts";
 import { MOMENTS } from "./write_cases/moments.ts";
@@ -41,6 +42,7 @@ const files = [
   ...EXPANDED,
   ...CHANGES,
   ...ROW_CASES,
+  ...EDGES,
 ].filter(({ name }) => only === undefined || name === only);
 const programs = postgresPrograms();
 if (programs === undefined) throw new Error("Cannot ask PostgreSQL: it is not installed");

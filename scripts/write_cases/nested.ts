@@ -16,6 +16,16 @@ const JSON_CASES: CaseFile = {
   name: "json",
   about: "JSON operators and functions",
   statements: [
+    ...["json", "jsonb"].flatMap((kind) => [
+      `SELECT ${kind}_extract_path_text('{"a": 1.50, "b":  [1,  2]}', 'b')`,
+      `SELECT ${kind}_extract_path_text('{"a": 1e2}', 'a')`,
+      `SELECT ${kind}_extract_path('{"a": {"b":  1, "a":2}}', 'a')`,
+      `SELECT ${kind}_extract_path_text('{"f4":{"f5":99,"f6":"stringy"}}', 'f4')`,
+      `SELECT ${kind}_extract_path_text('{"a":"x"}', 'a')`,
+      `SELECT ${kind}_array_length('[1,  2]')`,
+      `SELECT ${kind}_typeof('1e2')`,
+      `SELECT ${kind}_extract_path('{', 'a')`,
+    ]),
     ...selects(
       [
         "# -> 'a'",

@@ -47,7 +47,7 @@ export function textFromDouble(value: number): string {
 
 /** Exponents below -4, or at least the digits that the type surely has, are written out. */
 function notation(value: number, digitCount: number): string {
-  if (value === 0) return "0";
+  if (value === 0) return Object.is(value, -0) ? "-0" : "0";
   const [mantissa, exponentText] = value.toExponential().split("e");
   const exponent = Number(exponentText);
   const isPlain = exponent >= -4 && exponent < digitCount;
@@ -61,12 +61,12 @@ function notation(value: number, digitCount: number): string {
 }
 
 /**
- * Checks the result of arithmetic in DOUBLE and turns -0 into 0.
+ * Checks the result of arithmetic in DOUBLE.
  *
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
 export function finiteDouble(value: number): number {
-  if (Number.isFinite(value)) return value + 0;
+  if (Number.isFinite(value)) return value;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
     "Cannot hold the result as double precision: it must be a finite number",
@@ -76,7 +76,7 @@ export function finiteDouble(value: number): number {
 /** Rounds to 32 bits. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 export function finiteFloat(value: number): number {
   const rounded = Math.fround(value);
-  if (Number.isFinite(rounded) && (rounded !== 0 || value === 0)) return rounded + 0;
+  if (Number.isFinite(rounded) && (rounded !== 0 || value === 0)) return rounded;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
     "Cannot hold the value as real: it must be between 1e-45 and 3.4e38 in magnitude, or 0",
@@ -97,7 +97,7 @@ export function doubleFromText(text: string, typeWord: string): number {
   }
   const value = Number(trimmed);
   const isLost = value === 0 && /[1-9]/.test(trimmed.split(/e/i, 1)[0] ?? "");
-  if (Number.isFinite(value) && !isLost) return value + 0;
+  if (Number.isFinite(value) && !isLost) return value;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
     `Cannot read ${excerpt(text)} as ${typeWord}: it is beyond the range of the type`,

@@ -233,7 +233,7 @@ export function embeddingFromText(dimensions: number, text: string): Float32Arra
   const inner = trimmed.slice(1, -1).trim();
   const items = inner === "" ? [] : inner.split(",");
   checkDimensions(dimensions, items.length);
-  return Float32Array.from(items, (item) => finiteFloat(doubleFromText(item, "real")));
+  return Float32Array.from(items, (item) => finiteFloat(doubleFromText(item, "real")) + 0);
 }
 
 /** @throws {DatabaseError} DIMENSION_MISMATCH */

@@ -56,7 +56,7 @@ const READ: readonly (readonly [DataType, string, string])[] = [
   [FLOAT, "3.4e38", "3.4e+38"],
   [FLOAT, "1e-45", "1e-45"],
   [DOUBLE, "0.1", "0.1"],
-  [DOUBLE, "-0", "0"],
+  [DOUBLE, "-0", "-0"],
   [DOUBLE, "1e15", "1e+15"],
   [DOUBLE, "123456789012345", "123456789012345"],
   [DOUBLE, "0.0001", "0.0001"],

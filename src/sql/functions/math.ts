@@ -73,7 +73,7 @@ function toWhole(onDecimal: WholeRounding, onDouble: (value: number) => number):
     ([value = null], _, types) => {
       const type = firstType(types);
       if (type.kind === "decimal") return onDecimal(value as Whole, type.scale, 0);
-      return isInteger(type) ? value : onDouble(value as number) + 0;
+      return isInteger(type) ? value : onDouble(value as number);
     },
   );
 }
@@ -131,6 +131,12 @@ function roundingTo(
 }
 
 /** Rounds the shortest digits of a double half to even. */
+/** A zero keeps the sign of what it was. */
+function roundToEven(value: number): number {
+  const rounded = roundHalfEven(value);
+  return rounded === 0 && (value < 0 || Object.is(value, -0)) ? -0 : rounded;
+}
+
 function roundDouble(value: number, digits: number): number {
   return moveDouble(value, digits, (unscaled, power) => {
     const quotient = unscaled / power;
@@ -363,7 +369,7 @@ export const MATH_FUNCTIONS: readonly ScalarFunction[] = [
   ...functionsNamed(["sign"], SIGN),
   ...functionsNamed(["ceil", "ceiling"], toWhole(ceiling, Math.ceil)),
   ...functionsNamed(["floor"], toWhole(floor, Math.floor)),
-  ...functionsNamed(["round"], toWhole(rescale, roundHalfEven), toDigits(rescale, roundDouble)),
+  ...functionsNamed(["round"], toWhole(rescale, roundToEven), toDigits(rescale, roundDouble)),
   ...functionsNamed(
     ["trunc"],
     toWhole(truncateScale, Math.trunc),

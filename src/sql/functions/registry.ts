@@ -196,7 +196,8 @@ function fitArgument(
       if (isUntyped) return { type: INT, cost: UNTYPED_COST };
       return isInteger(given) ? { type: given, cost: 0 } : undefined;
     case "json":
-      if (isUntyped) return { type: JSONB, cost: UNTYPED_COST };
+    case "jsonText":
+      if (isUntyped) return { type: parameter === "json" ? JSONB : JSON_TEXT, cost: UNTYPED_COST };
       if (given.kind === "file") return { type: JSON_TEXT, cost: 0 };
       return given.kind === "json" ? { type: given, cost: 0 } : undefined;
     case "array": {

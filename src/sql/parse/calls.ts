@@ -296,7 +296,17 @@ function parseWordyBody(cursor: Cursor, word: WordyFunction, name: QName): Expr 
     }
     case "substring": {
       const value = cursor.grammar.operand(cursor);
-      if (cursor.is("similar")) cursor.refuse("SUBSTRING … SIMILAR", "substring(s FROM pattern)");
+      if (cursor.accept("similar")) {
+        const from = cursor.grammar.expression(cursor);
+        cursor.expect("escape");
+        return {
+          type: "substring",
+          value,
+          from,
+          for: cursor.grammar.expression(cursor),
+          _location,
+        };
+      }
       const from = cursor.accept("from") ? cursor.grammar.expression(cursor) : undefined;
       const length = cursor.accept("for") ? cursor.grammar.expression(cursor) : undefined;
       return { type: "substring", value, from, for: length, _location };

@@ -172,7 +172,8 @@ function rangeOf(numbers: Int32Array | Float64Array, nulls: Uint8Array | undefin
     const value = numbers[row] ?? 0;
     if (value < min) min = value;
     if (value > max) max = value;
-    if (areWhole && Math.floor(value) !== value) areWhole = false;
+    // Offsets and runs have one zero, so that -0 is none of theirs.
+    if (areWhole && (Math.floor(value) !== value || Object.is(value, -0))) areWhole = false;
   }
   assert(min <= max, "numbers compare: there is no NaN");
   assert(min > -Infinity, "numbers are finite");
@@ -195,13 +196,18 @@ function encodeI32(
   return { encoding: I32, parts: [bytesOf(values)], min, max };
 }
 
+/** Whether all have one value; zeros may have two signs. */
+function isConstant({ areWhole, max, min }: NumberRange): boolean {
+  return min === max && (min !== 0 || areWhole);
+}
+
 function encodeF64(
   numbers: Int32Array | Float64Array,
   nulls: Uint8Array | undefined,
 ): EncodedValues {
   const range = rangeOf(numbers, nulls);
   const { min, max } = range;
-  if (min === max) return { encoding: CONSTANT, parts: [], base: min, min, max };
+  if (isConstant(range)) return { encoding: CONSTANT, parts: [], base: min, min, max };
   const areSafe = Math.max(Math.abs(min), Math.abs(max)) <= Number.MAX_SAFE_INTEGER;
   if (range.areWhole && areSafe) {
     const runs = nulls === undefined ? encodeRuns(numbers, range) : undefined;
@@ -220,7 +226,7 @@ function encodeF32(
 ): EncodedValues {
   const range = rangeOf(numbers, nulls);
   const { min, max } = range;
-  if (min === max) return { encoding: CONSTANT, parts: [], base: min, min, max };
+  if (isConstant(range)) return { encoding: CONSTANT, parts: [], base: min, min, max };
   if (range.areWhole && max - min <= SPAN_16) return encodeOffsets(numbers, nulls, range);
   return { encoding: F32, parts: [bytesOf(Float32Array.from(numbers))], min, max };
 }

@@ -74,7 +74,8 @@ function mixValue(hash: number, value: Value): number {
 }
 
 function mixNumber(hash: number, value: number): number {
-  number[0] = value;
+  // 0 and -0 are the same key.
+  number[0] = value + 0;
   return mix(mix(hash, words[0] ?? 0), words[1] ?? 0);
 }
 

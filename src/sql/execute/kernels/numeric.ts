@@ -191,7 +191,7 @@ export function computeNumbers(
   if (!(magnitude <= magnitudeMax)) return undefined;
   const nulls = mergeNulls(l.nulls, r.nulls);
   if (into instanceof Int32Array) return { kind: "i32", length: rowCount, values: into, nulls };
-  if (operator === "*") normalizeZeros(into);
+  if (operator === "*" && magnitudeMax <= Number.MAX_SAFE_INTEGER) normalizeZeros(into);
   return { kind: "f64", length: rowCount, values: into, nulls };
 }
 
@@ -207,7 +207,7 @@ export function scaleNumbers(vector: Vector, factor: number): Vector | undefined
   );
 }
 
-/** Values never hold −0: it would print as another zero and group apart. */
+/** Whole numbers have one zero. */
 function normalizeZeros(values: Float64Array): void {
   for (let i = 0; i < values.length; i += 1) values[i] = (values[i] ?? 0) + 0;
 }

@@ -29,7 +29,7 @@ export interface CallWorld {
  * - any: every type; unknown becomes text
  * - numeric: any numeric type, passed as it is
  * - integer: smallint, int or bigint, passed as it is
- * - json: json or jsonb
+ * - json, jsonText: json or jsonb; an untyped literal is jsonb, or json
  * - array: any array
  * - element: the element type of the `array` argument
  * - same: all arguments of this kind are cast to their common type (GREATEST, COALESCE)
@@ -40,6 +40,7 @@ export type ParameterType =
   | "numeric"
   | "integer"
   | "json"
+  | "jsonText"
   | "array"
   | "element"
   | "same";

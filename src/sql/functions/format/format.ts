@@ -24,8 +24,9 @@ import type { Overload, ScalarFunction } from "../base/function.ts";
 import { TO_TIMESTAMP_OF_EPOCH } from "../time/datetime_make.ts";
 import { formatMoment } from "./format_datetime.ts";
 import { type Moment, momentOfInterval, momentOfTimestamp } from "./format_moment.ts";
-import { formatDouble, formatNumber, numberFromFormat, numberScale } from "./format_number.ts";
+import { formatDouble, formatNumber } from "./format_number.ts";
 import { momentFromFormat } from "./format_parse.ts";
+import { numberFromFormat, numberScale } from "./number_reader.ts";
 
 function ofMoment(type: DataType, read: (value: Value) => Moment): Overload {
   return overload([type, TEXT], TEXT, ([value = null, pattern = null]) =>
@@ -61,6 +62,7 @@ const TO_NUMBER: Overload = {
     return {
       result: decimalType(38, scale),
       evaluate: ([text = null, format = null]) => {
+        if (format === "") return null;
         const digits = numberFromFormat(text as string, format as string);
         return decimalFromText(digits, 38, scale) ?? 0;
       },
@@ -87,8 +89,8 @@ export const FORMAT_FUNCTIONS: readonly ScalarFunction[] = [
     ["to_timestamp"],
     TO_TIMESTAMP_OF_EPOCH,
     overload([TEXT, TEXT], DATETIME, ([text = null, pattern = null]) => {
-      const { days, micros } = momentFromFormat(text as string, pattern as string);
-      return joinTimestamp(days, micros);
+      const { days, micros, offsetMicros } = momentFromFormat(text as string, pattern as string);
+      return joinTimestamp(days, micros - offsetMicros);
     }),
   ),
 ];

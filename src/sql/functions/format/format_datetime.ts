@@ -37,18 +37,29 @@ function formatField(moment: Moment, piece: Field): string {
   return text + (piece.ordinal === "TH" ? suffix.toUpperCase() : suffix);
 }
 
-/** A number padded with zeros to a width, unless the field is tight. */
+/** A number padded with zeros to a width, behind its sign, unless the field is tight. */
 function padded(value: number, width: number, { isTight }: Field): string {
   if (isTight) return value.toString();
   const digits = Math.abs(value).toString().padStart(width, "0");
   return value < 0 ? `-${digits}` : digits;
 }
 
+/** The same where the sign takes the place of a digit. */
+function paddedWithSign(value: number, width: number, { isTight }: Field): string {
+  return isTight ? value.toString() : withSignWithin(value, width);
+}
+
+function withSignWithin(value: number, width: number): string {
+  return value < 0
+    ? `-${(-value).toString().padStart(width - 1, "0")}`
+    : value.toString().padStart(width, "0");
+}
+
 function clockText({ hour, minute, second, micros }: Moment, piece: Field): string | undefined {
   switch (piece.field) {
     case "HH":
     case "HH12":
-      return padded(hour % 12 === 0 ? 12 : hour % 12, 2, piece);
+      return paddedWithSign(hour % 12 === 0 ? 12 : hour % 12, hour < 0 ? 3 : 2, piece);
     case "HH24":
       return padded(hour, 2, piece);
     case "MI":
@@ -71,8 +82,9 @@ function clockText({ hour, minute, second, micros }: Moment, piece: Field): stri
   }
 }
 
+/** Cut off, not rounded. */
 function fraction(micros: number, digits: number): string {
-  return Math.abs(micros).toString().padStart(6, "0").slice(0, digits);
+  return withSignWithin(Math.trunc(micros / 10 ** (6 - digits)), digits);
 }
 
 /** `MONTH`, `Month` and `month` ask for large, capital and small letters. */
@@ -84,37 +96,45 @@ function inCase(name: string, written: string): string {
 
 /** Fields that intervals have too. */
 function calendarText(moment: Moment, piece: Field): string | undefined {
-  const { year, month, day } = moment;
+  const { year, month, day, days } = moment;
   switch (piece.field) {
     case "YYYY":
       return padded(year, 4, piece);
     case "Y,YYY":
-      return `${Math.floor(year / 1000)},${(year % 1000).toString().padStart(3, "0")}`;
+      return `${Math.trunc(year / 1000)},${withSignWithin(year % 1000, 3)}`;
     case "YYY":
     case "YY":
     case "Y":
       return lastDigits(year, piece);
     case "CC":
-      return padded(Math.ceil(year / 100), 2, piece);
+      return padded(days === undefined ? Math.trunc(year / 100) : Math.ceil(year / 100), 2, piece);
     case "MM":
       return padded(month, 2, piece);
     case "DD":
-      return padded(day, 2, piece);
+      return paddedWithSign(day, 2, piece);
+    case "DDD":
+      // An interval has months of 30 days.
+      return paddedWithSign(
+        days === undefined ? (year * 12 + month) * 30 + day : dayOfYear(days),
+        3,
+        piece,
+      );
     case "Q":
-      return month === 0 ? "" : Math.ceil(month / 3).toString();
+      return month === 0 ? "" : (Math.trunc((month - 1) / 3) + 1).toString();
     case "RM": {
-      const roman = month === 0 ? "" : romanFromNumber(month);
+      if (month === 0 && year === 0) return "";
+      const roman = romanFromNumber(romanMonth(year, month));
       return inCase(piece.isTight ? roman : roman.padEnd(4), piece.written);
     }
-    case "BC":
-    case "AD":
-      return inCase("AD", piece.written);
-    case "B.C.":
-    case "A.D.":
-      return inCase("A.D.", piece.written);
     default:
       return undefined;
   }
+}
+
+/** Of an interval, too: whole years are December, and months before none are counted back. */
+function romanMonth(year: number, month: number): number {
+  if (month === 0) return year < 0 ? 1 : 12;
+  return month < 0 ? 13 + month : month;
 }
 
 function lastDigits(year: number, piece: Field): string {
@@ -144,8 +164,12 @@ function calendarOnly(moment: Moment, piece: Field): string {
       return (dayOfWeek(days) + 1).toString();
     case "ID":
       return (((dayOfWeek(days) + 6) % 7) + 1).toString();
-    case "DDD":
-      return padded(dayOfYear(days), 3, piece);
+    case "BC":
+    case "AD":
+      return inCase("AD", piece.written);
+    case "B.C.":
+    case "A.D.":
+      return inCase("A.D.", piece.written);
     case "W":
       return Math.ceil(day / 7).toString();
     case "WW":

@@ -1,15 +1,9 @@
 /**
- * to_char and to_number for numbers: what is written into a pattern is rounded to the places behind
+ * to_char for numbers: what is written into a pattern is rounded to the places behind
  * its point first.
  */
 import { DatabaseError } from "../../../base/errors.ts";
-import {
-  digitsFromText,
-  excerpt,
-  rescale,
-  textFromDecimal,
-  wholeFromBigint,
-} from "../../../types/mod.ts";
+import { digitsFromText, rescale, textFromDecimal, wholeFromBigint } from "../../../types/mod.ts";
 import { romanFromNumber } from "./format_pattern.ts";
 import { type NumberPattern, patternOf } from "./number_pattern.ts";
 import { NumberWriter } from "./number_writer.ts";
@@ -97,35 +91,4 @@ function formatScientific(value: number, { fractionCount, isTight }: NumberPatte
   const size = Math.abs(Number(exponent)).toString().padStart(2, "0");
   const text = `${mantissa}e${Number(exponent) < 0 ? "-" : "+"}${size}`;
   return isTight || value < 0 ? text : ` ${text}`;
-}
-
-/** Fraction digits that a pattern of to_number reads. */
-export function numberScale(pattern: string): number {
-  const { fractionCount, shift } = patternOf(pattern);
-  return Math.min(fractionCount + shift, 30);
-}
-
-/** The plain digits of a text, read by a pattern. @throws {DatabaseError} INVALID_VALUE */
-export function numberFromFormat(text: string, pattern: string): string {
-  const { fractionCount, shift, isScientific, roman } = patternOf(pattern);
-  if (isScientific || roman !== undefined) {
-    throw new DatabaseError(
-      "UNSUPPORTED_FEATURE",
-      "Cannot read a number by a pattern with EEEE or RN: not available yet",
-    );
-  }
-  const opening = text.indexOf("<");
-  const isNegative = text.includes("-") || (opening !== -1 && text.includes(">", opening));
-  const plain = text.replaceAll(/[^0-9.]/g, "");
-  // Without places for a fraction it is not read, and not rounded to either.
-  const [, whole = "", fraction = ""] = /^(\d*)(\.\d*)?/.exec(plain) ?? [];
-  const digits = fractionCount > 0 ? `${whole}${fraction}` : whole;
-  if (!/\d/.test(digits)) {
-    throw new DatabaseError(
-      "INVALID_VALUE",
-      `Cannot read ${excerpt(text)} as a number by ${excerpt(pattern)}: it has no digits`,
-    );
-  }
-  const exponent = shift > 0 ? `e-${shift}` : "";
-  return `${isNegative ? "-" : ""}${digits}${exponent}`;
 }

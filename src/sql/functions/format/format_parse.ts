@@ -1,49 +1,92 @@
 /**
  * to_date and to_timestamp: text read by a pattern.
  *
- * Fields read as many digits as they have, at most their width where another field follows at
- * once. Text between fields matches any separators, as in PostgreSQL.
+ * A field reads as many digits as there are, but its width alone where another field of digits
+ * follows at once. A separator matches one separator or nothing, any other character stands for
+ * one of any kind, as in PostgreSQL. What was read becomes a date and a time in
+ * `format_fields.ts`, which knows what contradicts what.
  */
 import { DatabaseError } from "../../../base/errors.ts";
-import { checkDate, dateFromCivil, daysFromCivil, excerpt } from "../../../types/mod.ts";
-import { isoWeekStart } from "../time/time_math.ts";
+import { excerpt } from "../../../types/mod.ts";
+import { type FieldSlot, MomentFields, type ParsedMoment } from "./format_fields.ts";
 import {
   type DatePiece,
   FRACTION_DIGITS,
-  JULIAN_OFFSET,
   MONTHS,
   piecesOf,
   romanFromNumber,
   WEEKDAYS,
 } from "./format_pattern.ts";
 
-const MICROS_PER_SECOND = 1_000_000;
-
-/** Most digits of a field that another one follows at once. */
-const WIDTHS: ReadonlyMap<string, number> = new Map([
-  ...FRACTION_DIGITS,
-  ["YYYY", 4],
-  ["IYYY", 4],
-  ["YYY", 3],
-  ["IYY", 3],
-  ["DDD", 3],
-  ["IDDD", 3],
-  ["SSSS", 5],
-  ["SSSSS", 5],
-  ["Y", 1],
-  ["I", 1],
-  ["D", 1],
-  ["ID", 1],
-  ["Q", 1],
-  ["W", 1],
-  ["J", 7],
+/** Where the number of a field goes. */
+const SLOTS: ReadonlyMap<string, FieldSlot> = new Map([
+  ["HH", "hour"],
+  ["HH12", "hour"],
+  ["HH24", "hour"],
+  ["MI", "minute"],
+  ["SS", "second"],
+  ["SSSS", "seconds of the day"],
+  ["SSSSS", "seconds of the day"],
+  ["MM", "month"],
+  ["DD", "day"],
+  ["DDD", "day of the year"],
+  ["IDDD", "day of the year"],
+  ["D", "day of the week"],
+  ["WW", "week"],
+  ["IW", "week"],
+  ["W", "week of the month"],
+  ["CC", "century"],
+  ["J", "Julian day"],
 ]);
 
-export interface ParsedMoment {
-  readonly days: number;
-  /** Microseconds from the start of the day, in UTC. */
-  readonly micros: number;
+/** Names that stand for numbers from 1 on. */
+interface Names {
+  readonly slot: FieldSlot;
+  readonly names: readonly string[];
 }
+
+const HALVES: Names = { slot: "half of the day", names: ["AM", "PM"] };
+const DOTTED_HALVES: Names = { slot: "half of the day", names: ["A.M.", "P.M."] };
+const ERAS: Names = { slot: "era", names: ["AD", "BC"] };
+const DOTTED_ERAS: Names = { slot: "era", names: ["A.D.", "B.C."] };
+
+const NAMES: ReadonlyMap<string, Names> = new Map<string, Names>([
+  ["MONTH", { slot: "month", names: MONTHS }],
+  ["MON", { slot: "month", names: MONTHS.map(shortName) }],
+  ["DAY", { slot: "day of the week", names: WEEKDAYS }],
+  ["DY", { slot: "day of the week", names: WEEKDAYS.map(shortName) }],
+  ["AM", HALVES],
+  ["PM", HALVES],
+  ["A.M.", DOTTED_HALVES],
+  ["P.M.", DOTTED_HALVES],
+  ["AD", ERAS],
+  ["BC", ERAS],
+  ["A.D.", DOTTED_ERAS],
+  ["B.C.", DOTTED_ERAS],
+]);
+
+const ROMAN_MONTHS: readonly string[] = MONTHS.map((_, index) => romanFromNumber(index + 1));
+
+/** From the longest on, so that none is taken for its beginning. */
+const BY_LENGTH: readonly string[] = ROMAN_MONTHS.toSorted((a, b) => b.length - a.length);
+
+const YEAR_DIGITS: ReadonlyMap<string, number> = new Map([
+  ["YYYY", 4],
+  ["YYY", 3],
+  ["YY", 2],
+  ["Y", 1],
+  ["IYYY", 4],
+  ["IYY", 3],
+  ["IY", 2],
+  ["I", 1],
+]);
+
+/** Those that do not begin with a digit. */
+const WORD_FIELDS: ReadonlySet<string> = new Set(
+  "MONTH MON DAY DY RM AM PM A.M. P.M. AD BC A.D. B.C. TZH TZ OF".split(" "),
+);
+
+type FieldPiece = DatePiece & { kind: "field" };
 
 /** @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE */
 export function momentFromFormat(text: string, pattern: string): ParsedMoment {
@@ -53,148 +96,165 @@ export function momentFromFormat(text: string, pattern: string): ParsedMoment {
 class Reader {
   readonly #text: string;
   readonly #pattern: string;
-  readonly #fields = new Map<string, number>();
+  readonly #fields: MomentFields;
   #at = 0;
-  #isAfternoon: boolean | undefined;
-  #offsetMinutes = 0;
+  /** Characters passed over beyond those that the pattern has. */
+  #surplus = 0;
 
   constructor(text: string, pattern: string) {
     this.#text = text;
     this.#pattern = pattern;
+    this.#fields = new MomentFields(text, pattern);
   }
 
   read(): ParsedMoment {
     const pieces = piecesOf(this.#pattern);
     for (const [index, piece] of pieces.entries()) {
+      if (this.#at >= this.#text.length) break;
+      if (piece.kind === "field" || index === 0) this.#skipSpace();
       if (piece.kind === "text") {
-        this.#skip(piece.text);
-      } else {
-        this.#field(piece, pieces[index + 1]?.kind === "field");
-        // The two letters of TH are passed over, whatever they are.
-        if (piece.ordinal !== undefined) this.#at += 2;
+        this.#skip(piece);
+        continue;
       }
+      if (this.#at >= this.#text.length) break;
+      const next = pieces[index + 1];
+      this.#field(piece, endsDigits(piece, next) ? undefined : piece.field.length);
+      // The two letters of TH are passed over, whatever they are.
+      if (piece.ordinal !== undefined) this.#at += 2;
+      this.#surplus = 0;
+      this.#skipSpace();
     }
-    return {
-      days: checkDate(this.#days()),
-      micros: this.#micros() - this.#offsetMinutes * 60_000_000,
-    };
+    return this.#fields.moment();
   }
 
-  /** Letters stand for any character, separators for any number of separators. */
-  #skip(text: string): void {
+  #skipSpace(): void {
+    while (/\s/.test(this.#text[this.#at] ?? "")) {
+      this.#at += 1;
+      this.#surplus += 1;
+    }
+  }
+
+  #skip({ isQuoted, text }: DatePiece & { kind: "text" }): void {
     for (const character of text) {
-      const isSeparator = /[^A-Za-z0-9]/.test(character);
       const held = this.#text[this.#at];
       if (held === undefined) return;
-      if (!isSeparator || /[^A-Za-z0-9+-]/.test(held) || held === character) this.#at += 1;
+      if (!isQuoted && isSeparator(character)) {
+        if (isSeparator(held)) this.#at += 1;
+        else this.#surplus -= 1;
+      } else if (this.#surplus > 0) {
+        this.#surplus -= 1;
+      } else {
+        this.#at += String.fromCodePoint(this.#text.codePointAt(this.#at) ?? 0).length;
+      }
     }
   }
 
-  #field({ field }: DatePiece & { kind: "field" }, isFollowed: boolean): void {
-    while (/\s/.test(this.#text[this.#at] ?? "")) this.#at += 1;
-    if (this.#at >= this.#text.length) return;
+  /** @param width Digits to read, where the field does not end by itself. */
+  #field({ field }: FieldPiece, width: number | undefined): void {
+    const fields = this.#fields;
+    fields.meet(field);
+    const named = NAMES.get(field);
+    if (named !== undefined) {
+      fields.set(named.slot, this.#name(named.names, field) + 1, field);
+      return;
+    }
     switch (field) {
-      case "MONTH":
-      case "MON":
-        this.#fields.set("MM", this.#name(MONTHS, field) + 1);
+      case "RM": {
+        const roman = BY_LENGTH[this.#name(BY_LENGTH, field)] ?? "";
+        fields.set("month", ROMAN_MONTHS.indexOf(roman) + 1, field);
         return;
-      case "DAY":
-      case "DY":
-        this.#name(WEEKDAYS, field);
-        return;
-      case "RM":
-        this.#roman();
-        return;
-      case "TZH":
-      case "OF":
+      }
       case "TZ":
-        this.#offset();
-        return;
-      case "TZM":
-        this.#offsetMinutes +=
-          Math.sign(this.#offsetMinutes || 1) * Number(this.#match(/\d{1,2}/y));
-        return;
-      case "Y,YYY":
-        this.#fields.set("YYYY", Number(this.#match(/\d{1,3},\d{3}/y).replace(",", "")));
-        return;
+      case "OF":
+        throw new DatabaseError(
+          "UNSUPPORTED_FEATURE",
+          `Cannot read ${excerpt(this.#text)} by ${excerpt(this.#pattern)}: ${field} is a field of to_char only`,
+          { hint: "TZH:TZM reads an offset" },
+        );
       default:
-        if (/^[AP]\.?M\.?$/.test(field)) {
-          this.#isAfternoon = this.#match(/[ap]\.?m\.?/iy)
-            .toLowerCase()
-            .startsWith("p");
-        } else if (/^(?:AD|BC|A\.D\.|B\.C\.)$/.test(field)) {
-          this.#era();
-        } else {
-          this.#number(field, isFollowed);
-        }
+        this.#numberField(field, width);
     }
   }
 
-  #number(field: string, isFollowed: boolean): void {
-    const width = WIDTHS.get(field) ?? 2;
-    const isFraction = FRACTION_DIGITS.has(field);
-    const most = isFollowed || isFraction ? width : Math.max(width, 9);
-    const digits = this.#match(new RegExp(String.raw`[+-]?\d{1,${most}}`, "y"));
-    if (isFraction) {
-      this.#fields.set("fraction", Math.round(Number(`0.${digits}`) * MICROS_PER_SECOND));
-    } else if (/^Y+$/.test(field)) {
-      const year = Number(digits);
-      const isShort = field !== "YYYY" && digits.length < 4;
-      this.#fields.set("YYYY", isShort ? fullYear(year) : year);
+  #numberField(field: string, width: number | undefined): void {
+    const fields = this.#fields;
+    const yearDigits = YEAR_DIGITS.get(field);
+    const fractionDigits = FRACTION_DIGITS.get(field);
+    if (field === "Y,YYY") {
+      const digits = this.#match(/[+-]?\d+,\d{1,3}/y, field);
+      const [thousands = "", rest = ""] = digits.split(",");
+      fields.set("year", Number(thousands) * 1000 + Number(rest), field);
+    } else if (yearDigits !== undefined) {
+      const { length, value } = this.#number(field, width);
+      fields.set("year", value, field, yearDigits < 4 && length < 4 ? fullYear(value) : value);
+      fields.yearDigits = yearDigits;
+    } else if (fractionDigits !== undefined) {
+      const read = this.#number(field, width === undefined ? undefined : fractionDigits);
+      const digitsMax = field === "MS" ? 3 : 6;
+      // 25 and 250 are a quarter, 025 is not.
+      const scaled = read.value * 10 ** Math.max(digitsMax - read.length, 0);
+      fields.set(field === "MS" ? "milliseconds" : "microseconds", read.value, field, scaled);
+      if (field.startsWith("FF")) fields.fractionDigits = fractionDigits;
+    } else if (field === "ID") {
+      // The week begins on Monday here, and on Sunday elsewhere.
+      const { value } = this.#number(field, width === undefined ? undefined : 1);
+      fields.set("day of the week", value >= 7 ? 1 : value + 1, field);
+    } else if (field === "TZH") {
+      this.#offsetHours(width);
+    } else if (field === "TZM") {
+      fields.setOffset("minutes of the offset", this.#number(field, width && 2).value, field);
     } else {
-      this.#fields.set(
-        field === "HH" ? "HH12" : field === "SSSSS" ? "SSSS" : field,
-        Number(digits),
-      );
+      const { value } = this.#number(field, width);
+      const slot = SLOTS.get(field);
+      // A quarter says nothing of the date.
+      if (slot !== undefined) fields.set(slot, value, field);
     }
   }
 
-  #name(names: readonly string[], field: string): number {
-    const isShort = field === "MON" || field === "DY";
-    const rest = this.#text.slice(this.#at).toLowerCase();
-    const index = names.findIndex((name) =>
-      rest.startsWith((isShort ? name.slice(0, 3) : name).toLowerCase()),
+  /** A minus that was passed over as a separator is the sign. */
+  #offsetHours(width: number | undefined): void {
+    const here = this.#text[this.#at] ?? "";
+    const isSigned = here === "+" || here === "-";
+    const before = this.#surplus > 0 ? this.#text[this.#at - 1] : "";
+    this.#fields.offsetSign = (isSigned ? here : before) === "-" ? -1 : 1;
+    if (isSigned) this.#at += 1;
+    this.#fields.setOffset("hours of the offset", this.#number("TZH", width && 2).value, "TZH");
+  }
+
+  #number(field: string, width: number | undefined): { value: number; length: number } {
+    const start = this.#at;
+    if (width === undefined) {
+      const digits = this.#match(/\s*[+-]?\d+/y, field);
+      return this.#checked(digits, this.#at - start, field);
+    }
+    const taken = this.#text.slice(start, start + width);
+    if (taken.length < width || !/^\s*[+-]?\d+$/.test(taken)) throw this.#mismatch(field);
+    this.#at += width;
+    return this.#checked(taken, width, field);
+  }
+
+  #checked(digits: string, length: number, field: string): { value: number; length: number } {
+    const value = Number(digits);
+    if (Math.abs(value) < 2 ** 31) return { value, length };
+    throw new DatabaseError(
+      "VALUE_OUT_OF_RANGE",
+      `Cannot read ${excerpt(this.#text)} by ${excerpt(this.#pattern)}: ${field} does not go to ${excerpt(digits)}`,
     );
+  }
+
+  /** The position of the name that stands here, in letters of either case. */
+  #name(names: readonly string[], field: string): number {
+    const rest = this.#text.slice(this.#at).toLowerCase();
+    const index = names.findIndex((name) => rest.startsWith(name.toLowerCase()));
     if (index < 0) throw this.#mismatch(field);
-    this.#at += isShort ? 3 : (names[index] ?? "").length;
+    this.#at += (names[index] ?? "").length;
     return index;
   }
 
-  #roman(): void {
-    const letters = this.#match(/[ivx]+/iy).toUpperCase();
-    const month = Array.from({ length: 12 }, (_, index) => romanFromNumber(index + 1)).indexOf(
-      letters,
-    );
-    if (month < 0) throw this.#mismatch("RM");
-    this.#fields.set("MM", month + 1);
-  }
-
-  #era(): void {
-    if (
-      !this.#match(/[ab]\.?[cd]\.?/iy)
-        .toLowerCase()
-        .startsWith("b")
-    )
-      return;
-    throw new DatabaseError(
-      "VALUE_OUT_OF_RANGE",
-      `Cannot read ${excerpt(this.#text)}: years before 1 are out of range`,
-    );
-  }
-
-  #offset(): void {
-    const match = /^([+-]?)(\d{1,2})(?::?(\d{2}))?/.exec(
-      this.#match(/[+-]?\d{1,2}(?::?\d{2})?|utc|z/iy),
-    );
-    if (match === null) return;
-    const minutes = Number(match[2]) * 60 + Number(match[3] ?? "0");
-    this.#offsetMinutes = match[1] === "-" ? -minutes : minutes;
-  }
-
-  #match(pattern: RegExp): string {
+  #match(pattern: RegExp, field: string): string {
     pattern.lastIndex = this.#at;
     const match = pattern.exec(this.#text);
-    if (match === null) throw this.#mismatch("the pattern");
+    if (match === null) throw this.#mismatch(field);
     this.#at = pattern.lastIndex;
     return match[0];
   }
@@ -206,61 +266,27 @@ class Reader {
         `${excerpt(this.#text.slice(this.#at))} does not match ${field}`,
     );
   }
+}
 
-  #days(): number {
-    const julian = this.#fields.get("J");
-    if (julian !== undefined) return julian - JULIAN_OFFSET;
-    const isoYear = this.#fields.get("IYYY");
-    if (isoYear !== undefined) {
-      const first = isoWeekStart(daysFromCivil(isoYear, 1, 4));
-      const dayOfIsoYear = this.#fields.get("IDDD");
-      if (dayOfIsoYear !== undefined) return first + dayOfIsoYear - 1;
-      return first + ((this.#fields.get("IW") ?? 1) - 1) * 7 + (this.#fields.get("ID") ?? 1) - 1;
-    }
-    const year = this.#fields.get("YYYY") ?? 0;
-    const dayOfYear = this.#fields.get("DDD");
-    if (dayOfYear !== undefined) return dateFromCivil(year, 1, 1) + dayOfYear - 1;
-    const week = this.#fields.get("WW");
-    if (week !== undefined) return dateFromCivil(year, 1, 1) + (week - 1) * 7;
-    const weekOfMonth = this.#fields.get("W");
-    const day = this.#fields.get("DD") ?? (weekOfMonth === undefined ? 1 : weekOfMonth * 7 - 6);
-    return dateFromCivil(year, this.#fields.get("MM") ?? 1, day);
-  }
+function shortName(name: string): string {
+  return name.slice(0, 3);
+}
 
-  #micros(): number {
-    const seconds = this.#fields.get("SSSS");
-    const fraction = this.#fields.get("fraction") ?? 0;
-    if (seconds !== undefined) return seconds * MICROS_PER_SECOND + fraction;
-    const minute = this.#fields.get("MI") ?? 0;
-    const second = this.#fields.get("SS") ?? 0;
-    const hour = this.#hour();
-    if (hour <= 24 && minute <= 59 && second <= 60) {
-      return ((hour * 60 + minute) * 60 + second) * MICROS_PER_SECOND + fraction;
-    }
-    throw new DatabaseError(
-      "VALUE_OUT_OF_RANGE",
-      `Cannot read ${excerpt(this.#text)}: there is no time ${hour}:${minute}:${second}`,
-    );
-  }
+function isSeparator(character: string): boolean {
+  return /[\s!-/:-@[-`{-~]/.test(character);
+}
 
-  #hour(): number {
-    const hour = this.#fields.get("HH24");
-    if (hour !== undefined) return hour;
-    const half = this.#fields.get("HH12");
-    if (half === undefined) return 0;
-    if (half < 1 || half > 12) {
-      throw new DatabaseError(
-        "INVALID_VALUE",
-        `Cannot read ${excerpt(this.#text)}: the hour ${half} is not one of 12`,
-      );
-    }
-    return (half % 12) + (this.#isAfternoon === true ? 12 : 0);
-  }
+/** Whether a field reads all digits that there are. */
+function endsDigits({ isTight, ordinal }: FieldPiece, next: DatePiece | undefined): boolean {
+  if (isTight || ordinal !== undefined || next === undefined) return true;
+  if (next.kind === "text") return !/^\d/.test(next.text);
+  return WORD_FIELDS.has(next.field);
 }
 
 /** Years with few digits are near 2020. */
 function fullYear(year: number): number {
   if (year < 70) return year + 2000;
   if (year < 100) return year + 1900;
-  return year < 520 ? year + 2000 : year + 1000;
+  if (year < 520) return year + 2000;
+  return year < 1000 ? year + 1000 : year;
 }

@@ -17,7 +17,7 @@ export function checkPatternLength(pattern: string): void {
 }
 
 export type DatePiece =
-  | { readonly kind: "text"; readonly text: string }
+  | { readonly kind: "text"; readonly text: string; readonly isQuoted: boolean }
   | {
       readonly kind: "field";
       /** Upper case, for example `HH24`. */
@@ -79,7 +79,8 @@ function split(pattern: string): DatePiece[] {
     at += field.length;
     const after = pattern.slice(at, at + 2);
     const ordinal = after === "TH" || after === "th" ? after : undefined;
-    if (ordinal !== undefined) at += 2;
+    // SP asks for numbers in words, and is passed over, as PostgreSQL does.
+    if (ordinal !== undefined || after === "SP") at += 2;
     // TM asks for names of the locale, which have no common width; those known are English.
     isTight ||= isTranslated && NAME_FIELDS.has(field);
     pieces.push({ kind: "field", field, written, isTight, ordinal });
@@ -93,14 +94,22 @@ function fieldAt(pattern: string, at: number): string | undefined {
   return FIELDS.find((field) => pattern.slice(at, at + field.length).toUpperCase() === field);
 }
 
-/** Adds quoted text or one character, and returns where the pattern goes on. */
 function addText(pieces: DatePiece[], pattern: string, at: number): number {
+  const { end, text } = plainText(pattern, at);
+  pieces.push({ kind: "text", text, isQuoted: pattern[at] === '"' });
+  return end;
+}
+
+/**
+ * Quoted text or one character, and where the pattern goes on. A backslash makes the next character
+ * plain among quotes; outside of them only a quote.
+ */
+export function plainText(pattern: string, at: number): { text: string; end: number } {
   if (pattern[at] !== '"') {
     const isEscaped = pattern[at] === "\\" && pattern[at + 1] === '"';
     const start = isEscaped ? at + 1 : at;
     const text = String.fromCodePoint(pattern.codePointAt(start) ?? 0);
-    pieces.push({ kind: "text", text });
-    return start + text.length;
+    return { text, end: start + text.length };
   }
   let text = "";
   let index = at + 1;
@@ -109,8 +118,7 @@ function addText(pieces: DatePiece[], pattern: string, at: number): number {
     text += pattern[index] ?? "";
     index += 1;
   }
-  pieces.push({ kind: "text", text });
-  return index + 1;
+  return { text, end: index + 1 };
 }
 
 const ROMAN: readonly (readonly [number, string])[] = [

@@ -5,7 +5,7 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import { excerpt } from "../../../types/mod.ts";
 import { remembering } from "../base/remembering.ts";
-import { checkPatternLength } from "./format_pattern.ts";
+import { checkPatternLength, plainText } from "./format_pattern.ts";
 
 export type NumberPiece =
   | { readonly kind: "digit"; readonly isZero: boolean }
@@ -98,14 +98,9 @@ function readPiece(draft: Draft, pattern: string, at: number): number {
     applyWord(draft, found[1], pattern.slice(at, at + found[0].length), pattern);
     return at + found[0].length;
   }
-  if (character === '"') {
-    const end = pattern.indexOf('"', at + 1);
-    const close = end < 0 ? pattern.length : end;
-    draft.pieces.push({ kind: "text", text: pattern.slice(at + 1, close) });
-    return close + 1;
-  }
-  draft.pieces.push({ kind: "text", text: character });
-  return at + 1;
+  const { end, text } = plainText(pattern, at);
+  draft.pieces.push({ kind: "text", text });
+  return end;
 }
 
 function applyWord(

@@ -63,16 +63,21 @@ function ownType(types: readonly DataType[]): DataType {
   return firstType(types).kind === "json" ? firstType(types) : JSON_TEXT;
 }
 
-const EXTRACT_PATH: Overload = overload(["json"], ownType, (values) => extractPath(values, false), {
-  variadic: TEXT,
-});
+/** Two functions, for JSON and for JSONB, which differ in how they read an untyped literal. */
+function ofBoth(name: string, make: (json: "json" | "jsonText") => Overload): ScalarFunction[] {
+  return [
+    { name: `json_${name}`, overloads: [make("jsonText")] },
+    { name: `jsonb_${name}`, overloads: [make("json")] },
+  ];
+}
 
-const EXTRACT_PATH_TEXT: Overload = overload(
-  ["json"],
-  TEXT,
-  (values) => extractPath(values, true),
-  { variadic: TEXT },
-);
+function extractPathOf(json: "json" | "jsonText"): Overload {
+  return overload([json], ownType, (values) => extractPath(values, false), { variadic: TEXT });
+}
+
+function extractPathTextOf(json: "json" | "jsonText"): Overload {
+  return overload([json], TEXT, (values) => extractPath(values, true), { variadic: TEXT });
+}
 
 /** Follows keys (text) and indexes (integers) from the root. */
 function follow(text: string, steps: readonly Value[]): JsonSlice | undefined {
@@ -175,13 +180,10 @@ const CONTAINS: Overload = {
 };
 
 export const JSON_FUNCTIONS: readonly ScalarFunction[] = [
-  ...functionsNamed(["json_typeof", "jsonb_typeof"], overload(["json"], TEXT, typeOf)),
-  ...functionsNamed(
-    ["json_array_length", "jsonb_array_length"],
-    overload(["json"], INT, arrayLength),
-  ),
-  ...functionsNamed(["json_extract_path", "jsonb_extract_path"], EXTRACT_PATH),
-  ...functionsNamed(["json_extract_path_text", "jsonb_extract_path_text"], EXTRACT_PATH_TEXT),
+  ...ofBoth("typeof", (json) => overload([json], TEXT, typeOf)),
+  ...ofBoth("array_length", (json) => overload([json], INT, arrayLength)),
+  ...ofBoth("extract_path", extractPathOf),
+  ...ofBoth("extract_path_text", extractPathTextOf),
   ...functionsNamed(
     ["jsonb_exists"],
     overload(["json", TEXT], BOOLEAN, ([json = null, key = null]) =>

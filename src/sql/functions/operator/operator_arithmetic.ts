@@ -274,7 +274,7 @@ export function resolveNumericPrefix(op: string, type: DataType): OperatorForm |
 }
 
 function negateDouble(value: number): number {
-  return 0 - value;
+  return -value;
 }
 
 /** The absolute value of any numeric type, checked for range: -32768 has none in SMALLINT. */

@@ -1,0 +1,167 @@
+/**
+ * to_number: a text is read along its pattern, as PostgreSQL reads it. A place for a digit takes
+ * at most one character, so that a character which does not fit costs its place; a separator is
+ * passed over only where the pattern has one.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import { excerpt } from "../../../types/mod.ts";
+import { type NumberPattern, type NumberPiece, patternOf } from "./number_pattern.ts";
+
+/** Fraction digits that a pattern of to_number reads. */
+export function numberScale(pattern: string): number {
+  const { fractionCount, shift } = patternOf(pattern);
+  return Math.min(fractionCount + shift, 30);
+}
+
+/** The plain digits of a text. @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE */
+export function numberFromFormat(text: string, pattern: string): string {
+  const format = patternOf(pattern);
+  if (format.isScientific || format.roman !== undefined) {
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      "Cannot read a number by a pattern with EEEE or RN: not available yet",
+    );
+  }
+  const { fraction, hasPoint, sign, whole } = new NumberReader(text, format).read();
+  const read = `${excerpt(text)} as a number by ${excerpt(pattern)}`;
+  if (whole + fraction === "") {
+    throw new DatabaseError("INVALID_VALUE", `Cannot read ${read}: it has no digits`);
+  }
+  if (whole.replace(/^0+/, "").length > format.wholeCount) {
+    throw new DatabaseError(
+      "VALUE_OUT_OF_RANGE",
+      `Cannot read ${read}: it has more digits than the pattern has before its point`,
+    );
+  }
+  const exponent = format.shift > 0 ? `e-${format.shift}` : "";
+  return `${sign === "-" ? sign : ""}${whole}${hasPoint ? `.${fraction}` : ""}${exponent}`;
+}
+
+const SIGNS = ["minus", "plus", "signed"] as const;
+
+class NumberReader {
+  readonly #characters: readonly string[];
+  readonly #format: NumberPattern;
+  readonly #kinds: ReadonlySet<NumberPiece["kind"]>;
+  #at = 0;
+  #whole = "";
+  #fraction = "";
+  #hasPoint = false;
+  #sign = "";
+
+  constructor(text: string, format: NumberPattern) {
+    this.#characters = Array.from(text);
+    this.#format = format;
+    this.#kinds = new Set(format.pieces.map(({ kind }) => kind));
+  }
+
+  read(): { whole: string; fraction: string; hasPoint: boolean; sign: string } {
+    for (const piece of this.#format.pieces) {
+      if (this.#at >= this.#characters.length) break;
+      this.#piece(piece);
+    }
+    const [whole, fraction, hasPoint] = [this.#whole, this.#fraction, this.#hasPoint];
+    return { whole, fraction, hasPoint, sign: this.#sign };
+  }
+
+  #piece(piece: NumberPiece): void {
+    const here = this.#characters[this.#at] ?? "";
+    switch (piece.kind) {
+      case "digit":
+      case "point":
+        this.#place(piece.kind);
+        break;
+      case "group":
+        // With FM a separator is for writing only.
+        if (here === "," && !this.#format.isTight) this.#at += 1;
+        break;
+      case "currency":
+        this.#skipOthers(1);
+        break;
+      case "ordinal":
+        if (this.#sign !== "-" && !this.#kinds.has("point")) this.#skipOthers(2);
+        break;
+      case "minus":
+      case "plus":
+      case "signed":
+        this.#signPiece(piece.kind, here);
+        break;
+      case "text":
+        this.#at += Array.from(piece.text).length;
+        break;
+      default:
+      // The sign of S lies beside a digit, and is read with it.
+    }
+  }
+
+  #signPiece(kind: "minus" | "plus" | "signed", here: string): void {
+    const isMinus = here === "-" && kind !== "plus";
+    if (isMinus || (here === "+" && kind !== "minus")) {
+      this.#sign = here;
+      this.#at += 1;
+    } else {
+      this.#skipOthers(1);
+    }
+  }
+
+  /** Passes over characters that are no part of a number. */
+  #skipOthers(count: number): void {
+    for (let index = 0; index < count; index += 1) {
+      const here = this.#characters[this.#at];
+      if (here === undefined || "0123456789.,+-".includes(here)) return;
+      this.#at += 1;
+    }
+  }
+
+  /** One place of the pattern, which takes a space before its character. */
+  #place(kind: "digit" | "point"): void {
+    if (this.#characters[this.#at] === " ") this.#at += 1;
+    if (kind === "digit" && this.#sign === "" && !this.#hasDigits) this.#leadingSign();
+    const here = this.#characters[this.#at];
+    if (here === undefined) return;
+    let isRead = false;
+    if (here >= "0" && here <= "9") {
+      if (this.#hasPoint) {
+        if (this.#fraction.length < this.#format.fractionCount) this.#fraction += here;
+        else return this.#step();
+      } else {
+        this.#whole += here;
+      }
+      isRead = true;
+    } else if (here === "." && this.#kinds.has("point") && !this.#hasPoint) {
+      this.#hasPoint = true;
+      isRead = true;
+    }
+    if (this.#sign === "" && this.#hasDigits) this.#signBehind(isRead, here);
+    this.#step();
+  }
+
+  get #hasDigits(): boolean {
+    return this.#whole !== "" || this.#fraction !== "";
+  }
+
+  #step(): void {
+    this.#at += 1;
+  }
+
+  #leadingSign(): void {
+    const here = this.#characters[this.#at] ?? "";
+    const isBracket = here === "<" && this.#format.hasBrackets;
+    if (here !== "-" && here !== "+" && !isBracket) return;
+    this.#sign = isBracket ? "-" : here;
+    this.#at += 1;
+  }
+
+  /** The sign of S is directly behind a digit; that of MI, PL or SG may take a digit's place. */
+  #signBehind(isRead: boolean, here: string): void {
+    if (this.#kinds.has("sign")) {
+      const next = this.#characters[this.#at + 1] ?? "";
+      if (!isRead || (next !== "-" && next !== "+")) return;
+      this.#sign = next;
+      this.#at += 1;
+      return;
+    }
+    const hasOther = SIGNS.some((kind) => this.#kinds.has(kind));
+    if (!isRead && hasOther && (here === "-" || here === "+")) this.#sign = here;
+  }
+}
