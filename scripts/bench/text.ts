@@ -161,7 +161,7 @@ function parsedSelect(
   const { statement: node } = parsed;
   if (node.type !== "select") throw new Error("Cannot plan the text: it is no SELECT");
   const world = {
-    statement: new StatementBinding([], statisticsOf({ store })),
+    statement: new StatementBinding([], { statistics: statisticsOf({ store }) }),
     isOutermost: true,
     bindQuery,
     requiresWhere: false,

@@ -57,6 +57,42 @@ export const RECURSION_ROWS_MAX = 1_000_000;
  */
 export const QUERY_TOWER_MAX = 128;
 
+/**
+ * Tables, queries, functions and views in one FROM, joined in whatever way. Names are looked up,
+ * and joins put in order, with a work that grows with the square of this.
+ */
+export const SOURCES_MAX = 128;
+
+/** The same in all queries of a statement, with those of its views. */
+export const STATEMENT_SOURCES_MAX = 1024;
+
+/** Queries of one statement, in each other or beside each other. */
+export const STATEMENT_QUERIES_MAX = 1024;
+
+/**
+ * Expressions in one list of which each is compiled: outputs, arguments, arms of CASE, keys to
+ * group and to sort by, assignments, columns. The lists of IN, ARRAY and VALUES are longer.
+ */
+export const LISTED_MAX = 4096;
+
+/**
+ * Names, literals, operators and calls of one statement, but for the rows of its VALUES, which are
+ * bound in steps: so many are bound, planned and compiled in a tenth of a second each.
+ */
+export const STATEMENT_PARTS_MAX = 100_000;
+
+/** Statements in the text of one request. */
+export const STATEMENTS_MAX = 10_000;
+
+/** Values of rows that are compared by `<` and its kin: each is a condition in the one before. */
+export const ORDERED_FIELDS_MAX = 256;
+
+/** Windows over which one query computes: each sorts all rows. */
+export const WINDOWS_MAX = 256;
+
+/** Columns of all queries, tables and joins of a statement together. */
+export const STATEMENT_COLUMNS_MAX: number = 64 * 1024;
+
 /** Views in views, and views that one statement expands: nesting doubles what it names twice. */
 export const VIEW_DEPTH_MAX = 32;
 export const VIEWS_MAX = 256;

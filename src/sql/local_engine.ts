@@ -95,7 +95,7 @@ export class LocalSqlEngine implements SqlEngine {
       return await response;
     } finally {
       this.#activity.running.end(running);
-      closeRequest(this.#world, { principal, request, ledger: running.ledger });
+      closeRequest(this.#world, { principal, request, running, ledger: running.ledger });
     }
   }
 

@@ -196,6 +196,36 @@ test("a text near limits.max_sql_bytes, and one above it", async () => {
   expect(await engine.failure(text(1_100_000))).toStartWith("INVALID_SQL@1");
 });
 
+test("two long alternatives are compared in no quadratic time, and each is tested", async () => {
+  const all = (from: number): string =>
+    Array.from({ length: 8000 }, (_, i) => `n <> ${from + i}`).join(" AND ");
+  const sql = `SELECT count(*) FROM few WHERE (${all(10)}) OR (${all(5)})`;
+  expect(await engine.rows(sql)).toEqual([[2]]);
+});
+
+test("rows of 256 values are ordered, and longer ones refused", async () => {
+  const row = (count: number, last: number): string =>
+    `(${Array.from({ length: count }, (_, i) => (i === count - 1 ? last : 1)).join(",")})`;
+  expect(await engine.rows(`SELECT ${row(256, 1)} < ${row(256, 2)}`)).toEqual([[true]]);
+  for (const count of [257, 100_000]) {
+    const answer = await engine.failure(`SELECT ${row(count, 1)} < ${row(count, 2)}`);
+    expect(answer).toStartWith("LIMIT_EXCEEDED@1");
+  }
+});
+
+test("arms of set operations have so many columns together", async () => {
+  const arms = Array.from({ length: 200 }, () => `SELECT ${"1,".repeat(899)}1`).join(" UNION ALL ");
+  expect(await engine.failure(arms)).toStartWith("LIMIT_EXCEEDED");
+});
+
+test("aggregates that differ in their order are told apart", async () => {
+  const lists = Array.from({ length: 300 }, (_, i) => `string_agg(x, '' ORDER BY y * ${i - 1})`);
+  const [row] = await engine.rows(
+    `SELECT ${lists.join(",")} FROM (VALUES ('a', 1), ('b', 2)) v(x, y)`,
+  );
+  expect(row).toEqual(["ba", "ab", ...Array<string>(298).fill("ab")]);
+});
+
 describe("a list of outputs", () => {
   const listed = (count: number): string => Array.from({ length: count }, () => "1").join(",");
 

@@ -5,12 +5,12 @@
  *
  * Invariant: things that are alike have the same form, so that only those are compared.
  */
-import type { Value } from "../../types/mod.ts";
+import type { DataType, Value } from "../../types/mod.ts";
 import type { BoundExpression } from "./bound_expressions.ts";
 import { childrenOf, sameExpression } from "./walk.ts";
 
-/** Levels of operands that a form tells of: each operand is looked at so many times at most. */
-const FORM_DEPTH = 3;
+/** Characters of a text that its hash tells of, besides their number. */
+const HASHED_CHARS = 64;
 
 export interface AlikeOptions<Thing> {
   readonly formOf: (thing: Thing) => string;
@@ -78,7 +78,7 @@ export class ExpressionPlaces {
 
 function alikeOf(expressions: readonly BoundExpression[]): Alike<Placed> {
   const alike = new Alike<Placed>({
-    formOf: ({ expression }) => formOfExpression(expression),
+    formOf: ({ expression }) => String(hashOf(expression)),
     areAlike: (left, right) => isSame(left.expression, right.expression),
   });
   for (const [place, expression] of expressions.entries()) alike.add({ expression, place });
@@ -92,14 +92,32 @@ function isSame(left: BoundExpression, right: BoundExpression): boolean {
 
 /** Equal for lists whose expressions are the same, one by one. */
 export function formOfList(expressions: readonly (BoundExpression | undefined)[]): string {
-  return expressions.map((each) => (each === undefined ? "" : formOfExpression(each))).join(",");
+  return expressions.map((each) => (each === undefined ? "" : hashOf(each))).join(",");
 }
 
-function formOfExpression(expression: BoundExpression, depth = FORM_DEPTH): string {
-  const own = `${expression.kind} ${nameOf(expression)}`;
-  if (depth === 0) return own;
-  const operands = childrenOf(expression).map((child) => formOfExpression(child, depth - 1));
-  return operands.length === 0 ? own : `${own}(${operands.join(",")})`;
+/** Expressions are not changed once they are made, and are operands of others. */
+const hashes = new WeakMap<BoundExpression, number>();
+
+/** Equal for expressions that are the same, and of the whole tree. */
+function hashOf(expression: BoundExpression): number {
+  const known = hashes.get(expression);
+  if (known !== undefined) return known;
+  let hash = mixed(hashOfText(expression.kind), hashOfText(nameOf(expression)));
+  for (const child of childrenOf(expression)) hash = mixed(hash, hashOf(child));
+  hashes.set(expression, hash);
+  return hash;
+}
+
+function mixed(left: number, right: number): number {
+  return Math.imul(left ^ right, 0x01000193) ^ (left >>> 13);
+}
+
+/** FNV-1a over the beginning of a text. */
+function hashOfText(text: string): number {
+  let hash = 0x811c9dc5 ^ text.length;
+  const end = Math.min(text.length, HASHED_CHARS);
+  for (let at = 0; at < end; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
+  return hash;
 }
 
 function nameOf(expression: BoundExpression): string {
@@ -107,7 +125,7 @@ function nameOf(expression: BoundExpression): string {
     case "column":
       return String(expression.column.id);
     case "constant":
-      return nameOfValue(expression.value);
+      return nameOfValue(expression.value, expression.type);
     case "slot":
       return String(expression.slot);
     case "outer":
@@ -123,6 +141,7 @@ function nameOf(expression: BoundExpression): string {
 }
 
 /** Only of values that are written alike where they are equal. */
-function nameOfValue(value: Value): string {
+function nameOfValue(value: Value, { kind }: DataType): string {
+  if (typeof value === "string") return kind === "text" || kind === "unknown" ? value : "";
   return typeof value === "number" || typeof value === "bigint" ? String(value) : "";
 }

@@ -4,7 +4,12 @@
  */
 
 import { DatabaseError } from "../../base/errors.ts";
-import { QUERY_TOWER_MAX } from "../../base/limits.ts";
+import {
+  QUERY_TOWER_MAX,
+  STATEMENT_COLUMNS_MAX,
+  STATEMENT_PARTS_MAX,
+  STATEMENT_SOURCES_MAX,
+} from "../../base/limits.ts";
 import { nearestName } from "../../base/nearest_name.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { DataType } from "../../types/mod.ts";
@@ -40,6 +45,25 @@ export interface TableStatistics {
   spanOf(table: TableEntry, columnId: number): number | undefined;
 }
 
+/** What binding asks of its surroundings. */
+export interface BindingOptions {
+  readonly statistics?: TableStatistics;
+  /**
+   * Called now and then while the statement is bound. @throws {DatabaseError} When it must end.
+   *
+   * @param bytes What was made of it so far takes about so much memory.
+   */
+  readonly watch?: Watch | undefined;
+}
+
+export type Watch = (bytes: number) => void;
+
+/** Parts of a statement that are bound between two looks at its time: a tenth of a millisecond. */
+const PARTS_PER_LOOK = 256;
+
+/** What a part of a statement takes at least: its node, as it is bound, planned and compiled. */
+const BYTES_PER_PART = 512;
+
 /** Grows while one statement is bound. */
 export class StatementBinding {
   /** Types of `$1`, `$2`, …; slot n − 1. Lifted literals follow them. */
@@ -64,15 +88,49 @@ export class StatementBinding {
   readonly presences: Map<RelationNode, BoundColumn> = new Map<RelationNode, BoundColumn>();
   #nextColumnId = 1;
   #boundAgain = 0;
+  #partCount = 0;
+  #partsInStep = 0;
+  #sourceCount = 0;
 
   readonly statistics: TableStatistics;
+  readonly #watch: Watch | undefined;
 
   constructor(
     parameterTypes: readonly DataType[],
-    statistics: TableStatistics = { rowsOf: () => 0, spanOf: () => undefined },
+    { statistics = { rowsOf: () => 0, spanOf: () => undefined }, watch }: BindingOptions = {},
   ) {
     this.parameterTypes = parameterTypes;
     this.statistics = statistics;
+    this.#watch = watch;
+  }
+
+  /** One more part is bound. @throws {DatabaseError} When the statement must end. */
+  notePart(): void {
+    this.#partCount += 1;
+    this.#partsInStep += 1;
+    if (this.#partCount % PARTS_PER_LOOK !== 0) return;
+    if (this.#partsInStep > STATEMENT_PARTS_MAX) throw tooManyParts();
+    this.#watch?.(this.#partCount * BYTES_PER_PART);
+  }
+
+  /** Others run before the next part is bound. */
+  endStep(): void {
+    this.#partsInStep = 0;
+  }
+
+  /**
+   * So many more tables are read, by the text or by a view in it.
+   *
+   * @throws {DatabaseError} LIMIT_EXCEEDED
+   */
+  noteSources(count: number, node: AstNode): void {
+    this.#sourceCount += count;
+    if (this.#sourceCount <= STATEMENT_SOURCES_MAX) return;
+    throw new DatabaseError(
+      "LIMIT_EXCEEDED",
+      `Cannot run the statement: with its views it has more than ${STATEMENT_SOURCES_MAX} tables in all its FROM`,
+      { position: node._location.start, hint: "put what a view reads into a table" },
+    );
   }
 
   /**
@@ -144,6 +202,8 @@ export class StatementBinding {
   newColumn({ name, origin, type }: Omit<BoundColumn, "id">): BoundColumn {
     const id = this.#nextColumnId;
     this.#nextColumnId += 1;
+    if (id > STATEMENT_COLUMNS_MAX) throw tooManyColumns();
+    this.notePart();
     return { id, name, type, origin };
   }
 
@@ -180,6 +240,22 @@ export class StatementBinding {
   }
 }
 
+function tooManyParts(): DatabaseError {
+  return new DatabaseError(
+    "LIMIT_EXCEEDED",
+    `Cannot run the statement: it has more than ${STATEMENT_PARTS_MAX} names, values and operators`,
+    { hint: "split it, or put its values into a table, or into one list of IN" },
+  );
+}
+
+function tooManyColumns(): DatabaseError {
+  return new DatabaseError(
+    "LIMIT_EXCEEDED",
+    `Cannot run the statement: its queries have more than ${STATEMENT_COLUMNS_MAX} columns together`,
+    { hint: "select fewer columns, or run fewer queries at a time" },
+  );
+}
+
 function literalType({ kind, precision, scale }: ExprSlot): DataType {
   switch (kind) {
     case "integer":
@@ -207,6 +283,9 @@ export interface WindowSink {
   readonly calls: BoundWindowCall[];
   /** The same, to be found. */
   readonly known: Alike<BoundWindowCall>;
+  /** One for all calls over the same rows in the same order. */
+  readonly orders: BoundWindow[];
+  readonly knownOrders: Alike<BoundWindow>;
   /** What WINDOW names. */
   readonly named: Map<string, NamedWindow>;
 }

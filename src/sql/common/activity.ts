@@ -29,6 +29,8 @@ export interface RunningRequest {
   readonly sql: string;
   readonly startedAtMs: number;
   readonly ledger: RequestLedger;
+  /** Once its text was read: what is shown of it is printed of these. */
+  statements?: readonly Statement[] | undefined;
 }
 
 export interface Activity {
@@ -106,19 +108,22 @@ class RunningRequests {
  * without; cut at some length.
  */
 export function shownSql(
-  sql: string,
+  { sql, statements }: ReadText,
   limits: ParseLimits,
   { hasLiterals }: { hasLiterals: boolean },
 ): string {
-  return textOf(statementsIn(sql, limits), { hasLiterals });
+  return textOf(statements ?? statementsIn(sql, limits), { hasLiterals });
 }
+
+/** The text of a request, and what was read of it, if anything was. */
+export type ReadText = Pick<RunningRequest, "sql" | "statements">;
 
 /**
  * The same without literals for the log of slow requests; undefined for one that only waits for
  * jobs, which say themselves how long they take.
  */
-export function slowSql(sql: string, limits: ParseLimits): string | undefined {
-  const statements = statementsIn(sql, limits);
+export function slowSql(text: ReadText, limits: ParseLimits): string | undefined {
+  const statements = text.statements ?? statementsIn(text.sql, limits);
   if (statements?.every(isJobNode) === true) return undefined;
   return textOf(statements, { hasLiterals: false });
 }
@@ -127,10 +132,14 @@ function textOf(
   statements: readonly Statement[] | undefined,
   { hasLiterals }: { hasLiterals: boolean },
 ): string {
-  const texts = statements?.map((node) =>
-    hasLiterals ? statementToSql(node) : strangersText(node),
-  );
-  return texts?.join("; ").slice(0, SHOWN_SQL_LENGTH_MAX) ?? "(not parsable)";
+  if (statements === undefined) return "(not parsable)";
+  let shown = "";
+  for (const node of statements) {
+    if (shown.length >= SHOWN_SQL_LENGTH_MAX) break;
+    const text = hasLiterals ? statementToSql(node) : strangersText(node);
+    shown += shown === "" ? text : `; ${text}`;
+  }
+  return shown.slice(0, SHOWN_SQL_LENGTH_MAX);
 }
 
 function statementsIn(sql: string, limits: ParseLimits): readonly Statement[] | undefined {

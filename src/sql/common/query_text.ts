@@ -24,9 +24,7 @@ const LENGTH_MAX = 2000;
 /** No list that is read without a tree is shorter. */
 const LONG_CHARS = 2 * LIFTED_LITERALS_MAX;
 
-/**
- * Of a list of anything, with those of its lists: more than the text that is shown has room for.
- */
+/** Items of lists, and operands, of one statement: more than the text shown has room for. */
 const ITEMS_SHOWN_MAX = LENGTH_MAX / 2;
 
 const STRINGS: ReadonlySet<number> = new Set([Token.string, Token.encodedString, Token.bytes]);
@@ -82,23 +80,28 @@ function withOneRow(node: Statement): Statement {
   return end - start < LONG_CHARS ? node : (abridged(node, { items: 0 }) as Statement);
 }
 
-/** A part of a tree whose lists are no longer than what is shown of them; `around` counts items. */
-function abridged(part: unknown, around: { items: number }): unknown {
+/**
+ * A part of a tree with no more in it than what is shown of the whole: of each further list its
+ * first item, and of each further pair of operands the left one. `taken` counts both.
+ */
+function abridged(part: unknown, taken: { items: number }): unknown {
   if (Array.isArray(part)) {
     const shown: unknown[] = [];
-    const inside = { items: 0 };
     for (const item of part) {
-      if (inside.items >= ITEMS_SHOWN_MAX) break;
-      inside.items += 1;
-      shown.push(abridged(item, inside));
+      taken.items += 1;
+      shown.push(abridged(item, taken));
+      if (taken.items >= ITEMS_SHOWN_MAX) break;
     }
-    around.items += inside.items;
     return shown;
   }
   if (typeof part !== "object" || part === null || ArrayBuffer.isView(part)) return part;
   if (isLiteralNode(part)) return withOneOf(part);
+  if ("left" in part && "right" in part) {
+    taken.items += 1;
+    if (taken.items > ITEMS_SHOWN_MAX) return abridged(part.left, taken);
+  }
   return Object.fromEntries(
-    Object.entries(part).map(([name, value]) => [name, abridged(value, around)]),
+    Object.entries(part).map(([name, value]) => [name, abridged(value, taken)]),
   );
 }
 

@@ -2,6 +2,7 @@
  * ALTER TABLE.
  */
 import type { AlterColumn, AlterTableStatement, TableAlteration, TableKind } from "./ast/ast.ts";
+import { requireListed } from "./bounds.ts";
 import type { Cursor } from "./cursor.ts";
 import {
   acceptBehaviour,
@@ -23,7 +24,10 @@ export function parseAlterTable(
   const ifExists = acceptIfExists(cursor);
   const table = cursor.qname("a table");
   const changes = [parseAlteration(cursor)];
-  while (cursor.accept(",")) changes.push(parseAlteration(cursor));
+  while (cursor.accept(",")) {
+    changes.push(parseAlteration(cursor));
+    requireListed(cursor, changes.length, "changes of one table");
+  }
   const _location = cursor.since(start);
   return { type: "alter table", kind, table, ifExists, changes, _location };
 }

@@ -12,6 +12,7 @@ import type {
   ValueKeyword,
   WindowFrame,
 } from "./ast/ast.ts";
+import { requireListed } from "./bounds.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 import { parseWord } from "./options.ts";
 import { Token } from "./text/lexer.ts";
@@ -75,6 +76,7 @@ function parseArguments(cursor: Cursor, call: Mutable<ExprCall>): void {
     argNames.push(isNamed ? cursor.takeName().name : undefined);
     if (isNamed) cursor.expectOneOf("=>", ":=");
     args.push(parseArgument(cursor, call.function));
+    requireListed(cursor, args.length, "arguments in one call");
   } while (cursor.accept(","));
   call.args = args;
   if (argNames.some((name) => name !== undefined)) call.argNames = argNames;
@@ -137,7 +139,10 @@ function isWindowClause(word: string): boolean {
 
 function expressions(cursor: Cursor): Expr[] {
   const list = [cursor.grammar.expression(cursor)];
-  while (cursor.accept(",")) list.push(cursor.grammar.expression(cursor));
+  while (cursor.accept(",")) {
+    list.push(cursor.grammar.expression(cursor));
+    requireListed(cursor, list.length, "expressions in one PARTITION BY");
+  }
   return list;
 }
 
@@ -186,6 +191,7 @@ export function parseOrderBy(cursor: Cursor): OrderByStatement[] {
   do {
     const token = cursor.token;
     const by = cursor.grammar.expression(cursor);
+    requireListed(cursor, sorts.length + 1, "expressions in one ORDER BY");
     let order: OrderByStatement["order"];
     if (cursor.accept("asc")) order = "ASC";
     else if (cursor.accept("desc")) order = "DESC";

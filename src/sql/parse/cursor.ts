@@ -18,6 +18,7 @@ import {
   type SelectStatement,
   type Statement,
 } from "./ast/ast.ts";
+import { countPart, newCounts, requireListed, type StatementCounts } from "./bounds.ts";
 import {
   type Expectations,
   type SyntaxStop,
@@ -107,6 +108,8 @@ export class Cursor {
   optionsEndQuery = false;
   /** Literals that became slots. */
   slotCount = 0;
+  /** What the statement at hand holds so far. */
+  counts: StatementCounts = newCounts();
   /** Lists of literals that were taken. */
   literalListCount = 0;
   #nesting = 0;
@@ -260,7 +263,10 @@ export class Cursor {
 
   names(what: string): Name[] {
     const names = [this.name(what)];
-    while (this.accept(",")) names.push(this.name(what));
+    while (this.accept(",")) {
+      names.push(this.name(what));
+      requireListed(this, names.length, "names in one list");
+    }
     return names;
   }
 
@@ -372,6 +378,7 @@ export class Cursor {
 
   /** Notes the depth of an expression that was just made. */
   setDepth(depth: number): void {
+    countPart(this);
     this.depth = depth;
     if (depth > this.depthMax) this.depthMax = depth;
     if (depth > EXPRESSION_DEPTH_MAX) {

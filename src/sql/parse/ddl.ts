@@ -20,6 +20,7 @@ import type {
   TableConstraint,
   TableKind,
 } from "./ast/ast.ts";
+import { requireListed } from "./bounds.ts";
 import type { Cursor } from "./cursor.ts";
 import { parseNameOrString, parseOptions, parseUserName } from "./options.ts";
 import { refuseForeignKey, refuseUnique } from "./refused.ts";
@@ -102,6 +103,7 @@ export function parseCreateTable(
   do {
     if (isTableConstraint(cursor)) constraints.push(parseTableConstraint(cursor));
     else columns.push(parseColumn(cursor));
+    requireListed(cursor, columns.length + constraints.length, "columns and constraints");
   } while (cursor.accept(","));
   cursor.expect(")");
   refuseTableClauses(cursor);

@@ -15,6 +15,7 @@ import {
   type UpdateStatement,
 } from "./ast/ast.ts";
 import { isSelectNode } from "./ast/query_nodes.ts";
+import { requireListed } from "./bounds.ts";
 import type { Cursor, Word } from "./cursor.ts";
 import { parseFromList, parseTargetAlias } from "./from.ts";
 import { parseParenthesised } from "./primary.ts";
@@ -116,6 +117,7 @@ function parseSets(cursor: Cursor): SetStatement[] {
       const value = cursor.grammar.expression(cursor);
       sets.push({ type: "set", column, value, _location: cursor.since(start) });
     }
+    requireListed(cursor, sets.length, "columns in one SET");
   } while (cursor.accept(","));
   return sets;
 }

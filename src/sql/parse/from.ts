@@ -18,6 +18,7 @@ import type {
   SelectStatement,
   TableAliasName,
 } from "./ast/ast.ts";
+import { countSource, requireListed, withOwnSources } from "./bounds.ts";
 import { parseCall } from "./calls.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 import { startsQuery } from "./primary.ts";
@@ -25,9 +26,11 @@ import { Token } from "./text/lexer.ts";
 
 /** `from {, from}` as one list. */
 export function parseFromList(cursor: Cursor): From[] {
-  const items = parseFrom(cursor);
-  while (cursor.accept(",")) items.push(...parseFrom(cursor));
-  return items;
+  return withOwnSources(cursor, () => {
+    const items = parseFrom(cursor);
+    while (cursor.accept(",")) items.push(...parseFrom(cursor));
+    return items;
+  });
 }
 
 function parseFrom(cursor: Cursor): From[] {
@@ -128,6 +131,7 @@ function parseSource(cursor: Cursor): From[] {
 
 function parseTable(cursor: Cursor): FromTable {
   const start = cursor.token;
+  countSource(cursor);
   const { name, schema } = cursor.qname("a table");
   let systemTime: FromTable["systemTime"];
   if (cursor.is("for") && cursor.isAhead(1, "system_time")) {
@@ -190,6 +194,7 @@ function finishSubquery(
   start: number,
   statement: SelectStatement,
 ): Mutable<FromStatement> {
+  countSource(cursor);
   const alias = parseAlias(cursor);
   const columnNames = alias === undefined ? undefined : parseColumnAliases(cursor);
   return {
@@ -273,6 +278,7 @@ function parseRowsFrom(cursor: Cursor, start: number): Mutable<FromRows> {
     const call = parseCall(cursor, cursor.token, parseFunctionName(cursor));
     const columnDefinitions = cursor.accept("as") ? parseColumnDefinitions(cursor) : undefined;
     calls.push({ ...call, columnDefinitions });
+    countSource(cursor);
   } while (cursor.accept(","));
   cursor.expect(")");
   cursor.leave(outer);
@@ -297,6 +303,7 @@ function acceptOrdinality(cursor: Cursor): true | undefined {
 }
 
 function parseTableFunction(cursor: Cursor, start: number, name: QName): Mutable<FromCall> {
+  countSource(cursor);
   const call = parseCall(cursor, start, name);
   const withOrdinality = acceptOrdinality(cursor);
   const aliasStart = cursor.token;
@@ -344,6 +351,7 @@ function parseColumnDefinitions(cursor: Cursor): ColumnDefinition[] {
     const name = cursor.name("a column");
     const dataType = cursor.grammar.dataType(cursor);
     definitions.push({ name, dataType, _location: cursor.since(start) });
+    requireListed(cursor, definitions.length, "columns of one function");
   } while (cursor.accept(","));
   cursor.expect(")");
   return definitions;

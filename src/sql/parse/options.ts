@@ -12,6 +12,7 @@ import type {
   OptionIdentifier,
   UserName,
 } from "./ast/ast.ts";
+import { requireListed } from "./bounds.ts";
 import type { Cursor } from "./cursor.ts";
 import type { Keyword } from "./text/keywords.ts";
 import { Token } from "./text/lexer.ts";
@@ -26,6 +27,7 @@ export function parseOptions(cursor: Cursor): OptionEntry[] {
     cursor.expect("=");
     const value = parseOptionValue(cursor);
     entries.push({ name, value, _location: cursor.since(start) });
+    requireListed(cursor, entries.length, "options");
   } while (cursor.accept(","));
   cursor.expect(")");
   return entries;

@@ -7,6 +7,7 @@
 import { DatabaseError } from "../../base/errors.ts";
 import { NESTING_MAX } from "../../base/limits.ts";
 import type { Expr, Statement } from "./ast/ast.ts";
+import { newCounts, requireStatements } from "./bounds.ts";
 import { Cursor, type Grammar, type ParseLimits } from "./cursor.ts";
 import { parseDataType } from "./data_types.ts";
 import { Expectations } from "./errors.ts";
@@ -163,6 +164,8 @@ function parseAll(cursor: Cursor): Statement[] {
     while (cursor.isAhead(0, ";")) cursor.token += 1;
     if (cursor.kind === Token.end) return statements;
     cursor.statementIndex = statements.length;
+    cursor.counts = newCounts();
+    requireStatements(cursor, statements.length + 1);
     statements.push(parseStatement(cursor));
     if (cursor.kind !== Token.end && !cursor.is(";")) {
       cursor.unexpectedEnd("statement");

@@ -4,6 +4,7 @@
  */
 import type { BasicDataTypeDef, Expr, ExprCase, ExprRef, ExprWhen, QName } from "./ast/ast.ts";
 import { isSelectNode } from "./ast/query_nodes.ts";
+import { requireListed } from "./bounds.ts";
 import { parseCall, parseKeywordForm } from "./calls.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 import { isTypedLiteral, parseBasicType, parseIntervalFields } from "./data_types.ts";
@@ -336,6 +337,7 @@ function parseCase(cursor: Cursor): ExprCase {
     cursor.expect("then");
     const result = cursor.grammar.expression(cursor);
     whens.push({ when, value: result, _location: cursor.since(token) });
+    requireListed(cursor, whens.length, "WHEN in one CASE");
   } while (cursor.is("when"));
   const otherwise = cursor.accept("else") ? cursor.grammar.expression(cursor) : undefined;
   cursor.expect("end");

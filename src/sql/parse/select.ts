@@ -11,6 +11,7 @@ import {
   type ValuesStatement,
   type WithBinding,
 } from "./ast/ast.ts";
+import { countQuery, requireListed } from "./bounds.ts";
 import { parseOrderBy } from "./calls.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 import { startsQuery } from "./primary.ts";
@@ -228,6 +229,7 @@ function parseBlock(cursor: Cursor): SelectStatement {
 // `VALUES (…), …`.
 function parseValues(cursor: Cursor): ValuesStatement {
   const start = cursor.token;
+  countQuery(cursor);
   const literals = cursor.takeLiteralList("values");
   if (literals !== undefined) {
     if (literals.kinds.includes(LiteralCell.default)) cursor.unexpected("an expression");
@@ -236,10 +238,16 @@ function parseValues(cursor: Cursor): ValuesStatement {
   }
   cursor.expect("values");
   const values: Expr[][] = [];
+  // Rows are bound in steps, however many they are.
+  const { parts } = cursor.counts;
   do {
+    cursor.counts.parts = parts;
     cursor.expect("(");
     const row = [cursor.grammar.expression(cursor)];
-    while (cursor.accept(",")) row.push(cursor.grammar.expression(cursor));
+    while (cursor.accept(",")) {
+      row.push(cursor.grammar.expression(cursor));
+      requireListed(cursor, row.length, "values in one row");
+    }
     cursor.expect(")");
     values.push(row);
   } while (cursor.accept(","));

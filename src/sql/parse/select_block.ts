@@ -2,7 +2,6 @@
  * One SELECT block: its clauses from DISTINCT to WINDOW. What stands behind a block, or between
  * two, belongs to the query.
  */
-import { DatabaseError } from "../../base/errors.ts";
 import type {
   GroupItem,
   GroupingSets,
@@ -10,6 +9,7 @@ import type {
   SelectedColumn,
   SelectFromStatement,
 } from "./ast/ast.ts";
+import { countQuery, requireListed } from "./bounds.ts";
 import { parseWindow } from "./calls.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 import { parseFromList } from "./from.ts";
@@ -37,6 +37,7 @@ export function emptySelect(): Mutable<SelectFromStatement> {
 export function parseSelect(cursor: Cursor): SelectFromStatement {
   const start = cursor.token;
   cursor.expect("select");
+  countQuery(cursor);
   const node = emptySelect();
   node.distinct = parseDistinct(cursor);
   if (!endsSelectList(cursor)) node.columns = parseItems(cursor);
@@ -62,7 +63,10 @@ function parseDistinct(cursor: Cursor): SelectFromStatement["distinct"] {
   if (!cursor.accept("on")) return "distinct";
   cursor.expect("(");
   const expressions = [cursor.grammar.expression(cursor)];
-  while (cursor.accept(",")) expressions.push(cursor.grammar.expression(cursor));
+  while (cursor.accept(",")) {
+    expressions.push(cursor.grammar.expression(cursor));
+    requireListed(cursor, expressions.length, "expressions in one DISTINCT ON");
+  }
   cursor.expect(")");
   return expressions;
 }
@@ -80,24 +84,12 @@ const LIST_ENDS: ReadonlySet<string> = new Set(
   ),
 );
 
-/**
- * Outputs that may be written in one list, several times as many as a table of any use has columns:
- * each is bound and compiled in the first turn, and a hundred thousand held it for 0.2 s.
- */
-const ITEMS_MAX = 4096;
-
 /** `item, …` of SELECT and RETURNING. @throws {DatabaseError} LIMIT_EXCEEDED */
 export function parseItems(cursor: Cursor): SelectedColumn[] {
   const items = [parseItem(cursor)];
   while (cursor.accept(",")) {
-    if (items.length === ITEMS_MAX) {
-      throw new DatabaseError(
-        "LIMIT_EXCEEDED",
-        `Cannot select more than ${ITEMS_MAX} expressions in one list`,
-        { position: cursor.start },
-      );
-    }
     items.push(parseItem(cursor));
+    requireListed(cursor, items.length, "outputs in one list");
   }
   return items;
 }
@@ -121,7 +113,10 @@ function parseItem(cursor: Cursor): SelectedColumn {
 
 function parseGroupItems(cursor: Cursor): GroupItem[] {
   const items = [parseGroupItem(cursor)];
-  while (cursor.accept(",")) items.push(parseGroupItem(cursor));
+  while (cursor.accept(",")) {
+    items.push(parseGroupItem(cursor));
+    requireListed(cursor, items.length, "items in one GROUP BY");
+  }
   return items;
 }
 
@@ -161,6 +156,7 @@ function parseWindows(cursor: Cursor): NamedWindow[] {
     const name = cursor.name("a window");
     cursor.expect("as");
     windows.push({ name, window: parseWindow(cursor), _location: cursor.since(start) });
+    requireListed(cursor, windows.length, "windows in one WINDOW");
   } while (cursor.accept(","));
   return windows;
 }

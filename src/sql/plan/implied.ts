@@ -7,8 +7,9 @@
  * An implied condition is tested besides and changes nothing but how many rows come up, so only
  * what cannot raise an error is derived.
  */
+import { ExpressionPlaces } from "../bind/alike.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
-import { conjunctionOf, conjunctsOf, isVolatile, mayFail, sameExpression } from "../bind/walk.ts";
+import { conjunctionOf, conjunctsOf, isVolatile, mayFail } from "../bind/walk.ts";
 import { type ColumnIds, isOver } from "./join_keys.ts";
 
 /** The same conditions, with what all branches of an OR share in front of it. */
@@ -16,12 +17,16 @@ export function factored(condition: BoundExpression): readonly BoundExpression[]
   if (condition.kind !== "or" || isVolatile(condition)) return [condition];
   const branches = condition.operands.map((operand) => [...conjunctsOf(operand)]);
   const [first = [], ...others] = branches;
-  const shared = first.filter((candidate) =>
-    others.every((branch) => branch.some((each) => sameExpression(each, candidate))),
-  );
+  // Most have nothing in common, which the first two tell: the others are not looked at then.
+  const places = new Map<readonly BoundExpression[], ExpressionPlaces>();
+  const isIn = (branch: readonly BoundExpression[], candidate: BoundExpression): boolean => {
+    const known = places.get(branch) ?? new ExpressionPlaces(branch);
+    places.set(branch, known);
+    return known.find(candidate) !== undefined;
+  };
+  const shared = first.filter((each) => others.every((branch) => isIn(branch, each)));
   if (shared.length === 0) return [condition];
-  const isShared = (each: BoundExpression): boolean =>
-    shared.some((one) => sameExpression(one, each));
+  const isShared = (each: BoundExpression): boolean => isIn(shared, each);
   const rests = branches.map((branch) => conjunctionOf(branch.filter((each) => !isShared(each))));
   const operands = rests.flatMap((rest) => rest ?? []);
   // A branch that asks nothing more than what is shared makes the others idle.

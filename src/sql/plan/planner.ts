@@ -52,7 +52,8 @@ export function planSelect(select: BoundSelect): QueryPlan {
     planWhole,
   };
   const existences = where.filter(({ expression }) => isExistence(expression));
-  const kept = existences.length === 0 ? where : where.filter((each) => !existences.includes(each));
+  const apart = new Set(existences);
+  const kept = existences.length === 0 ? where : where.filter((each) => !apart.has(each));
   let node = where.some(isNever)
     ? nothingOf(select.from, state)
     : planFrom(select.from, kept, state);

@@ -72,10 +72,11 @@ export function narrowed(
   const memberships = state.isReadAgain ? [] : conditions.filter(isMember);
   if (memberships.length === 0) return narrowedBy(input, conditions, state);
   // A query that hangs on the row is asked last, about as few rows as can be.
+  const apart = new Set(memberships);
   const early: Condition[] = [];
   const late: Condition[] = [];
   for (const condition of conditions) {
-    if (memberships.includes(condition)) continue;
+    if (apart.has(condition)) continue;
     (hasSubquery(condition.expression) ? late : early).push(condition);
   }
   let node = narrowedBy(input, early, state);

@@ -105,9 +105,9 @@ export function* prepareInSteps(
           statement,
         });
       }
-      return prepareQuery(node, { world, statement });
+      return yield* prepareQuery(node, { world, statement });
     default:
-      return prepareQuery(node, { world, statement });
+      return yield* prepareQuery(node, { world, statement });
   }
 }
 
@@ -119,12 +119,14 @@ export function prepare(
   return inOneTurn(prepareInSteps(node, parts));
 }
 
-function prepareQuery(
+function* prepareQuery(
   node: SelectStatement,
   { world, statement }: { world: DmlWorld; statement: StatementBinding },
-): PreparedQuery {
+): Generator<void, PreparedQuery> {
   const select = bindQuery(node, world);
+  yield;
   const plan = planSelect(select);
+  yield;
   return {
     kind: "query",
     build: buildQuery(plan.root),

@@ -38,6 +38,7 @@ import { RequestBinding, type Unit } from "./request_binding.ts";
 import { RequestSettings } from "./request_settings.ts";
 import { statementsOf } from "./request_text.ts";
 import { RequestTransaction } from "./request_transaction.ts";
+import { watchOf } from "./request_watch.ts";
 import { StatementRunner } from "./statement_runner.ts";
 
 /** What an engine was given, and the system views that it made of that for all its requests. */
@@ -89,6 +90,7 @@ export class RequestRunner {
       request,
       definitions: this.#definitions,
       administration: this.#administration,
+      watch: watchOf(this.#ledger, world),
     });
     this.#settings = new RequestSettings(world.limits);
     this.#transaction = new RequestTransaction({
@@ -115,6 +117,7 @@ export class RequestRunner {
     try {
       const parameters = this.#binding.readParameters();
       units = this.#parse(parameters.length);
+      this.#running.statements = units.map(({ node }) => node);
       await this.#bindAll(units, parameters.length);
       if (this.#request.check === true) {
         for (const unit of units) this.#results.push(this.#checked(unit));

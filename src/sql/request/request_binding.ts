@@ -10,7 +10,7 @@ import { inOneTurn } from "../../base/steps.ts";
 import { DEFAULT_NAMESPACE } from "../../catalog/mod.ts";
 import type { DataType, Value } from "../../types/mod.ts";
 import type { Administration } from "../administer/administration.ts";
-import { notAvailable, StatementBinding } from "../bind/binding.ts";
+import { notAvailable, StatementBinding, type Watch } from "../bind/binding.ts";
 import type { SqlRequest } from "../common/engine.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import { rowsNode } from "../common/node_kinds.ts";
@@ -50,6 +50,8 @@ export interface RequestBindingOptions {
   readonly request: SqlRequest;
   readonly definitions: Definitions;
   readonly administration: Administration;
+  /** See {@linkcode watchOf}. */
+  readonly watch: Watch;
 }
 
 export class RequestBinding {
@@ -204,7 +206,10 @@ export class RequestBinding {
       return;
     }
     if (node.type === "explain") administration.authorize(node, principal);
-    const statement = new StatementBinding(this.#parameterTypes, statisticsOf(world));
+    const statement = new StatementBinding(this.#parameterTypes, {
+      statistics: statisticsOf(world),
+      watch: this.#options.watch,
+    });
     const { namespace } = this;
     const dmlWorld = dmlWorldOf(world, { namespace, principal: runsAs, statement });
     const { catalog } = world;

@@ -4,7 +4,7 @@
  */
 import type { Principal } from "../../auth/mod.ts";
 import { collectAfterTurn } from "../../base/garbage.ts";
-import { slowSql } from "../common/activity.ts";
+import { type RunningRequest, slowSql } from "../common/activity.ts";
 import type { SqlRequest } from "../common/engine.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import { parseLimitsOf } from "../common/parameters.ts";
@@ -14,6 +14,8 @@ interface EndedRequest {
   readonly principal: Principal;
   readonly request: SqlRequest;
   readonly ledger: RequestLedger;
+  /** Of a request that was listed. */
+  readonly running?: RunningRequest | undefined;
 }
 
 type ClosingWorld = Pick<SqlEnvironment, "clock" | "limits" | "log">;
@@ -35,10 +37,10 @@ export function closeRequest(world: ClosingWorld, ended: EndedRequest): number {
 /** Prints the statements anew, so that no password gets into the log. */
 function logSlow(
   { limits: sqlLimits, log }: ClosingWorld,
-  { principal: { userId }, request: { origin, sql } }: EndedRequest,
+  { principal: { userId }, request: { origin, sql }, running }: EndedRequest,
   tookMs: number,
 ): void {
-  const shown = slowSql(sql, parseLimitsOf(sqlLimits));
+  const shown = slowSql({ sql, statements: running?.statements }, parseLimitsOf(sqlLimits));
   if (shown === undefined) return;
   log.warn("slow query", {
     ms: tookMs,

@@ -35,6 +35,7 @@ import { type AnswerChannel, channelOf } from "./answer_stream.ts";
 import { failedResponse } from "./at_statement.ts";
 import { atCell } from "./faulty_cell.ts";
 import { closeRequest } from "./request_end.ts";
+import { watchOf } from "./request_watch.ts";
 import {
   type RunnerOptions,
   type RunOptions,
@@ -108,6 +109,8 @@ interface KeyedText {
   readonly namespace: string;
   readonly principal: Principal;
   readonly types: readonly DataType[];
+  /** Of the request that it is prepared for. */
+  readonly ledger: RequestLedger;
 }
 
 /** What a statement on its short way takes of its surroundings. */
@@ -146,7 +149,8 @@ export class ShortWay {
     const key = this.#plans.keyOf(request.sql, { namespace, types });
     if (key === undefined) return undefined;
     const prepared =
-      this.#plans.get(key) ?? this.#prepareFirst(request, { key, namespace, principal, types });
+      this.#plans.get(key) ??
+      this.#prepareFirst(request, { key, namespace, principal, types, ledger });
     if (prepared === undefined) return undefined;
     authorize(prepared.requirements, principal, this.#world.catalog);
     const { stats } = this.#activity;
@@ -237,7 +241,7 @@ export class ShortWay {
   }
 
   /** A statement as the definitions and rights of this turn have it. */
-  #renewed({ namespace, prepared, principal, request }: ShortRun): Prepared {
+  #renewed({ ledger, namespace, prepared, principal, request }: ShortRun): Prepared {
     const { catalog, limits } = this.#world;
     const { types } = typedParameters(request.params, limits);
     const key = this.#plans.keyOf(request.sql, { namespace, types });
@@ -245,7 +249,7 @@ export class ShortWay {
       key === undefined
         ? prepared
         : (this.#plans.get(key) ??
-          this.#prepare(request, { key, namespace, principal, types }) ??
+          this.#prepare(request, { key, namespace, principal, types, ledger }) ??
           prepared);
     authorize(now.requirements, principal, catalog);
     return now;
@@ -264,13 +268,16 @@ export class ShortWay {
   }
 
   #prepare({ sql }: SqlRequest, keyed: KeyedText): Prepared | undefined {
-    const { key, namespace, principal, types } = keyed;
+    const { key, ledger, namespace, principal, types } = keyed;
     const parsed = parseNormalized(sql, key.normalized, parseLimitsOf(this.#world.limits));
     if (parsed === undefined) return undefined;
     const { parameterCount, statement: node } = parsed;
     if (!isQueryNode(node)) return undefined;
     if (parameterCount !== types.length) return undefined;
-    const statement = new StatementBinding(types, statisticsOf(this.#world));
+    const statement = new StatementBinding(types, {
+      statistics: statisticsOf(this.#world),
+      watch: watchOf(ledger, this.#world),
+    });
     const world = dmlWorldOf(this.#world, { namespace, principal, statement });
     const { catalog } = this.#world;
     const prepared = boundFor({ catalog, principal, statement }, () =>

@@ -32,18 +32,22 @@ function queriesView({ activity, clock, limits }: ActivityViewWorld): SystemView
       ["memory_bytes", BIGINT],
     ],
     (call) =>
-      activity.running.all().map(({ asUser, ledger, queryId, sql, startedAtMs, userId }) => [
-        queryId,
-        userId,
-        asUser,
-        // What others write is theirs: their literals are not shown.
-        shownSql(sql, parseLimitsOf(limits), { hasLiterals: userId === call.userId }),
-        ledger.cancelledBy === undefined ? "running" : "cancelling",
-        startedAtMs * 1000,
-        clock.monotonicMs() - ledger.startMs,
-        ledger.rowsRead,
-        ledger.memory?.bytes ?? 0,
-      ]),
+      activity.running
+        .all()
+        .map(({ asUser, ledger, queryId, sql, startedAtMs, statements, userId }) => [
+          queryId,
+          userId,
+          asUser,
+          // What others write is theirs: their literals are not shown.
+          shownSql({ sql, statements }, parseLimitsOf(limits), {
+            hasLiterals: userId === call.userId,
+          }),
+          ledger.cancelledBy === undefined ? "running" : "cancelling",
+          startedAtMs * 1000,
+          clock.monotonicMs() - ledger.startMs,
+          ledger.rowsRead,
+          ledger.memory?.bytes ?? 0,
+        ]),
     ADMIN_ONLY,
   );
 }

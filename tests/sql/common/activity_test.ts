@@ -249,7 +249,7 @@ describe("slowSql", () => {
     "STORAGE COMPACT ALL",
     "DROP USER ann PURGE",
   ])("says nothing of %s, whose job does", (sql) => {
-    expect(slowSql(sql, limits)).toBeUndefined();
+    expect(slowSql({ sql }, limits)).toBeUndefined();
   });
 
   test.each([
@@ -258,6 +258,6 @@ describe("slowSql", () => {
     "SHOW TABLES",
     "STORAGE FLUSH ALL; STORAGE CHECK local",
   ])("says %s, which its caller has waited for", (sql) => {
-    expect(slowSql(sql, limits)).toBeDefined();
+    expect(slowSql({ sql }, limits)).toBeDefined();
   });
 });

@@ -43,3 +43,25 @@ test("textOfStatement reads no more of a long list than it shows, and all of the
   expect(text).toStartWith(`INSERT INTO t (${columns}) VALUES (? + ?, ? + ?`);
   expect(read).toBeLessThan(10);
 });
+
+test("textOfStatement reads no more of a long condition, or of many queries, than it shows", () => {
+  const condition = Array.from({ length: 20_000 }, (_, i) => `a = ${i}`).join(" AND ");
+  const arms = Array.from({ length: 500 }, () => `SELECT ${"1, ".repeat(100)}1`).join(" UNION ");
+  for (const text of [`SELECT 1 FROM t WHERE ${condition}`, arms]) {
+    const [node] = parseStatements(text);
+    if (node === undefined) throw new Error("no statement");
+    let read = 0;
+    const watched = <T extends object>(part: T): T =>
+      new Proxy(part, {
+        get(target, name, receiver) {
+          read += 1;
+          const value: unknown = Reflect.get(target, name, receiver);
+          return typeof value === "object" && value !== null ? watched(value) : value;
+        },
+      });
+    const shown = textOfStatement(watched(node));
+    expect(shown).toHaveLength(2000);
+    expect(shown).toStartWith(text.slice(0, 20).replaceAll(/\d+/g, "?"));
+    expect(read).toBeLessThan(200_000);
+  }
+});

@@ -40,7 +40,6 @@ test.each([
   ["EXISTS", "SELECT ", "EXISTS (SELECT ", ["1", ")"]],
   ["subqueries in FROM", "SELECT * FROM ", "(SELECT * FROM ", ["t", ")"]],
   ["parentheses in FROM", "SELECT * FROM ", "(", ["t", ")"]],
-  ["joins without ON", "SELECT * FROM t", " JOIN t", ["", ""]],
   ["CTE", "", "WITH a AS (", ["SELECT 1", ") SELECT 1"]],
   ["parentheses around queries", "", "(", ["SELECT 1", ")"]],
   ["EXPLAIN", "", "EXPLAIN ", ["SELECT 1", ""]],

@@ -191,7 +191,9 @@ function* bindCells(
       });
     }
     rows.push(row.map((cell, i) => bindCell(cell, { table, position: targets[i] ?? 0, place })));
-    if (rows.length % ROWS_PER_STEP === 0) yield;
+    if (rows.length % ROWS_PER_STEP !== 0) continue;
+    place.statement.endStep();
+    yield;
   }
   return { kind: "rows", rows };
 }

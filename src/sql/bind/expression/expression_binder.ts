@@ -33,6 +33,7 @@ import { arrayTypeOf, intervalLimitOf, resolveType } from "./types.ts";
 
 /** Binds one expression where it stands. @throws {DatabaseError} */
 export const bindExpression: Bind = (expression, place) => {
+  place.statement.notePart();
   switch (expression.type) {
     case "ref":
       return bindColumn(expression, place);

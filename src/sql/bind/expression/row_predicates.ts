@@ -3,6 +3,7 @@
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
+import { ORDERED_FIELDS_MAX } from "../../../base/limits.ts";
 import { BOOLEAN } from "../../../types/mod.ts";
 import type { AstNode, Expr, ExprBinary, ExprList, SelectStatement } from "../../parse/ast/ast.ts";
 import { isSelectNode } from "../../parse/ast/query_nodes.ts";
@@ -108,6 +109,13 @@ function rowDistinct(
 
 /** Rows by the first pair that differs: from the last one outwards, a < c OR (a = c AND rest). */
 function orderedRows(op: string, pairs: readonly RowPair[], node: Expr): BoundExpression {
+  if (pairs.length > ORDERED_FIELDS_MAX) {
+    throw new DatabaseError(
+      "LIMIT_EXCEEDED",
+      `Cannot order rows of ${pairs.length} values: the most is ${ORDERED_FIELDS_MAX}`,
+      { position: node._location.start },
+    );
+  }
   const strict = op === "<" || op === "<=" ? "<" : ">";
   let result: BoundExpression | undefined;
   for (const { left, node: at, right } of pairs.toReversed()) {

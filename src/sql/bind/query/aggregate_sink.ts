@@ -13,8 +13,10 @@ export function newAggregateSink(): AggregateSink {
   return { aggregates: [], known, groupings: [] };
 }
 
-function formOfAggregate({ argument, extra, filter, form }: BoundAggregate): string {
-  return `${form.name} ${formOfList([argument, ...extra, filter])}`;
+function formOfAggregate(aggregate: BoundAggregate): string {
+  const { argument, extra, filter, form, orderBy } = aggregate;
+  const sorts = orderBy.map(({ expression }) => expression);
+  return `${form.name} ${formOfList([argument, ...extra, filter, ...sorts])}`;
 }
 
 function isSameAggregate(left: BoundAggregate, right: BoundAggregate): boolean {

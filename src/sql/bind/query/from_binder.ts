@@ -40,6 +40,8 @@ import { findEntry, relationOfEntry } from "./with_binder.ts";
  * Binds a flat list of FROM items: an item with `join` joins everything of its comma item so far.
  */
 export function bindFrom(items: readonly From[], world: SelectWorld): FromResult {
+  const [first] = items;
+  if (first !== undefined) world.statement.noteSources(items.length, first);
   let whole: FromResult | undefined;
   let around: Captures | undefined;
   let current: FromResult | undefined;

@@ -65,16 +65,31 @@ export function orderedOutput(
   const byOrdinal = outputByOrdinal(target, outputs, clause);
   if (byOrdinal !== undefined) return byOrdinal;
   if (target.type !== "ref" || target.table !== undefined) return undefined;
-  const [first, ...others] = outputs.filter(({ name }) => name === target.name);
-  if (first === undefined) return undefined;
-  if (others.every(({ expression }) => sameExpression(expression, first.expression))) {
-    return first.expression;
-  }
+  const named = outputsOf(outputs).get(target.name);
+  if (named !== "several") return named;
   throw new DatabaseError(
     "AMBIGUOUS_COLUMN",
     `Cannot order by "${target.name}": several columns of the select list have this name`,
     { position: target._location.start },
   );
+}
+
+type NamedOutputs = ReadonlyMap<string, BoundExpression | "several">;
+
+const namedOutputs = new WeakMap<readonly BoundOutput[], NamedOutputs>();
+
+/** What each name of a select list means; outputs of one name may be the same expression. */
+function outputsOf(outputs: readonly BoundOutput[]): NamedOutputs {
+  const known = namedOutputs.get(outputs);
+  if (known !== undefined) return known;
+  const named = new Map<string, BoundExpression | "several">();
+  for (const { expression, name } of outputs) {
+    const other = named.get(name);
+    if (other === undefined) named.set(name, expression);
+    else if (other !== "several" && !sameExpression(other, expression)) named.set(name, "several");
+  }
+  namedOutputs.set(outputs, named);
+  return named;
 }
 
 /** @param orderBy What the query is ordered by; WITH TIES needs it. */

@@ -63,7 +63,9 @@ export function* bindRows(
     const cells: BoundExpression[] = [];
     for (const node of nodes) {
       cells.push(bindExpression(node, place));
-      if (cells.length % CELLS_PER_STEP === 0) yield;
+      if (cells.length % CELLS_PER_STEP !== 0) continue;
+      place.statement.endStep();
+      yield;
     }
     const { expressions, type } = castAlike(cells, nodes, "VALUES");
     types.push(type);

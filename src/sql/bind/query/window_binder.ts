@@ -5,6 +5,7 @@
  * aggregates may stand in its arguments and in its window, but no other call over a window.
  */
 import { DatabaseError } from "../../../base/errors.ts";
+import { WINDOWS_MAX } from "../../../base/limits.ts";
 import { BIGINT } from "../../../types/mod.ts";
 import { isAggregate } from "../../functions/aggregate/aggregates.ts";
 import { functionExists } from "../../functions/registry.ts";
@@ -39,12 +40,13 @@ import { castAlike, castTo } from "../expression/casts.ts";
 import { Scope } from "../scope.ts";
 import { bindAggregateArguments, bindFilter } from "./aggregate_binder.ts";
 import { sortOf } from "./sort_entry.ts";
-import { sameCall } from "./window_walk.ts";
+import { formOfOrder, sameCall, sameOrder } from "./window_walk.ts";
 
 /** Where the calls over windows of a block are collected. */
 export function newWindowSink(): WindowSink {
   const known = new Alike({ formOf: formOfCall, areAlike: sameCall });
-  return { calls: [], known, named: new Map() };
+  const knownOrders = new Alike({ formOf: formOfOrder, areAlike: sameOrder });
+  return { calls: [], known, orders: [], knownOrders, named: new Map() };
 }
 
 function formOfCall({ args, filter, window }: BoundWindowCall): string {
@@ -80,11 +82,25 @@ export function bindWindowCall(call: ExprCall, place: Place, bind: Bind): BoundE
   };
   const known = sink.known.find(made);
   if (known === undefined) {
+    addOrder(made.window, sink, call);
     sink.calls.push(made);
     sink.known.add(made);
   }
   const { column } = known ?? made;
   return columnValue(column);
+}
+
+/** @throws {DatabaseError} LIMIT_EXCEEDED */
+function addOrder(window: BoundWindow, { knownOrders, orders }: WindowSink, call: ExprCall): void {
+  if (knownOrders.find(window) !== undefined) return;
+  orders.push(window);
+  knownOrders.add(window);
+  if (orders.length <= WINDOWS_MAX) return;
+  throw new DatabaseError(
+    "LIMIT_EXCEEDED",
+    `Cannot compute over more than ${WINDOWS_MAX} different windows in one query`,
+    { position: call._location.start },
+  );
 }
 
 /** @throws {DatabaseError} For what cannot stand with OVER. */

@@ -1,6 +1,8 @@
 /**
  * What calls over windows hold, and when two of them are the same.
  */
+
+import { formOfList } from "../alike.ts";
 import type {
   BoundExpression,
   BoundFrameBound,
@@ -69,6 +71,11 @@ function nameOf({ form }: BoundWindowCall): string {
 /** Whether two windows have the same partitions, with their rows in the same order. */
 export function sameOrder(left: BoundWindow, right: BoundWindow): boolean {
   return sameList(left.partitionBy, right.partitionBy) && sameSorts(left.orderBy, right.orderBy);
+}
+
+/** Equal for windows of {@linkcode sameOrder}. */
+export function formOfOrder({ orderBy, partitionBy }: BoundWindow): string {
+  return formOfList([...partitionBy, undefined, ...orderBy.map(({ expression }) => expression)]);
 }
 
 function sameBound(left: BoundFrameBound, right: BoundFrameBound): boolean {

@@ -2,8 +2,8 @@
  * Plan → operators, of what sorts rows and takes the first of them.
  */
 import type { OrderedScan } from "../../../storage/mod.ts";
+import { ExpressionPlaces } from "../../bind/alike.ts";
 import type { BoundExpression, BoundSort } from "../../bind/bound_expressions.ts";
-import { sameExpression } from "../../bind/walk.ts";
 import { orderedColumnOf } from "../../plan/ordered_input.ts";
 import type { PlanNode } from "../../plan/plan.ts";
 import { sortOverComputed } from "../evaluate/computed_below.ts";
@@ -101,9 +101,8 @@ function buildFirsts(
   firstsOf: readonly BoundExpression[],
 ): OperatorFactory {
   const layout = layoutOf(input.columns);
-  const others = keys.filter(
-    ({ expression }) => !firstsOf.some((each) => sameExpression(each, expression)),
-  );
+  const first = new ExpressionPlaces(firstsOf);
+  const others = keys.filter(({ expression }) => first.find(expression) === undefined);
   const options = {
     inputTypes: input.columns.map(({ type }) => type),
     on: firstsOf.map((each) => compileExpression(each, layout)),

@@ -84,14 +84,16 @@ export function checkCancelled({ cancelledBy }: RequestLedger): void {
   }
 }
 
-/** @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN */
-export function checkDeadline(ledger: RequestLedger, clock: Clock): void {
+/** Returns what time it is. @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN */
+export function checkDeadline(ledger: RequestLedger, clock: Clock): number {
   checkCancelled(ledger);
-  if (clock.monotonicMs() >= ledger.deadlineMs) {
+  const nowMs = clock.monotonicMs();
+  if (nowMs >= ledger.deadlineMs) {
     throw new DatabaseError("STATEMENT_TIMEOUT", "Cannot finish the statement: its time is over", {
       hint: "narrow the query, or raise timeout_ms, statement_timeout or performance.request_timeout",
     });
   }
+  return nowMs;
 }
 
 /** Whether an error ends the whole request, whatever its statement does with errors of its rows. */

@@ -46,14 +46,10 @@ export async function runSteps<T>(steps: Steps<T>, { clock, ledger }: TurnOption
   }
 }
 
-/** Steps between two looks at the clock: a short statement takes a tenth of a millisecond. */
-const STEPS_PER_LOOK = 16;
-
-/** Turns that many short steps have together, which are no generator's. */
+/** Turns that many steps have together, which are no generator's. */
 export class SharedTurns {
   readonly #options: TurnOptions;
   #endMs: number;
-  #stepCount = 0;
 
   constructor(options: TurnOptions) {
     this.#options = options;
@@ -62,17 +58,13 @@ export class SharedTurns {
 
   /** Before a step: lets others run once the turn is over. @throws {DatabaseError} */
   endStep(): Promise<void> | undefined {
-    checkDeadline(this.#options.ledger, this.#options.clock);
-    this.#stepCount += 1;
-    if (this.#stepCount < STEPS_PER_LOOK) return undefined;
-    this.#stepCount = 0;
-    return this.#options.clock.monotonicMs() < this.#endMs ? undefined : this.#nextTurn();
+    const nowMs = checkDeadline(this.#options.ledger, this.#options.clock);
+    return nowMs < this.#endMs ? undefined : this.#nextTurn();
   }
 
   async #nextTurn(): Promise<void> {
     const { clock, ledger } = this.#options;
     await clock.yield();
-    checkDeadline(ledger, clock);
-    this.#endMs = clock.monotonicMs() + FURTHER_TURN_MS_MAX;
+    this.#endMs = checkDeadline(ledger, clock) + FURTHER_TURN_MS_MAX;
   }
 }

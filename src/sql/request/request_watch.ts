@@ -1,0 +1,28 @@
+/**
+ * What a statement is asked while it is bound: whether its request may go on, and whether what was
+ * made of it fits its memory. Rows that it holds are counted in `execute/held/memory_budget.ts`.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import type { Watch } from "../bind/binding.ts";
+import type { SqlEnvironment } from "../common/environment.ts";
+import { checkDeadline, type RequestLedger } from "../execute/run/request_ledger.ts";
+
+/** What a statement may take before it runs, however little its rows may take. */
+const UNRUN_BYTES_MIN: number = 64 * 2 ** 20;
+
+/** @throws {DatabaseError} What it returns throws STATEMENT_TIMEOUT, CANCELLED, MEMORY_EXCEEDED. */
+export function watchOf(
+  ledger: RequestLedger,
+  { clock, limits }: Pick<SqlEnvironment, "clock" | "limits">,
+): Watch {
+  const bytesMax = Math.max(limits.queryMemoryBytes, UNRUN_BYTES_MIN);
+  return (bytes) => {
+    checkDeadline(ledger, clock);
+    if (bytes <= bytesMax) return;
+    throw new DatabaseError(
+      "MEMORY_EXCEEDED",
+      `Cannot run the statement: its expressions take more than ${bytesMax} bytes before it runs`,
+      { hint: "write a shorter statement, or raise performance.query_memory_bytes" },
+    );
+  };
+}
