@@ -7,20 +7,45 @@
  *     const live = db.live("SELECT * FROM chat.messages", { onEvent: (event) => show(event) });
  *     live.close();
  */
-import type { Cell, SqlResponseBody, StatementEntry } from "../protocol/mod.ts";
+import type { StatementEntry } from "../protocol/mod.ts";
+import {
+  ANYTHING,
+  type Call,
+  COUNT,
+  FILLED_TEXT,
+  HANDLER,
+  kindOf,
+  OBJECT,
+  oneOf,
+  type Rules,
+  requireOptions,
+  requireRule,
+  SIGNAL,
+  TEXT,
+} from "./checks.ts";
 import { type ConnectionState, LiveConnection } from "./connection.ts";
-import { type ClientEnvironment, globalEnvironment } from "./environment.ts";
-import { errorFromBody } from "./errors.ts";
+import { type Credentials, requireCredentials } from "./credentials.ts";
+import { type ClientEnvironment, globalEnvironment, withLongTimers } from "./environment.ts";
+import { entriesIn, errorFromBody } from "./errors.ts";
 import { guarded } from "./handlers.ts";
-import type { LiveOptions, LiveQuery } from "./live.ts";
-import { countOption, kindOf, type Parameter, sentParameters } from "./parameters.ts";
+import type { LiveQuery } from "./live.ts";
+import type { LiveOptions } from "./live_options.ts";
+import { type Parameter, sentParameters } from "./parameters.ts";
+import { type PositionStorage, STORAGE } from "./positions.ts";
 import { type Duration, isRead, msFromDuration } from "./repeats.ts";
+import type { Answer } from "./requests.ts";
 import { serverUrlFrom } from "./server_url.ts";
 import { Session } from "./session.ts";
+import { type CellObject, readEntry, type Values } from "./values.ts";
 
 export interface ClientOptions {
   /** Base address of the server, of http or https. */
   readonly url: string;
+  /**
+   * Logs in by itself when a token is needed: by a token, by a name and a password, or by a
+   * function that gives a token, and is asked again when that one is accepted no more.
+   */
+  readonly auth?: Credentials;
   /** Where the refresh token is kept, *memory*; `cookie` in pages that the server itself serves. */
   readonly session?: "cookie" | "memory";
   /** Told when the session has ended without having been asked to. */
@@ -34,10 +59,46 @@ export interface ClientOptions {
   readonly maxRetries?: number;
   /** How long one request may take; as long as it does when left out. */
   readonly timeout?: Duration;
+  /** How values come back, *javascript*: as Date, bytes and parsed JSON; or as on the wire. */
+  readonly values?: Values;
+  /** Where live queries with a `resumeKey` keep their position, *localStorage*. */
+  readonly storage?: PositionStorage;
   readonly environment?: ClientEnvironment;
 }
 
 const RETRIES = 3;
+
+const CREATE: Call = {
+  doing: "create a client",
+  example: 'createClient({ url: "http://127.0.0.1:2900", auth: { user, password } })',
+};
+
+const CLIENT_RULES: Rules = {
+  // With messages of their own.
+  url: ANYTHING,
+  auth: ANYTHING,
+  timeout: ANYTHING,
+  session: oneOf("cookie", "memory"),
+  onSignedOut: HANDLER,
+  onConnection: HANDLER,
+  maxRetries: COUNT,
+  values: oneOf("javascript", "wire"),
+  storage: STORAGE,
+  environment: OBJECT,
+};
+
+const EXECUTE: Call = { doing: "execute", example: "execute(sql, { params: [1] })" };
+
+const EXECUTE_RULES: Rules = {
+  params: ANYTHING,
+  namespace: TEXT,
+  idempotencyKey: FILLED_TEXT,
+  signal: SIGNAL,
+};
+
+const QUERY: Call = { doing: "query", example: "query(sql, [1], { signal })" };
+
+const { params: _, ...QUERY_RULES } = EXECUTE_RULES;
 
 export interface ExecuteOptions {
   readonly params?: readonly Parameter[];
@@ -57,7 +118,7 @@ export interface Execution {
   readonly tookMs: number;
 }
 
-export type RowObject = Readonly<Record<string, Cell>>;
+export type RowObject = CellObject;
 
 export interface Client {
   readonly session: Session;
@@ -72,65 +133,92 @@ export interface Client {
    * Runs statements and gives the rows of the last by column name. What they are is for the caller
    * to say, who wrote the statement: it is not looked at.
    */
-  query<Row extends object = RowObject>(sql: string, params?: readonly Parameter[]): Promise<Row[]>;
+  query<Row extends object = RowObject>(
+    sql: string,
+    params?: readonly Parameter[],
+    options?: Omit<ExecuteOptions, "params">,
+  ): Promise<Row[]>;
   /**
    * Follows a query: its rows now, then every change, through losses of the connection. A log-out
    * ends it; when somebody else logs in it starts anew, with the rows of that user.
    */
-  live(sql: string, options: LiveOptions): LiveQuery;
+  live<Row extends object = CellObject>(sql: string, options: LiveOptions<Row>): LiveQuery<Row>;
   /** Cuts the live connection and stays away for a while, to show what a resume does. */
   interrupt(durationMs: number): void;
   /** Ends the live queries and their connection; the session stays. */
   close(): void;
 }
 
-/** @throws {TypeError} If the address is none, or the time. */
+/** @throws {TypeError} If the address is none, the time, or any other option. */
 export function createClient(options: ClientOptions): Client {
-  const environment = options.environment ?? globalEnvironment;
+  requireOptions(CREATE, options, CLIENT_RULES);
+  if (options.auth !== undefined) requireCredentials(options.auth);
+  const environment = withLongTimers(options.environment ?? globalEnvironment);
   const url = serverUrlFrom(options.url);
+  const values = options.values ?? "javascript";
   const tellSignedOut = guarded(environment, () => options.onSignedOut?.());
   const session = new Session({
     url,
     keepIn: options.session ?? "memory",
+    credentials: options.auth,
     environment,
-    maxRetries: countOption("maxRetries", options.maxRetries) ?? RETRIES,
+    maxRetries: options.maxRetries ?? RETRIES,
     timeoutMs: options.timeout === undefined ? undefined : msFromDuration(options.timeout),
     onSignedOut: () => tellSignedOut(undefined),
-    onLogout: () => connection.signedOut(),
+    onLogout: () => connection.loggedOut(),
     onOtherUser: () => connection.startAnew(),
   });
   const connection = new LiveConnection({
     url: `${url.replace(/^http/, "ws")}/v1/ws`,
     session,
     environment,
+    values,
+    storage: options.storage,
     onState: guarded<ConnectionState>(environment, (state) => options.onConnection?.(state)),
   });
-  const execute = async (sql: string, given: ExecuteOptions = {}): Promise<Execution> => {
+  const execute = executeBy(session, values);
+  return {
+    session,
+    execute,
+    async query<Row extends object>(
+      sql: string,
+      params: readonly Parameter[] = [],
+      given: Omit<ExecuteOptions, "params"> = {},
+    ) {
+      requireOptions(QUERY, given, QUERY_RULES);
+      const { results } = await execute(sql, { ...given, params });
+      return rowObjects(results.at(-1)) as Row[];
+    },
+    live<Row extends object>(sql: string, given: LiveOptions<Row>) {
+      requireText(sql);
+      // The rows are what the caller says of them.
+      return connection.open(sql, given as unknown as LiveOptions) as unknown as LiveQuery<Row>;
+    },
+    interrupt(durationMs) {
+      requireRule("the duration", durationMs, COUNT);
+      connection.interrupt(durationMs);
+    },
+    close: () => connection.close(),
+  };
+}
+
+/** The call that sends a text of statements and reads what comes. */
+function executeBy(session: Session, values: Values): Client["execute"] {
+  return async (sql: string, given: ExecuteOptions = {}): Promise<Execution> => {
     requireText(sql);
+    requireOptions(EXECUTE, given, EXECUTE_RULES);
     const { idempotencyKey, namespace, params, signal } = given;
     const body = {
       sql,
-      ...(params === undefined ? {} : { params: sentParameters(params) }),
+      ...(params === undefined ? {} : { params: sentParameters(sql, params) }),
       ...(namespace === undefined ? {} : { namespace_id: namespace }),
       ...(idempotencyKey === undefined ? {} : { idempotency_key: idempotencyKey }),
     };
     const isRepeatable = idempotencyKey !== undefined || isRead(sql);
-    const answer = await session.post("/v1/api/sql", body, { signal, isRepeatable });
-    return executionFrom(answer as SqlResponseBody);
-  };
-  return {
-    session,
-    execute,
-    async query<Row extends object>(sql: string, params: readonly Parameter[] = []) {
-      const { results } = await execute(sql, { params });
-      return rowObjects(results.at(-1)) as Row[];
-    },
-    live(sql, given) {
-      requireText(sql);
-      return connection.open(sql, given);
-    },
-    interrupt: (durationMs) => connection.interrupt(durationMs),
-    close: () => connection.close(),
+    const answer = await session.call("/v1/api/sql", body, { signal, isRepeatable });
+    const execution = executionFrom(answer);
+    if (execution === undefined) throw session.foreign(answer);
+    return { ...execution, results: execution.results.map((entry) => readEntry(entry, values)) };
   };
 }
 
@@ -139,15 +227,19 @@ function requireText(sql: unknown): void {
   throw new TypeError(`Cannot send the statement: it is ${kindOf(sql)}, and should be text`);
 }
 
-function executionFrom(answer: SqlResponseBody): Execution {
+/** @returns Undefined for an answer that is none of the server's. */
+function executionFrom(answer: Answer): Execution | undefined {
+  const { results, status, took } = answer.fields;
   // A failure while rows are on their way comes with status 200.
-  if (answer.status !== "success") throw errorFromBody(answer, 200);
-  return { results: answer.results, tookMs: answer.took };
+  if (status === "error") throw errorFromBody(answer.fields, answer.status);
+  const entries = entriesIn(results);
+  if (status !== "success" || entries === undefined) return undefined;
+  return { results: entries, tookMs: Number(took) };
 }
 
 function rowObjects(entry: StatementEntry | undefined): RowObject[] {
   const names = (entry?.schema ?? []).map(({ name }) => name);
   return (entry?.rows ?? []).map((cells) =>
-    Object.fromEntries(names.map((name, index) => [name, cells[index] as Cell])),
+    Object.fromEntries(names.map((name, index) => [name, cells[index]])),
   );
 }

@@ -7,12 +7,14 @@
  */
 import type { ClientMessage, ErrorMessage, ServerMessage } from "../protocol/mod.ts";
 import type { ClientEnvironment, Socket } from "./environment.ts";
-import { ServerError } from "./errors.ts";
-import { guarded } from "./handlers.ts";
-import { type LiveEvent, type LiveOptions, type LiveQuery, Subscription } from "./live.ts";
+import { isObject, ServerError } from "./errors.ts";
+import { type LiveQuery, Subscription } from "./live.ts";
+import { type LiveOptions, requireLiveOptions } from "./live_options.ts";
 import { type Asked, Outgoing } from "./outgoing.ts";
+import type { PositionStorage } from "./positions.ts";
 import { backoffMs } from "./repeats.ts";
 import type { Session } from "./session.ts";
+import type { Values } from "./values.ts";
 
 export type ConnectionState = "closed" | "connecting" | "open" | "waiting";
 
@@ -21,6 +23,8 @@ export interface LiveConnectionOptions {
   readonly session: Session;
   readonly environment: ClientEnvironment;
   readonly onState: (state: ConnectionState) => void;
+  readonly values: Values;
+  readonly storage: PositionStorage | undefined;
 }
 
 type Pong = Extract<ServerMessage, { type: "pong" }>;
@@ -52,6 +56,7 @@ export class LiveConnection {
   #cancelRetry: (() => void) | undefined;
   /** Of queries for which there was no room. */
   readonly #cancelWaits = new Set<() => void>();
+  #cancelBack: (() => void) | undefined;
   /** Of the timer by which a dead connection is noticed. */
   #cancelWatch: (() => void) | undefined;
   /** Whether anything came since the last ping. */
@@ -66,14 +71,21 @@ export class LiveConnection {
     });
   }
 
+  /** @throws {TypeError} For what cannot be asked for. */
   open(sql: string, options: LiveOptions): LiveQuery {
+    requireLiveOptions(options);
+    const { environment, session, storage, values } = this.#options;
     const id = `live-${this.#nextId}`;
     this.#nextId += 1;
-    const { environment } = this.#options;
-    const onEvent = guarded<LiveEvent>(environment, (event) => options.onEvent(event));
-    const subscription = new Subscription(id, sql, { ...options, onEvent }, (closed) =>
-      this.#remove(closed),
-    );
+    const settings = {
+      environment,
+      values,
+      storage,
+      userId: () => session.userId,
+      onClose: (closed: Subscription) => this.#closed(closed),
+    };
+    const subscription = new Subscription(id, sql, { options, settings });
+    environment.requireSockets?.();
     this.#subscriptions.set(id, subscription);
     if (this.#isOpen) this.#outgoing.ask({ type: "subscribe", id });
     else if (this.#state === "closed") this.#connect();
@@ -87,13 +99,21 @@ export class LiveConnection {
   }
 
   /** Ends every query: whoever follows them is nobody any more. */
-  signedOut(why = "The session has ended"): void {
+  signedOut(why: ServerError = ended()): void {
+    this.#endAll(why, false);
+  }
+
+  loggedOut(): void {
+    this.#endAll(ended(), true);
+  }
+
+  #endAll(why: ServerError, isAskedFor: boolean): void {
     this.#drop();
     const subscriptions = [...this.#subscriptions.values()];
     this.#subscriptions.clear();
     this.#become("closed");
     for (const subscription of subscriptions) {
-      subscription.failed(new ServerError("unauthorized", why));
+      subscription.failed(why, { isAskedFor });
     }
   }
 
@@ -107,28 +127,68 @@ export class LiveConnection {
 
   close(): void {
     for (const subscription of this.#subscriptions.values()) subscription.close();
+    this.#closeUnused();
   }
 
-  #remove({ id }: Subscription): void {
+  /**
+   * The socket stays until the end of the turn: whoever closes one query often opens the next, as
+   * React does when it mounts a component twice, or with another text.
+   */
+  #closed(subscription: Subscription): void {
+    this.#forget(subscription);
+    if (this.#socket === undefined) this.#closeUnused();
+    else if (this.#subscriptions.size === 0) queueMicrotask(() => this.#closeUnused());
+  }
+
+  #remove(subscription: Subscription): void {
+    this.#forget(subscription);
+    this.#closeUnused();
+  }
+
+  #forget({ id }: Subscription): void {
     this.#subscriptions.delete(id);
     if (this.#isOpen) this.#outgoing.ask({ type: "unsubscribe", id });
-    if (this.#subscriptions.size === 0) {
-      this.#drop();
-      this.#become("closed");
-    }
+  }
+
+  #closeUnused(): void {
+    if (this.#subscriptions.size > 0) return;
+    this.#drop();
+    this.#become("closed");
   }
 
   #connect(): void {
-    const { environment, url } = this.#options;
     this.#become("connecting");
+    // A socket is closed that waits for its token.
+    if (this.#options.session.mustLogIn) void this.#logIn();
+    else this.#openSocket();
+  }
+
+  async #logIn(): Promise<void> {
+    const epoch = this.#epoch;
+    try {
+      await this.#options.session.renew();
+    } catch (error) {
+      if (epoch !== this.#epoch) return;
+      if (isRefusal(error)) this.signedOut(error);
+      else this.#lost(false, error);
+      return;
+    }
+    if (epoch === this.#epoch) this.#openSocket();
+  }
+
+  #openSocket(): void {
+    const { environment, url } = this.#options;
     const socket = environment.connect(url, {
       onOpen: () => {
         if (this.#socket === socket) this.#authenticate();
       },
       onText: (text) => {
         if (this.#socket !== socket) return;
+        const message = messageFrom(text);
+        // Not Tidemark is at the other end, or what it sends does not come through.
+        if (message === undefined) return this.#lost(false);
         this.#hasHeard = true;
-        this.#receive(JSON.parse(text) as ServerMessage);
+        this.#receive(message);
       },
       onClose: (code) => {
         if (this.#socket === socket) this.#lost(code === CLOSE_NOT_AUTHORIZED);
@@ -140,7 +200,7 @@ export class LiveConnection {
 
   #authenticate(): void {
     const token = this.#options.session.accessToken;
-    if (token === undefined) return this.signedOut("Nobody is logged in");
+    if (token === undefined) return this.signedOut(unauthorized("Nobody is logged in"));
     // The browser is spared unpacking what the server would only pack for it.
     const protocol = { serialization: "json", compression: "none" };
     this.#send({ type: "authenticate", method: "jwt", token, protocol });
@@ -176,6 +236,7 @@ export class LiveConnection {
     this.#failures = 0;
     this.#become("open");
     this.#scheduleHeartbeat();
+    this.#cancelBack = this.#options.environment.whenBack?.(() => this.#ping());
     for (const id of this.#subscriptions.keys()) this.#outgoing.ask({ type: "subscribe", id });
   }
 
@@ -215,10 +276,10 @@ export class LiveConnection {
   }
 
   /** The connection is gone: tells the queries, and sees to coming back. */
-  #lost(needsToken: boolean): void {
+  #lost(needsToken: boolean, why?: unknown): void {
     this.#drop();
     if (this.#subscriptions.size === 0) return this.#become("closed");
-    const delayMs = backoffMs(this.#options.environment, this.#failures);
+    const delayMs = Math.max(backoffMs(this.#options.environment, this.#failures), toldMsOf(why));
     this.#failures += 1;
     if (!needsToken) return this.#retryAfter(delayMs);
     this.#become("waiting");
@@ -229,17 +290,18 @@ export class LiveConnection {
   async #renewToken(delayMs: number): Promise<void> {
     const { session } = this.#options;
     const epoch = this.#epoch;
-    let isOver = false;
+    let failure: unknown;
     try {
-      await session.refresh();
+      await session.renew();
     } catch (error) {
-      // Whatever else it was, the next attempt meets it again.
-      isOver = error instanceof ServerError && error.status === 401;
+      // Whatever it was but a refusal, the next attempt meets it again.
+      failure = error;
     }
     if (epoch !== this.#epoch) return;
     // Somebody may have logged in meanwhile, as the same user.
-    if (isOver && session.accessToken === undefined) this.signedOut();
-    else this.#retryAfter(delayMs);
+    if (isRefusal(failure) && session.accessToken === undefined) {
+      this.signedOut(session.mustLogIn ? failure : undefined);
+    } else this.#retryAfter(Math.max(delayMs, toldMsOf(failure)));
   }
 
   #retryAfter(delayMs: number): void {
@@ -251,7 +313,11 @@ export class LiveConnection {
       this.#cancelRetry?.();
       this.#connect();
     };
-    const cancels = [environment.after(delayMs, retry), environment.whenOnline?.(retry)];
+    const cancels = [
+      environment.after(delayMs, retry),
+      environment.whenOnline?.(retry),
+      environment.whenBack?.(retry),
+    ];
     this.#cancelRetry = () => {
       for (const cancel of cancels) cancel?.();
     };
@@ -267,15 +333,19 @@ export class LiveConnection {
     this.#cancelWaits.clear();
     this.#cancelRetry?.();
     this.#cancelWatch?.();
+    this.#cancelBack?.();
+    this.#cancelBack = undefined;
     socket?.close();
     for (const subscription of this.#subscriptions.values()) subscription.lost();
   }
 
   #scheduleHeartbeat(): void {
-    this.#watch(HEARTBEAT_MS, () => {
-      this.#outgoing.ask({ type: "ping", id: "heartbeat" });
-      this.#awaitPong();
-    });
+    this.#watch(HEARTBEAT_MS, () => this.#ping());
+  }
+
+  #ping(): void {
+    this.#outgoing.ask({ type: "ping", id: "heartbeat" });
+    this.#awaitPong();
   }
 
   /**
@@ -312,4 +382,34 @@ export class LiveConnection {
     this.#state = state;
     this.#options.onState(state);
   }
+}
+
+function ended(): ServerError {
+  return unauthorized("The session has ended");
+}
+
+function unauthorized(message: string): ServerError {
+  return new ServerError("unauthorized", message);
+}
+
+function isRefusal(error: unknown): error is ServerError {
+  return error instanceof ServerError && error.status === 401;
+}
+
+/** The wait that a refusal asks for. */
+function toldMsOf(error: unknown): number {
+  return error instanceof ServerError ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
+}
+
+/** @returns Undefined for what is no message of the protocol. */
+function messageFrom(text: string): ServerMessage | undefined {
+  let message: unknown;
+  try {
+    message = JSON.parse(text);
+  } catch {
+    // The caller leaves the connection, as of any other that makes no sense.
+    return undefined;
+  }
+  const isMessage = isObject(message) && typeof message["type"] === "string";
+  return isMessage ? (message as ServerMessage) : undefined;
 }

@@ -7,6 +7,8 @@
 export interface HttpResponse {
   readonly ok: boolean;
   readonly status: number;
+  readonly headers?: { get(name: string): string | null };
+  /** Fails with a SyntaxError when the body is no JSON. */
   json(): Promise<unknown>;
 }
 
@@ -33,6 +35,8 @@ export interface SocketHandlers {
 
 export interface ClientEnvironment {
   fetch(url: string, request: HttpRequest): Promise<HttpResponse>;
+  /** @throws {Error} At once, if this runtime has no WebSocket; says which version has. */
+  requireSockets?(): void;
   connect(url: string, handlers: SocketHandlers): Socket;
   /** Runs `callback` once; the answer cancels it. */
   after(delayMs: number, callback: () => void): () => void;
@@ -41,8 +45,20 @@ export interface ClientEnvironment {
    * wait for the server is then over.
    */
   whenOnline?(callback: () => void): () => void;
+  /**
+   * Runs `callback` whenever the network is there again, or somebody looks at the page again; the
+   * answer cancels it. The socket may have died unnoticed meanwhile.
+   */
+  whenBack?(callback: () => void): () => void;
   /** A number in [0, 1). */
   random(): number;
+  /** Milliseconds since 1970; the runtime's when left out. */
+  now?(): number;
+}
+
+/** An environment that has a clock. */
+export interface WholeEnvironment extends ClientEnvironment {
+  now(): number;
 }
 
 /** What pages can listen to, and other runtimes may lack. */
@@ -51,29 +67,117 @@ interface Listening {
   removeEventListener?(type: string, listener: () => void): void;
 }
 
+interface Page extends Listening {
+  readonly document?: Listening & { readonly visibilityState?: string };
+  readonly WebSocket?: unknown;
+}
+
+/** Timers of runtimes count in 32 bits: one beyond that would be due at once. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
+
 /** The globals of the runtime. */
 export const globalEnvironment: ClientEnvironment = {
   fetch: (url, request) => fetch(url, request),
-  connect(url, { onClose, onOpen, onText }) {
-    const socket = new WebSocket(url);
-    socket.addEventListener("open", onOpen);
-    socket.addEventListener("message", ({ data }) => {
-      if (typeof data === "string") onText(data);
-    });
-    socket.addEventListener("close", ({ code }) => onClose(code));
-    return socket;
+  requireSockets() {
+    const { WebSocket: socket }: Page = globalThis;
+    if (socket !== undefined) return;
+    throw new Error(
+      "Cannot follow the query: this runtime has no WebSocket. Node has it from version 22 on (20 and 21 with --experimental-websocket); browsers, Bun and Deno have it",
+    );
   },
+  connect: (url, handlers) => new LazySocket(url, handlers),
   after(delayMs, callback) {
     const timer = globalThis.setTimeout(callback, delayMs);
     return () => globalThis.clearTimeout(timer);
   },
-  whenOnline(callback) {
-    const page: Listening = globalThis;
-    page.addEventListener?.("online", callback);
-    return () => page.removeEventListener?.("online", callback);
+  whenOnline: (callback) => listen(globalThis, "online", callback),
+  whenBack(callback) {
+    const page: Page = globalThis;
+    const { document } = page;
+    const cancels = [
+      listen(page, "online", callback),
+      listen(page, "pageshow", callback),
+      listen(document ?? page, "visibilitychange", () => {
+        if (document?.visibilityState !== "hidden") callback();
+      }),
+    ];
+    return () => {
+      for (const cancel of cancels) cancel();
+    };
   },
   random() {
     const [word = 0] = crypto.getRandomValues(new Uint32Array(1));
     return word / 4294967296;
   },
 };
+
+function listen(target: Listening, type: string, callback: () => void): () => void {
+  target.addEventListener?.(type, callback);
+  return () => target.removeEventListener?.(type, callback);
+}
+
+/**
+ * A WebSocket that is opened at the end of the turn in which it was asked for, and closed no sooner
+ * than it is open. Browsers warn of one that is closed before, and a component that React mounts,
+ * unmounts and mounts again needs one only.
+ */
+class LazySocket implements Socket {
+  readonly #handlers: SocketHandlers;
+  #socket: WebSocket | undefined;
+  #isClosed = false;
+
+  constructor(url: string, handlers: SocketHandlers) {
+    this.#handlers = handlers;
+    queueMicrotask(() => {
+      if (!this.#isClosed) this.#open(url);
+    });
+  }
+
+  send(text: string): void {
+    this.#socket?.send(text);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.close();
+  }
+
+  #open(url: string): void {
+    const { onClose, onOpen, onText } = this.#handlers;
+    const socket = new WebSocket(url);
+    this.#socket = socket;
+    socket.addEventListener("open", () => (this.#isClosed ? socket.close() : onOpen()));
+    socket.addEventListener("message", ({ data }) => {
+      if (typeof data === "string") onText(data);
+    });
+    socket.addEventListener("close", ({ code }) => onClose(code));
+  }
+}
+
+/** The same environment, with timers that may be as long as they like. */
+export function withLongTimers(given: ClientEnvironment): WholeEnvironment {
+  return {
+    fetch: (url, request) => given.fetch(url, request),
+    requireSockets: () => given.requireSockets?.(),
+    connect: (url, handlers) => given.connect(url, handlers),
+    after: (delayMs, callback) => longTimer(given, delayMs, callback),
+    whenOnline: (callback) => given.whenOnline?.(callback) ?? nothing,
+    whenBack: (callback) => given.whenBack?.(callback) ?? nothing,
+    random: () => given.random(),
+    now: () => given.now?.() ?? new Date().getTime(),
+  };
+}
+
+function longTimer(
+  given: Pick<ClientEnvironment, "after">,
+  delayMs: number,
+  callback: () => void,
+): () => void {
+  if (delayMs <= TIMER_MS_MAX) return given.after(delayMs, callback);
+  let cancel = given.after(TIMER_MS_MAX, () => {
+    cancel = longTimer(given, delayMs - TIMER_MS_MAX, callback);
+  });
+  return () => cancel();
+}
+
+function nothing(): void {}

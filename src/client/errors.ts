@@ -2,7 +2,7 @@
  * What can fail: the server refused, or could not be reached. Both are `instanceof`-able, and both
  * carry what a person needs to go on.
  */
-import type { ErrorBody, StatementEntry } from "../protocol/mod.ts";
+import type { StatementEntry } from "../protocol/mod.ts";
 
 /** What came with a refusal besides its code and message. */
 export interface RefusalDetails {
@@ -70,37 +70,54 @@ export function textOfCauses(error: unknown): string {
   return messages.length === 0 ? String(error) : messages.join(": ");
 }
 
-/** Reads the body of a failed answer, in either shape of the contract. */
-export function errorFromBody(body: unknown, status: number): ServerError {
+/**
+ * Reads the body of a failed answer, in either shape of the contract. One of neither, as a proxy
+ * sends it, still has its status.
+ *
+ * @param told What the headers say, for a body that does not.
+ */
+export function errorFromBody(
+  body: unknown,
+  status: number,
+  told: Pick<RefusalDetails, "retryAfterSeconds"> & { message?: string } = {},
+): ServerError {
   const fields = isObject(body) ? body : {};
   const { error } = fields;
-  if (isObject(error) && typeof error["code"] === "string") {
-    // Shape B: the error is an object beside the results.
-    const inner = error as unknown as ErrorBody;
-    const results = Array.isArray(fields["results"])
-      ? (fields["results"] as readonly StatementEntry[])
-      : [];
-    return new ServerError(inner.code, inner.message, {
-      status,
-      position: inner.position,
-      hint: inner.hint,
-      statement: inner.statement,
-      reason: inner.reason,
-      retryAfterSeconds: inner.retry_after_seconds,
-      results,
-    });
+  // Shape B: the error is an object beside the results.
+  const inner = isObject(error) ? error : fields;
+  const code = textIn(isObject(error) ? error["code"] : error);
+  const message = textIn(inner["message"]);
+  if (code === undefined) {
+    const said = told.message ?? `The server answered with status ${status}`;
+    return new ServerError("http_error", said, { ...told, status });
   }
-  if (typeof error !== "string") {
-    return new ServerError("http_error", `The server answered with status ${status}`, { status });
-  }
-  const { field, message, retry_after_seconds: retryAfterSeconds } = fields;
-  return new ServerError(error, typeof message === "string" ? message : error, {
+  return new ServerError(code, message ?? code, {
     status,
-    field: typeof field === "string" ? field : undefined,
-    retryAfterSeconds: typeof retryAfterSeconds === "number" ? retryAfterSeconds : undefined,
+    position: numberIn(inner["position"]),
+    hint: textIn(inner["hint"]),
+    statement: numberIn(inner["statement"]),
+    reason: textIn(inner["reason"]),
+    field: textIn(inner["field"]),
+    retryAfterSeconds: numberIn(inner["retry_after_seconds"]) ?? told.retryAfterSeconds,
+    results: entriesIn(fields["results"]) ?? [],
   });
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null;
+/** The results of an answer; undefined if they are none. */
+export function entriesIn(value: unknown): readonly StatementEntry[] | undefined {
+  return Array.isArray(value) && value.every(isObject)
+    ? (value as unknown as readonly StatementEntry[])
+    : undefined;
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function textIn(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+function numberIn(value: unknown): number | undefined {
+  return typeof value === "number" ? value : undefined;
 }

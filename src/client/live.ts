@@ -8,42 +8,33 @@
  * counted and dropped, which makes a resume exact.
  */
 import type {
-  CellObject,
-  Change,
   ErrorMessage,
   InitialDataBatch,
-  SchemaField,
   SubscriptionAck,
   SubscriptionSpec,
+  Change as WireChange,
+  CellObject as WireRow,
 } from "../protocol/mod.ts";
+import type { ClientEnvironment } from "./environment.ts";
 import { ServerError } from "./errors.ts";
-import { countOption, type Parameter, type SentParameter, sentParameters } from "./parameters.ts";
+import { guarded } from "./handlers.ts";
+import { type LiveEvent, type LiveOptions, type LiveStatus, orderOf } from "./live_options.ts";
+import { LiveRows } from "./live_rows.ts";
+import { type SentParameter, sentParameters } from "./parameters.ts";
+import { KeptPosition, type PositionStorage, storageFor } from "./positions.ts";
+import { columnOf, orderFrom } from "./row_order.ts";
+import {
+  type CellObject,
+  type Change,
+  type RowReader,
+  rowReaderFor,
+  type Values,
+} from "./values.ts";
 
-export type LiveStatus = "connecting" | "loading" | "ready" | "offline" | "ended";
-
-export type LiveEvent =
-  /** The server accepted. Without a position to resume from the rows start anew. */
-  | {
-      readonly type: "start";
-      readonly schema: readonly SchemaField[];
-      readonly resumedFrom: number | undefined;
-    }
-  /** Rows of the snapshot or of a replay; a row replaces the one with its key. */
-  | { readonly type: "rows"; readonly rows: readonly CellObject[]; readonly isReplay: boolean }
-  | { readonly type: "change"; readonly change: Change; readonly isReplay: boolean }
-  | { readonly type: "status"; readonly status: LiveStatus; readonly error?: ServerError };
-
-export interface LiveOptions {
-  readonly params?: readonly Parameter[];
-  readonly namespace?: string;
-  /** Start with the newest so many rows; all when left out. */
-  readonly lastRows?: number;
-  readonly batchSize?: number;
-  readonly onEvent: (event: LiveEvent) => void;
-}
-
-export interface LiveQuery {
+export interface LiveQuery<Row extends object = CellObject> {
   readonly status: LiveStatus;
+  /** The rows as they stand, in order; the same list until one of them changes. */
+  readonly rows: readonly Row[];
   /** The `_seq` up to which everything has been received. */
   readonly position: number | undefined;
   /** Rows and changes that came twice and were dropped. */
@@ -62,12 +53,44 @@ const RESTARTS: ReadonlySet<string> = new Set([
 /** What a subscription wants its connection to do about an error. */
 export type AfterError = "nothing" | "subscribe" | "wait" | "reconnect" | "remove";
 
+export interface SubscriptionSettings {
+  readonly environment: ClientEnvironment;
+  readonly values: Values;
+  /** Where positions are kept; the runtime's when left out. */
+  readonly storage: PositionStorage | undefined;
+  /** Whose query it is, where that is known. */
+  readonly userId: () => string | undefined;
+  /** Told when it was closed. */
+  readonly onClose: (subscription: Subscription) => void;
+}
+
+interface SubscriptionParts {
+  /** Checked ones. */
+  readonly options: LiveOptions;
+  readonly settings: SubscriptionSettings;
+}
+
+/** Calls back what the user of the client has given, each guarded. */
+interface Tell {
+  readonly event: (event: LiveEvent) => void;
+  readonly rows: (list: () => readonly CellObject[]) => void;
+  readonly error: (error: ServerError) => void;
+}
+
 export class Subscription implements LiveQuery {
   readonly id: string;
   readonly #sql: string;
   readonly #options: LiveOptions;
+  readonly #settings: SubscriptionSettings;
   readonly #params: readonly SentParameter[] | undefined;
-  readonly #onClose: (subscription: Subscription) => void;
+  readonly #tell: Tell;
+  readonly #rows: LiveRows<CellObject>;
+  readonly #kept: KeptPosition | undefined;
+  readonly #keepPosition: (position: number | undefined) => void;
+  #mayRestore = true;
+  /** The list that was told last. */
+  #told: readonly CellObject[] | undefined;
+  #read: RowReader | undefined;
   #status: LiveStatus = "connecting";
   #position: number | undefined;
   #resumedFrom: number | undefined;
@@ -75,23 +98,34 @@ export class Subscription implements LiveQuery {
   #wasAccepted = false;
   #refusals = 0;
 
-  constructor(
-    id: string,
-    sql: string,
-    options: LiveOptions,
-    onClose: (subscription: Subscription) => void,
-  ) {
+  /** @throws {TypeError} For parameters, an order or a storage that cannot be used. */
+  constructor(id: string, sql: string, { options, settings }: SubscriptionParts) {
     this.id = id;
     this.#sql = sql;
     this.#options = options;
-    this.#params = options.params === undefined ? undefined : sentParameters(options.params);
-    this.#onClose = onClose;
-    countOption("lastRows", options.lastRows);
-    countOption("batchSize", options.batchSize);
+    this.#settings = settings;
+    this.#params = options.params === undefined ? undefined : sentParameters(sql, options.params);
+    this.#rows = new LiveRows(orderOf(options));
+    this.#tell = tellOf(options, settings.environment);
+    this.#position = options.from;
+    if (options.resumeKey !== undefined) {
+      this.#kept = new KeptPosition({
+        storage: storageFor(settings.storage),
+        key: options.resumeKey,
+        query: JSON.stringify([sql, this.#params, options.namespace]),
+      });
+    }
+    this.#keepPosition = guarded<number | undefined>(settings.environment, (position) => {
+      if (position !== undefined) this.#kept?.write(settings.userId(), position);
+    });
   }
 
   get status(): LiveStatus {
     return this.#status;
+  }
+
+  get rows(): readonly CellObject[] {
+    return this.#rows.list;
   }
 
   get position(): number | undefined {
@@ -110,12 +144,13 @@ export class Subscription implements LiveQuery {
   close(): void {
     if (this.#status === "ended") return;
     this.#status = "ended";
-    this.#onClose(this);
+    this.#settings.onClose(this);
   }
 
   /** The subscription as it is to be asked for now. */
   spec(): SubscriptionSpec {
     const { batchSize, lastRows, namespace } = this.#options;
+    if (this.#mayRestore && this.#kept !== undefined) this.#restore(this.#kept);
     this.#resumedFrom = this.#position;
     return {
       id: this.id,
@@ -133,7 +168,18 @@ export class Subscription implements LiveQuery {
   accepted({ schema }: SubscriptionAck): void {
     this.#wasAccepted = true;
     this.#refusals = 0;
-    this.#emit({ type: "start", schema, resumedFrom: this.#resumedFrom });
+    const order = this.#options.orderBy;
+    const missing =
+      typeof order === "string"
+        ? orderFrom(order).find((term) => !columnOf(term, schema))
+        : undefined;
+    if (missing !== undefined) {
+      this.failed(noColumn(missing.name));
+      return this.#settings.onClose(this);
+    }
+    this.#read = rowReaderFor(schema, this.#settings.values);
+    this.#rows.start(schema, this.#resumedFrom === undefined);
+    this.#tell.event({ type: "start", schema, resumedFrom: this.#resumedFrom });
     this.#become("loading");
   }
 
@@ -143,29 +189,38 @@ export class Subscription implements LiveQuery {
     for (const row of fresh) this.#advance(seqOf(row));
     if (control.last_seq_id !== null) this.#advance(control.last_seq_id);
     if (fresh.length > 0) {
-      this.#emit({ type: "rows", rows: fresh, isReplay: this.#resumedFrom !== undefined });
+      const isReplay = this.#resumedFrom !== undefined;
+      this.#tell.event({ type: "rows", rows: this.#put(fresh), isReplay });
     }
     if (!control.has_more) this.#become("ready");
+    this.#keepPosition(this.#position);
     return control.has_more;
   }
 
-  change(change: Change): void {
+  change(change: WireChange): void {
     const { change_type: type, old_values: olds = [], rows } = change;
     const moved = type === "delete" ? olds : rows;
     const kept = moved.flatMap((row, index) => (this.#isNew(seqOf(row)) ? [index] : []));
     for (const row of moved) this.#advance(seqOf(row));
     if (kept.length === 0) return;
     const isWhole = kept.length === moved.length;
-    this.#emit({
+    const fresh = isWhole
+      ? change
+      : { ...change, rows: at(rows, kept), old_values: at(olds, kept) };
+    this.#tell.event({
       type: "change",
-      change: isWhole ? change : { ...change, rows: at(rows, kept), old_values: at(olds, kept) },
+      change: this.#taken(fresh),
       isReplay: this.#status === "loading",
     });
+    if (this.#status === "ready") this.#tellRows();
+    this.#keepPosition(this.#position);
   }
 
   /** Everything up to here has been sent, says the server: where a quiet table resumes. */
   reached(position: number): void {
-    if (this.#status === "ready") this.#advance(position);
+    if (this.#status !== "ready") return;
+    this.#advance(position);
+    this.#keepPosition(this.#position);
   }
 
   lost(): void {
@@ -175,13 +230,18 @@ export class Subscription implements LiveQuery {
   /** What it holds is nobody's any more: the next start is one without a position. */
   reset(): void {
     this.#position = undefined;
+    this.#mayRestore = true;
     this.#wasAccepted = false;
+    this.#rows.clear();
+    if (this.#told !== undefined) this.#tellRows();
   }
 
-  failed(error: ServerError): void {
+  /** @param isAskedFor A log-out ends every query, and is no error. */
+  failed(error: ServerError, { isAskedFor = false }: { isAskedFor?: boolean } = {}): void {
     if (this.#status === "ended") return;
     this.#status = "ended";
-    this.#emit({ type: "status", status: "ended", error });
+    this.#tell.event({ type: "status", status: "ended", error });
+    if (!isAskedFor) this.#tell.error(error);
   }
 
   error(message: ErrorMessage): AfterError {
@@ -196,6 +256,7 @@ export class Subscription implements LiveQuery {
     const canRestart = this.#position !== undefined || message.code === "SCHEMA_CHANGED";
     if (RESTARTS.has(message.code) && canRestart) {
       this.#position = undefined;
+      this.#mayRestore = false;
       return "subscribe";
     }
     const { hint, position } = message;
@@ -213,22 +274,74 @@ export class Subscription implements LiveQuery {
     if (this.#position === undefined || seq > this.#position) this.#position = seq;
   }
 
+  /** Takes up the kept position, once for each user. */
+  #restore(kept: KeptPosition): void {
+    const { environment, userId } = this.#settings;
+    this.#mayRestore = false;
+    // A storage that cannot be read is reported, and the query begins as without one.
+    guarded<undefined>(environment, () => {
+      this.#position = kept.read(userId()) ?? this.#position;
+    })(undefined);
+  }
+
+  /** @returns The rows as their user has them. */
+  #put(rows: readonly WireRow[]): readonly CellObject[] {
+    const read = this.#readAll(rows);
+    if (this.#options.keepRows === false) return read;
+    for (const [index, row] of rows.entries()) this.#rows.put(row, read[index] ?? row);
+    return read;
+  }
+
+  #taken(change: WireChange): Change {
+    const { old_values: olds, rows } = change;
+    const read = this.#put(rows);
+    if (change.change_type === "delete") for (const row of olds ?? []) this.#rows.remove(row);
+    if (this.#read === undefined) return change;
+    return { ...change, rows: read, ...(olds && { old_values: this.#readAll(olds) }) };
+  }
+
+  #readAll(rows: readonly WireRow[]): readonly CellObject[] {
+    return this.#read === undefined ? rows : rows.map(this.#read);
+  }
+
   #become(status: LiveStatus): void {
     if (this.#status === status || this.#status === "ended") return;
     this.#status = status;
-    this.#emit({ type: "status", status });
+    this.#tell.event({ type: "status", status });
+    if (status === "ready") this.#tellRows();
   }
 
-  #emit(event: LiveEvent): void {
-    this.#options.onEvent(event);
+  #tellRows(): void {
+    this.#tell.rows(() => {
+      const list = this.#rows.list;
+      this.#told = list;
+      return list;
+    });
   }
 }
 
-function seqOf(row: CellObject): number {
+function tellOf({ onError, onEvent, onRows }: LiveOptions, environment: ClientEnvironment): Tell {
+  return {
+    event: guarded(environment, (event) => onEvent?.(event)),
+    // To put them in order may run a function of the user's.
+    rows: guarded(environment, (list) => onRows?.(list())),
+    error: guarded(environment, (error) => {
+      if (onError !== undefined) onError(error);
+      else if (onEvent === undefined) throw error;
+    }),
+  };
+}
+
+function noColumn(name: string): ServerError {
+  const message = `Cannot put rows in order: orderBy names ${JSON.stringify(name)}, which is no column of the query`;
+  return new ServerError("INVALID_ORDER", message);
+}
+
+function seqOf(row: WireRow): number {
   return Number(row["_seq"]);
 }
 
-function at(rows: readonly CellObject[], indexes: readonly number[]): CellObject[] {
+function at(rows: readonly WireRow[], indexes: readonly number[]): WireRow[] {
   return indexes.flatMap((index) => {
     const row = rows[index];
     return row === undefined ? [] : [row];

@@ -2,7 +2,7 @@
  * The TypeScript client: query, log in, follow live with resume. No dependency; runs in browsers
  * and in every runtime with fetch and WebSocket.
  */
-export type { Cell, CellObject, Change, SchemaField, StatementEntry } from "../protocol/mod.ts";
+export type { DataTypeWord, SchemaField, StatementEntry } from "../protocol/mod.ts";
 export {
   type Client,
   type ClientOptions,
@@ -12,6 +12,7 @@ export {
   type RowObject,
 } from "./client.ts";
 export type { ConnectionState } from "./connection.ts";
+export type { Credentials, TokenFunction } from "./credentials.ts";
 export type {
   ClientEnvironment,
   HttpRequest,
@@ -20,7 +21,10 @@ export type {
   SocketHandlers,
 } from "./environment.ts";
 export { ConnectionError, ServerError } from "./errors.ts";
-export type { LiveEvent, LiveOptions, LiveQuery, LiveStatus } from "./live.ts";
+export type { LiveQuery } from "./live.ts";
+export type { LiveEvent, LiveOptions, LiveStatus } from "./live_options.ts";
 export type { Parameter } from "./parameters.ts";
+export type { PositionStorage } from "./positions.ts";
 export type { Duration } from "./repeats.ts";
 export type { Identity, PostOptions, Session, SetupFields } from "./session.ts";
+export type { Cell, CellObject, Change, Values } from "./values.ts";

@@ -10,6 +10,9 @@ export type Duration = `${number}${"ms" | "s" | "m"}`;
 
 const MS_PER_UNIT: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000 };
 
+/** Too many requests; a proxy that meets no server, or none in time; a server that is not ready. */
+const PASSING_STATUSES: ReadonlySet<number> = new Set([429, 502, 503, 504]);
+
 const RETRY_MS_MIN = 200;
 const RETRY_MS_MAX = 30_000;
 
@@ -67,7 +70,7 @@ export function msFromDuration(duration: string): number {
 function isPassing(error: unknown): boolean {
   if (error instanceof ConnectionError) return true;
   if (!(error instanceof ServerError)) return false;
-  return error.status === 429 || error.status === 503 || error.code === "COMMIT_UNKNOWN";
+  return PASSING_STATUSES.has(error.status) || error.code === "COMMIT_UNKNOWN";
 }
 
 function pause(delayMs: number, { environment, signal }: RepeatRules): Promise<void> {

@@ -2,26 +2,31 @@
  * Who the client is: its tokens and the requests that carry them.
  *
  * The access token lives in memory only. The refresh token lives in the browser's HttpOnly cookie,
- * or in memory where there are no cookies. A request refused because the token has expired, or is
- * accepted no more, is repeated once with a new one; requests that find that at the same time share
- * one refresh. Where there is none to be had the session has ended.
+ * or in memory where there are no cookies. With credentials the first request that needs a token
+ * gets one, and so does each that finds it gone. A request refused because the token has expired,
+ * or is accepted no more, is repeated once with a new one; requests that find that at the same time
+ * share one renewal. Where there is none to be had the session has ended.
  *
  * Of those whom the server lets in, whoever was asked for last is who the client is: what answers
  * later and belongs to somebody before, or comes after a log-out, is not taken over, and no request
  * of one user is repeated as another.
  */
 import type { AuthStatusBody, LoginBody, UserBody } from "../protocol/mod.ts";
-import type { ClientEnvironment, HttpResponse } from "./environment.ts";
-import { ConnectionError, errorFromBody, ServerError, textOfCauses } from "./errors.ts";
+import { FLAG, OBJECT, requireOptions, requireRule, SIGNAL, TEXT } from "./checks.ts";
+import { type Credentials, subjectOf, tokenFrom } from "./credentials.ts";
+import type { WholeEnvironment } from "./environment.ts";
+import { isObject, ServerError } from "./errors.ts";
 import { withRepeats } from "./repeats.ts";
-import { shownUrl } from "./server_url.ts";
+import { type Answer, Requests } from "./requests.ts";
 
 export interface SessionOptions {
   /** Base address, without a slash at the end. */
   readonly url: string;
   /** Where the refresh token is kept. */
   readonly keepIn: "cookie" | "memory";
-  readonly environment: ClientEnvironment;
+  /** By what the client logs in by itself. */
+  readonly credentials: Credentials | undefined;
+  readonly environment: WholeEnvironment;
   /** How often a request that may be repeated is sent again. */
   readonly maxRetries: number;
   /** How long a request may take; undefined for as long as it does. */
@@ -56,18 +61,16 @@ export interface Identity {
 /** Refusals of a token, which another may not meet. */
 const TOKEN_REFUSALS: ReadonlySet<string> = new Set(["TOKEN_EXPIRED", "INVALID_CREDENTIALS"]);
 
-interface Deadline {
-  readonly signal: AbortSignal;
-  /** What is thrown when it has passed. */
-  readonly failure: ConnectionError;
-  cancel(): void;
-}
-
 export class Session {
   readonly #options: SessionOptions;
+  readonly #requests: Requests;
+  /** Undefined from a log-out on: nobody is to be logged in again by it. */
+  #credentials: Exclude<Credentials, { token: string }> | undefined;
+  /** Why name and password are not tried again: each try that fails counts against the name. */
+  #credentialsFailure: ServerError | undefined;
   #accessToken: string | undefined;
   #refreshToken: string | undefined;
-  #refreshing: Promise<Identity> | undefined;
+  #renewing: Promise<Identity | undefined> | undefined;
   /** Of whoever was logged in last. */
   #userId: string | undefined;
   /** Raised by every log-in that is asked for, and every log-out. */
@@ -80,47 +83,99 @@ export class Session {
   #epoch = 0;
 
   constructor(options: SessionOptions) {
+    const { credentials, environment, timeoutMs, url } = options;
     this.#options = options;
+    this.#requests = new Requests({ url, environment, timeoutMs });
+    if (typeof credentials === "object" && "token" in credentials) {
+      this.#accessToken = credentials.token;
+      this.#userId = subjectOf(credentials.token);
+    } else {
+      this.#credentials = credentials;
+    }
   }
 
   get accessToken(): string | undefined {
     return this.#accessToken;
   }
 
+  /** Whose token it is, where that is known. */
+  get userId(): string | undefined {
+    return this.#userId;
+  }
+
+  /** Whether there is no token yet, and credentials that may give one. */
+  get mustLogIn(): boolean {
+    return this.#accessToken === undefined && this.#credentials !== undefined;
+  }
+
   async status(): Promise<AuthStatusBody> {
-    return (await this.#call("GET", "/v1/api/auth/status")) as AuthStatusBody;
+    const { fields } = await this.#requests.call("GET", "/v1/api/auth/status");
+    return fields as unknown as AuthStatusBody;
   }
 
   /** Makes the first administrator; nobody is logged in by it. */
   async setup(fields: SetupFields): Promise<void> {
-    await this.#call("POST", "/v1/api/auth/setup", { body: fields });
+    requireOptions(
+      {
+        doing: "set up the server",
+        example: "session.setup({ user, password, root_password })",
+      },
+      fields,
+      { user: TEXT, password: TEXT, root_password: TEXT, email: TEXT },
+    );
+    await this.#requests.call("POST", "/v1/api/auth/setup", { body: fields });
   }
 
-  login(user: string, password: string): Promise<Identity> {
+  async login(user: string, password: string): Promise<Identity> {
+    requireLogin(user, password);
     this.#attempt += 1;
     const loggingIn = this.#login(user, password, this.#attempt);
     this.#loggingIn = loggingIn.catch(() => undefined);
-    return loggingIn;
+    return await loggingIn;
   }
 
   async #login(user: string, password: string, attempt: number): Promise<Identity> {
     await this.#cookiesSet();
-    const answer = await this.#call("POST", "/v1/api/auth/login", { body: { user, password } });
+    const answer = await this.#requests.call("POST", "/v1/api/auth/login", {
+      body: { user, password },
+    });
+    const login = this.#loginFrom(answer);
     // A later one that is refused, or has no answer yet, takes nothing from this one.
     if (attempt < this.#attemptTaken) throw replaced();
     this.#attemptTaken = attempt;
+    // From here on the client is who it was told to be.
+    this.#credentials = undefined;
     this.#begin();
-    return this.#accept(answer as LoginBody);
+    return this.#accept(login);
   }
 
-  /** Goes on with the session whose refresh token is kept. @throws {ServerError} unauthorized */
-  refresh(): Promise<Identity> {
-    if (this.#refreshing !== undefined) return this.#refreshing;
-    const refreshing = this.#refresh().finally(() => {
-      if (this.#refreshing === refreshing) this.#refreshing = undefined;
+  /**
+   * Goes on with the session whose refresh token is kept, or logs in by the credentials.
+   *
+   * @throws {ServerError} unauthorized
+   */
+  async refresh(): Promise<Identity> {
+    const identity = await this.#renewed();
+    if (identity !== undefined) return identity;
+    const token = this.#accessToken ?? "";
+    const answer = await this.#requests.call("GET", "/v1/api/auth/me", { token });
+    const { admin_ui_access: mayAdminister, user } = answer.fields;
+    if (!isObject(user)) throw this.#requests.foreign(answer);
+    return { user: user as unknown as UserBody, mayAdminister: mayAdminister === true };
+  }
+
+  /** The same for who needs a token only. */
+  async renew(): Promise<void> {
+    await this.#renewed();
+  }
+
+  #renewed(): Promise<Identity | undefined> {
+    if (this.#renewing !== undefined) return this.#renewing;
+    const renewing = this.#renew().finally(() => {
+      if (this.#renewing === renewing) this.#renewing = undefined;
     });
-    this.#refreshing = refreshing;
-    return refreshing;
+    this.#renewing = renewing;
+    return renewing;
   }
 
   /** Ends the session, also when the server cannot be told. */
@@ -130,23 +185,35 @@ export class Session {
     this.#attemptTaken = this.#attempt;
     this.#begin();
     this.#forget();
+    this.#credentials = undefined;
     this.#options.onLogout();
     await this.#cookiesSet();
-    await this.#call("POST", "/v1/api/auth/logout", token === undefined ? {} : { token });
+    await this.#requests.call("POST", "/v1/api/auth/logout", token === undefined ? {} : { token });
   }
 
   /** A browser keeps the cookie that comes last, so what sets one goes after what did. */
   async #cookiesSet(): Promise<void> {
     if (this.#options.keepIn !== "cookie") return;
-    await Promise.all([this.#loggingIn, this.#refreshing?.catch(() => undefined)]);
+    await Promise.all([this.#loggingIn, this.#renewing?.catch(() => undefined)]);
   }
 
   /** A request that needs a token. @throws {ServerError | ConnectionError} */
   async post(path: string, body: object, options: PostOptions = {}): Promise<unknown> {
+    requireRule("the path", path, TEXT);
+    requireRule("the body", body, OBJECT);
+    requireOptions({ doing: "post", example: "session.post(path, body, { signal })" }, options, {
+      signal: SIGNAL,
+      isRepeatable: FLAG,
+    });
+    return (await this.call(path, body, options)).fields;
+  }
+
+  /** The same, with its status. */
+  async call(path: string, body: object, options: PostOptions): Promise<Answer> {
     const { isRepeatable = false, signal } = options;
     const { environment, maxRetries } = this.#options;
     const epoch = this.#epoch;
-    const send = async (): Promise<unknown> => {
+    const send = async (): Promise<Answer> => {
       if (epoch !== this.#epoch) throw replaced();
       return await this.#post(path, body, signal);
     };
@@ -154,61 +221,126 @@ export class Session {
     return await withRepeats(send, { environment, maxRetries, signal });
   }
 
-  async #post(path: string, body: object, signal: AbortSignal | undefined): Promise<unknown> {
+  /** The error for an answer that is none of the server's. */
+  foreign(answer: Answer): ServerError {
+    return this.#requests.foreign(answer);
+  }
+
+  async #post(path: string, body: object, signal: AbortSignal | undefined): Promise<Answer> {
     const epoch = this.#epoch;
+    if (this.mustLogIn) await this.#renewed();
+    if (epoch !== this.#epoch) throw replaced();
     try {
       return await this.#authorized(path, body, signal);
     } catch (error) {
       if (!(error instanceof ServerError) || !TOKEN_REFUSALS.has(error.code)) throw error;
-      if (epoch === this.#epoch) await this.refresh();
+      if (epoch === this.#epoch) await this.#renewed();
       if (epoch !== this.#epoch) throw replaced();
       return await this.#authorized(path, body, signal);
     }
   }
 
-  async #authorized(path: string, body: object, signal: AbortSignal | undefined): Promise<unknown> {
+  async #authorized(path: string, body: object, signal: AbortSignal | undefined): Promise<Answer> {
     const token = this.#accessToken;
     if (token === undefined) throw signedOut();
-    return await this.#call("POST", path, { token, body, ...(signal && { signal }) });
+    return await this.#requests.call("POST", path, { token, body, ...(signal && { signal }) });
+  }
+
+  /** @returns Undefined where only a token has come, which does not say what its user may do. */
+  async #renew(): Promise<Identity | undefined> {
+    const credentials = this.#credentials;
+    if (typeof credentials === "function") return await this.#renewBy(credentials);
+    const { keepIn } = this.#options;
+    const mayRefresh =
+      this.#refreshToken !== undefined || (keepIn === "cookie" && credentials === undefined);
+    try {
+      if (mayRefresh) return await this.#refresh();
+    } catch (error) {
+      const isOver = error instanceof ServerError && error.status === 401;
+      if (!isOver || this.#credentials === undefined) throw error;
+    }
+    if (credentials === undefined) throw this.#tokenIsOver();
+    return await this.#logInBy(credentials);
+  }
+
+  async #renewBy(give: () => string | Promise<string>): Promise<undefined> {
+    const epoch = this.#epoch;
+    const token = await tokenFrom(give);
+    if (epoch !== this.#epoch) throw replaced();
+    this.#accessToken = token;
+    this.#become(subjectOf(token));
+  }
+
+  async #logInBy({ password, user }: { user: string; password: string }): Promise<Identity> {
+    if (this.#credentialsFailure !== undefined) throw this.#credentialsFailure;
+    const epoch = this.#epoch;
+    try {
+      const answer = await this.#requests.call("POST", "/v1/api/auth/login", {
+        body: { user, password },
+      });
+      if (epoch !== this.#epoch) throw replaced();
+      return this.#accept(this.#loginFrom(answer));
+    } catch (error) {
+      if (epoch === this.#epoch && error instanceof ServerError && error.status === 401) {
+        this.#credentialsFailure = error;
+        this.#end();
+      }
+      throw error;
+    }
   }
 
   async #refresh(): Promise<Identity> {
-    const { keepIn, onSignedOut } = this.#options;
-    if (keepIn === "memory" && this.#refreshToken === undefined) throw signedOut();
     const body = this.#refreshToken === undefined ? {} : { refresh_token: this.#refreshToken };
     const epoch = this.#epoch;
-    let answer: LoginBody;
+    let login: LoginBody;
     try {
-      answer = (await this.#call("POST", "/v1/api/auth/refresh", { body })) as LoginBody;
+      login = this.#loginFrom(await this.#requests.call("POST", "/v1/api/auth/refresh", { body }));
     } catch (error) {
       if (epoch !== this.#epoch) throw replaced();
       if (error instanceof ServerError && error.status === 401) {
-        this.#forget();
-        onSignedOut();
+        this.#refreshToken = undefined;
+        if (this.#credentials === undefined) this.#end();
       }
       throw error;
     }
     if (epoch !== this.#epoch) throw replaced();
-    return this.#accept(answer);
+    return this.#accept(login);
+  }
+
+  /** @throws {ServerError} For an answer that lets nobody in, and is no refusal either. */
+  #loginFrom(answer: Answer): LoginBody {
+    const { access_token: token, user } = answer.fields;
+    const isLogin = typeof token === "string" && isObject(user) && typeof user["id"] === "string";
+    if (!isLogin) throw this.#requests.foreign(answer);
+    return answer.fields as unknown as LoginBody;
   }
 
   #accept(answer: LoginBody): Identity {
-    const before = this.#userId;
-    this.#userId = answer.user.id;
     this.#accessToken = answer.access_token;
     if (this.#options.keepIn === "memory") this.#refreshToken = answer.refresh_token;
-    if (before !== undefined && before !== this.#userId) {
-      // Also of a refresh: another page of the browser may have logged in.
-      this.#begin();
-      this.#options.onOtherUser();
-    }
+    this.#become(answer.user.id);
     return { user: answer.user, mayAdminister: answer.admin_ui_access };
+  }
+
+  /** Also by a renewal: another page of the browser may have logged in. */
+  #become(userId: string | undefined): void {
+    const before = this.#userId;
+    this.#userId = userId ?? before;
+    if (before === undefined || before === this.#userId) return;
+    this.#begin();
+    this.#options.onOtherUser();
   }
 
   /** What is under way belongs to the session before. */
   #begin(): void {
     this.#epoch += 1;
-    this.#refreshing = undefined;
+    this.#renewing = undefined;
+  }
+
+  /** The session is over without having been asked to end. */
+  #end(): void {
+    this.#forget();
+    this.#options.onSignedOut();
   }
 
   #forget(): void {
@@ -216,59 +348,20 @@ export class Session {
     this.#refreshToken = undefined;
   }
 
-  /** Of one request. */
-  #deadline(): Deadline | undefined {
-    const { environment, timeoutMs, url } = this.#options;
-    if (timeoutMs === undefined) return undefined;
-    const controller = new AbortController();
-    const failure = new ConnectionError(
-      `The server at ${shownUrl(url)} gave no answer within ${timeoutMs} ms`,
-    );
-    const cancel = environment.after(timeoutMs, () => controller.abort(failure));
-    return { signal: controller.signal, failure, cancel };
-  }
-
-  async #call(
-    method: string,
-    path: string,
-    { body, signal, token }: { body?: object; signal?: AbortSignal; token?: string } = {},
-  ): Promise<unknown> {
-    const { environment, url } = this.#options;
-    const headers: Record<string, string> = {};
-    if (body !== undefined) headers["Content-Type"] = "application/json";
-    if (token !== undefined) headers["Authorization"] = `Bearer ${token}`;
-    const sent = body === undefined ? {} : { body: JSON.stringify(body) };
-    const deadline = this.#deadline();
-    const signals = [signal, deadline?.signal].filter((each) => each !== undefined);
-    let response: HttpResponse;
-    let answer: unknown;
-    try {
-      response = await environment.fetch(`${url}${path}`, {
-        method,
-        headers,
-        ...sent,
-        ...(signals.length === 0 ? {} : { signal: AbortSignal.any(signals) }),
-      });
-      answer = await response.json();
-    } catch (error) {
-      if (signal?.aborted === true) throw error;
-      if (deadline?.signal.aborted === true) throw deadline.failure;
-      throw unanswered(url, error);
-    } finally {
-      deadline?.cancel();
-    }
-    if (!response.ok) throw errorFromBody(answer, response.status);
-    return answer;
+  #tokenIsOver(): ServerError {
+    if (this.#accessToken === undefined) return signedOut();
+    this.#end();
+    const message =
+      "The token is accepted no more, and there is nothing to renew it by: give auth a function, or a user and a password";
+    return new ServerError("unauthorized", message, { status: 401 });
   }
 }
 
-function unanswered(url: string, cause: unknown): ConnectionError {
-  const shown = shownUrl(url);
-  // Some runtimes quote the address that was asked for.
-  const why = textOfCauses(cause).replaceAll(url, shown);
-  return new ConnectionError(
-    `The server at ${shown} cannot be reached, or broke off its answer: ${why}`,
-    cause,
+/** @throws {TypeError} */
+function requireLogin(user: unknown, password: unknown): void {
+  if (typeof user === "string" && typeof password === "string") return;
+  throw new TypeError(
+    'Cannot log in: name and password should be text; write session.login("ada", "correct horse 9")',
   );
 }
 

@@ -41,7 +41,7 @@ test("more live queries than messages a second come up, and again after a loss, 
     const onEvent = (event: LiveEvent): void => {
       if (event.type !== "rows" && event.type !== "change") return;
       const { rows } = event.type === "rows" ? event : event.change;
-      got.push(...rows.map(({ id }) => String(id)));
+      got.push(...rows.map(({ id }) => `${Number(id)}`));
     };
     const batchSize = index % 20 === 0 ? 2 : 100;
     queries.push(client.live("SELECT id FROM pace.t", { onEvent, batchSize }));

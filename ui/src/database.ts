@@ -8,6 +8,8 @@ let signedOut: () => void = () => undefined;
 export const db: Client = createClient({
   url: location.origin,
   session: "cookie",
+  // The page shows cells by their type, to the last microsecond.
+  values: "wire",
   // Who looks at the page sees what failed, and decides.
   maxRetries: 0,
   onSignedOut: () => signedOut(),

@@ -8,8 +8,7 @@
  * A change is right when it fits what is held: an update names the version it replaces, an insert
  * finds no row, a delete finds one. What does not fit was missed, except beyond the rows kept here.
  */
-import type { LiveEvent } from "../../src/client/mod.ts";
-import type { CellObject, Change, SchemaField } from "../../src/protocol/mod.ts";
+import type { CellObject, Change, LiveEvent, SchemaField } from "../../src/client/mod.ts";
 
 export interface LiveMark {
   readonly kind: "insert" | "update" | "delete";

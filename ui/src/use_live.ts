@@ -82,16 +82,15 @@ export function useLive({ lastRows, sql }: LiveQueryText, isPaused: boolean): Li
     const soon = (): void => schedule(Math.max(0, drawnMs + pauseMs - performance.now()));
     redraw.current = soon;
 
-    query = db.live(sql, {
-      lastRows,
-      onEvent(event: LiveEvent) {
-        if (event.type === "status")
-          ({ error, status } = { error: event.error, status: event.status });
-        model.apply(event, performance.now());
-        messages += 1;
-        soon();
-      },
-    });
+    const onEvent = (event: LiveEvent): void => {
+      if (event.type === "status")
+        ({ error, status } = { error: event.error, status: event.status });
+      model.apply(event, performance.now());
+      messages += 1;
+      soon();
+    };
+    // The model has the rows.
+    query = db.live(sql, { lastRows, keepRows: false, onEvent });
     soon();
     return () => {
       clearTimeout(timer);

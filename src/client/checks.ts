@@ -1,0 +1,123 @@
+/**
+ * What a call may be given. JavaScript has no compiler to say it, so each call says it itself: what
+ * is wrong with a value, and what to write. A misspelt option would otherwise do nothing, silently.
+ */
+
+/** What a value should be, in words, and whether one is. */
+export interface Rule {
+  readonly should: string;
+  readonly holds: (value: unknown) => boolean;
+}
+
+export type Rules = Readonly<Record<string, Rule>>;
+
+/** A call as its messages show it. */
+export interface Call {
+  /** Goes behind "Cannot". */
+  readonly doing: string;
+  readonly example: string;
+}
+
+export const TEXT: Rule = { should: "text", holds: (value) => typeof value === "string" };
+
+export const FILLED_TEXT: Rule = {
+  should: "text that is not empty",
+  holds: (value) => typeof value === "string" && value !== "",
+};
+
+export const FLAG: Rule = {
+  should: "true or false",
+  holds: (value) => typeof value === "boolean",
+};
+
+export const COUNT: Rule = {
+  should: "a whole number, 0 or more",
+  holds: (value) => Number.isSafeInteger(value) && Number(value) >= 0,
+};
+
+export const HANDLER: Rule = {
+  should: "a function",
+  holds: (value) => typeof value === "function",
+};
+
+export const OBJECT: Rule = {
+  should: "an object",
+  holds: (value) => typeof value === "object" && value !== null && !Array.isArray(value),
+};
+
+export const SIGNAL: Rule = {
+  should: "the signal of an AbortController",
+  holds: (value) => typeof value === "object" && value !== null && "aborted" in value,
+};
+
+/** For what is checked elsewhere, with messages of its own. */
+export const ANYTHING: Rule = { should: "anything", holds: () => true };
+
+export function oneOf(...words: readonly string[]): Rule {
+  return {
+    should: words.map((word) => `"${word}"`).join(" or "),
+    holds: (value) => typeof value === "string" && words.includes(value),
+  };
+}
+
+/** @throws {TypeError} */
+export function requireRule(name: string, value: unknown, { holds, should }: Rule): void {
+  if (holds(value)) return;
+  throw new TypeError(`Cannot use ${name}: it is ${kindOf(value)}, and should be ${should}`);
+}
+
+/**
+ * Options are an object of known names; undefined stands for an option that is left out.
+ *
+ * @throws {TypeError}
+ */
+export function requireOptions(call: Call, given: unknown, rules: Rules): void {
+  if (!OBJECT.holds(given)) {
+    throw new TypeError(
+      `Cannot ${call.doing}: the options are ${kindOf(given)}, and should be an object; write ${call.example}`,
+    );
+  }
+  for (const [name, value] of Object.entries(given as object)) {
+    const rule = Object.hasOwn(rules, name) ? rules[name] : undefined;
+    if (rule === undefined) throw unknownOption(call, name, Object.keys(rules));
+    if (value !== undefined) requireRule(name, value, rule);
+  }
+}
+
+function unknownOption({ doing, example }: Call, name: string, known: readonly string[]): Error {
+  const nearest = known.reduce((best, each) =>
+    distance(name, each) < distance(name, best) ? each : best,
+  );
+  const isNear =
+    distance(name, nearest) <= Math.max(2, Math.floor(nearest.length / 3)) ||
+    name.toLowerCase().startsWith(nearest.toLowerCase());
+  const meant = isNear ? `; did you mean ${nearest}?` : ";";
+  return new TypeError(
+    `Cannot ${doing}: there is no option ${JSON.stringify(name)}${meant} The options are ${known.join(", ")}, as in ${example}`,
+  );
+}
+
+/** How many letters differ, whatever their case. */
+function distance(given: string, known: string): number {
+  const [left, right] = [given.toLowerCase(), known.toLowerCase()];
+  let row = Array.from({ length: right.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= left.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= right.length; j += 1) {
+      const replaced = (row[j - 1] ?? 0) + (left[i - 1] === right[j - 1] ? 0 : 1);
+      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[right.length] ?? 0;
+}
+
+/** What stands there instead of what should, in words. */
+export function kindOf(value: unknown): string {
+  if (value === null || value === undefined || typeof value === "number") return String(value);
+  if (Array.isArray(value)) return "a list";
+  if (typeof value !== "object") return `a ${typeof value}`;
+  const maker: unknown = value.constructor;
+  const isPlain = typeof maker !== "function" || maker.name === "Object" || maker.name === "";
+  return isPlain ? "an object" : `an object of ${maker.name}`;
+}

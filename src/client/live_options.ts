@@ -1,0 +1,107 @@
+/**
+ * How a live query is asked for: its options, checked as a whole before anything is sent.
+ */
+import type { SchemaField } from "../protocol/mod.ts";
+import {
+  ANYTHING,
+  type Call,
+  COUNT,
+  FILLED_TEXT,
+  FLAG,
+  HANDLER,
+  type Rules,
+  requireOptions,
+  TEXT,
+} from "./checks.ts";
+import type { ServerError } from "./errors.ts";
+import type { Order } from "./live_rows.ts";
+import type { Parameter } from "./parameters.ts";
+import { orderFrom } from "./row_order.ts";
+import type { CellObject, Change } from "./values.ts";
+
+export type LiveStatus = "connecting" | "loading" | "ready" | "offline" | "ended";
+
+export type LiveEvent<Row extends object = CellObject> =
+  /** The server accepted. Without a position to resume from the rows start anew. */
+  | {
+      readonly type: "start";
+      readonly schema: readonly SchemaField[];
+      readonly resumedFrom: number | undefined;
+    }
+  /** Rows of the snapshot or of a replay; a row replaces the one with its key. */
+  | { readonly type: "rows"; readonly rows: readonly Row[]; readonly isReplay: boolean }
+  | { readonly type: "change"; readonly change: Change<Row>; readonly isReplay: boolean }
+  | { readonly type: "status"; readonly status: LiveStatus; readonly error?: ServerError };
+
+/** At least one of `onRows` and `onEvent` is needed. */
+export interface LiveOptions<Row extends object = CellObject> {
+  readonly params?: readonly Parameter[];
+  readonly namespace?: string;
+  /** Start with the newest so many rows; all when left out. */
+  readonly lastRows?: number;
+  readonly batchSize?: number;
+  /** Resume behind this `_seq`: only what came later is told. */
+  readonly from?: number;
+  /**
+   * Resume from where the same query of the same user stood last, which is kept in the storage of
+   * the client under this key. The rows of before are the caller's to keep.
+   */
+  readonly resumeKey?: string;
+  /** The order of `rows`, as in "sent_at DESC, id", or by a function; by key when left out. */
+  readonly orderBy?: string | ((left: Row, right: Row) => number);
+  /** Whether `rows` are kept, *true*; without them a query of many rows takes no memory. */
+  readonly keepRows?: boolean;
+  /** Told the rows as they stand: once they are complete, and after each change. */
+  readonly onRows?: (rows: readonly Row[]) => void;
+  /** Told everything, one by one. */
+  readonly onEvent?: (event: LiveEvent<Row>) => void;
+  /**
+   * Told why the query has ended, if nobody asked for it. Without this and `onEvent` the error is
+   * thrown in a turn of its own.
+   */
+  readonly onError?: (error: ServerError) => void;
+}
+
+const CALL: Call = {
+  doing: "follow the query",
+  example: "live(sql, { params: [1], onRows: (rows) => show(rows) })",
+};
+
+const RULES: Rules = {
+  // With messages of its own.
+  params: ANYTHING,
+  namespace: TEXT,
+  lastRows: COUNT,
+  batchSize: COUNT,
+  from: COUNT,
+  resumeKey: FILLED_TEXT,
+  orderBy: {
+    should: 'text like "sent_at DESC, id", or a function that compares two rows',
+    holds: (value) => typeof value === "string" || typeof value === "function",
+  },
+  keepRows: FLAG,
+  onRows: HANDLER,
+  onEvent: HANDLER,
+  onError: HANDLER,
+};
+
+/** @throws {TypeError} */
+export function requireLiveOptions(given: LiveOptions): void {
+  requireOptions(CALL, given ?? {}, RULES);
+  const { keepRows, onEvent, onRows } = given ?? {};
+  if (onEvent === undefined && onRows === undefined) {
+    throw new TypeError(
+      `Cannot ${CALL.doing}: it has no handler; write ${CALL.example}, or give onEvent, which is told each change`,
+    );
+  }
+  if (keepRows === false && onRows !== undefined) {
+    throw new TypeError(
+      `Cannot ${CALL.doing}: onRows is told rows, which keepRows: false leaves out`,
+    );
+  }
+}
+
+/** @throws {TypeError} If the text names no columns. */
+export function orderOf<Row extends object>({ orderBy }: LiveOptions<Row>): Order<Row> {
+  return typeof orderBy === "string" ? orderFrom(orderBy) : orderBy;
+}

@@ -1,0 +1,88 @@
+/**
+ * The rows of a live query as they stand, made of what its stream brings: a row replaces the one
+ * with its key, a deletion removes it. The list is made when somebody asks for it, and stays the
+ * same object until a row changes.
+ */
+import type { SchemaField, CellObject as WireRow } from "../protocol/mod.ts";
+import { type CompareRows, comparerOf, keyOrder, type OrderTerm } from "./row_order.ts";
+
+/** By the words of ORDER BY, or by a function; undefined for the order of the key. */
+export type Order<Row> = readonly OrderTerm[] | ((left: Row, right: Row) => number) | undefined;
+
+interface Held<Row> {
+  /** As it came: what it is compared by, and known again. */
+  readonly sent: WireRow;
+  readonly row: Row;
+}
+
+export class LiveRows<Row extends object> {
+  readonly #order: Order<Row>;
+  readonly #held = new Map<string, Held<Row>>();
+  #keyColumns: readonly string[] = [];
+  #contentColumns: readonly string[] = [];
+  #compare: CompareRows = () => 0;
+  #list: readonly Row[] | undefined = [];
+
+  constructor(order: Order<Row>) {
+    this.#order = order;
+  }
+
+  get list(): readonly Row[] {
+    this.#list ??= this.#sorted();
+    return this.#list;
+  }
+
+  /** Rows with these columns begin anew, or go on. */
+  start(schema: readonly SchemaField[], isAnew: boolean): void {
+    const names = schema.map(({ name }) => name);
+    this.#keyColumns = names.filter((_, index) => schema[index]?.flags?.includes("pk") === true);
+    this.#contentColumns = names.filter((name) => !name.startsWith("_"));
+    const terms = typeof this.#order === "object" ? this.#order : [];
+    this.#compare = comparerOf([...terms, ...keyOrder(schema)], schema);
+    if (isAnew) this.clear();
+  }
+
+  clear(): void {
+    if (this.#held.size === 0) return;
+    this.#held.clear();
+    this.#list = undefined;
+  }
+
+  put(sent: WireRow, row: Row): void {
+    this.#held.set(this.#keyOf(sent), { sent, row });
+    this.#list = undefined;
+  }
+
+  remove(sent: WireRow): void {
+    const key = this.#keyColumns.length === 0 ? this.#keyByContent(sent) : this.#keyOf(sent);
+    if (key !== undefined && this.#held.delete(key)) this.#list = undefined;
+  }
+
+  #sorted(): Row[] {
+    const order = this.#order;
+    // Targets of its users do not know toSorted yet.
+    // oxlint-disable-next-line unicorn/no-array-sort -- the list is a new one
+    const held = [...this.#held.values()].sort((left, right) => {
+      const chosen = typeof order === "function" ? order(left.row, right.row) : 0;
+      return chosen || this.#compare(left.sent, right.sent);
+    });
+    return held.map(({ row }) => row);
+  }
+
+  /** Stream tables may have no key: each of their rows is then its own. */
+  #keyOf(row: WireRow): string {
+    if (this.#keyColumns.length === 0) return String(row["_seq"]);
+    return this.#keyColumns.map((name) => JSON.stringify(row[name])).join();
+  }
+
+  /** Without a key a deletion names its row by its content; the oldest such row goes. */
+  #keyByContent(row: WireRow): string | undefined {
+    const wanted = this.#contentOf(row);
+    for (const [key, { sent }] of this.#held) if (this.#contentOf(sent) === wanted) return key;
+    return undefined;
+  }
+
+  #contentOf(row: WireRow): string {
+    return JSON.stringify(this.#contentColumns.map((name) => row[name] ?? null));
+  }
+}

@@ -1,0 +1,85 @@
+/**
+ * Where live queries stand, kept beyond the life of the program: a page that comes back, or a
+ * script that starts again, goes on behind what it was told last.
+ *
+ * A position belongs to one query of one user. Under the same key another query, or another user,
+ * finds nothing and begins anew.
+ */
+import { kindOf, type Rule } from "./checks.ts";
+
+/** The part of `localStorage` that is used; a script gives one of its own. */
+export interface PositionStorage {
+  getItem(key: string): string | null;
+  setItem(key: string, value: string): void;
+  removeItem(key: string): void;
+}
+
+export const STORAGE: Rule = {
+  should: "like localStorage, with getItem, setItem and removeItem",
+  holds: (value) =>
+    typeof value === "object" &&
+    value !== null &&
+    ["getItem", "setItem", "removeItem"].every(
+      (name) => typeof (value as Record<string, unknown>)[name] === "function",
+    ),
+};
+
+/** @throws {TypeError} If there is none, and none of the runtime's. */
+export function storageFor(given: PositionStorage | undefined): PositionStorage {
+  if (given !== undefined) return given;
+  const { localStorage } = globalThis as { localStorage?: unknown };
+  if (STORAGE.holds(localStorage)) return localStorage as PositionStorage;
+  throw new TypeError(
+    `Cannot use resumeKey: there is nowhere to keep the position, as localStorage is ${kindOf(localStorage)}; write createClient({ url, storage }) with an object that has getItem, setItem and removeItem`,
+  );
+}
+
+export interface PositionOptions {
+  readonly storage: PositionStorage;
+  readonly key: string;
+  /** What the position belongs to: a text that is the same for the same query only. */
+  readonly query: string;
+}
+
+/** The kept position of one live query. */
+export class KeptPosition {
+  readonly #options: PositionOptions;
+  #written: number | undefined;
+
+  constructor(options: PositionOptions) {
+    this.#options = options;
+  }
+
+  read(user: string | undefined): number | undefined {
+    const { key, storage } = this.#options;
+    const [owner, digits] = (storage.getItem(key) ?? "").split(" ");
+    const seq = Number(digits);
+    return owner === this.#ownerOf(user) && Number.isSafeInteger(seq) ? seq : undefined;
+  }
+
+  write(user: string | undefined, seq: number): void {
+    if (seq === this.#written) return;
+    this.#options.storage.setItem(this.#options.key, `${this.#ownerOf(user)} ${seq}`);
+    this.#written = seq;
+  }
+
+  clear(): void {
+    this.#options.storage.removeItem(this.#options.key);
+    this.#written = undefined;
+  }
+
+  #ownerOf(user: string | undefined): string {
+    return hashOf(JSON.stringify([this.#options.query, user ?? null]));
+  }
+}
+
+/** FNV-1a, twice over: short, and no secret; the texts may be long, and hold values. */
+function hashOf(text: string): string {
+  let [low, high] = [0x811c9dc5, 0x01000193];
+  for (let index = 0; index < text.length; index += 1) {
+    const unit = text.charCodeAt(index);
+    low = Math.imul(low ^ unit, 0x01000193);
+    high = Math.imul(high ^ (unit + index), 0x85ebca6b);
+  }
+  return [low, high].map((word) => (word >>> 0).toString(36)).join("-");
+}

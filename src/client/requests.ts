@@ -1,0 +1,147 @@
+/**
+ * One request over HTTP and its answer: how long it may take, and what an answer becomes that is
+ * not the server's own. A proxy may answer in its place, with a page, with nothing, or with JSON of
+ * another kind: the status is then all that is known, and it is kept.
+ */
+import type { HttpResponse, WholeEnvironment } from "./environment.ts";
+import { ConnectionError, errorFromBody, isObject, ServerError, textOfCauses } from "./errors.ts";
+import { shownUrl } from "./server_url.ts";
+
+export interface RequestsOptions {
+  /** Base address, without a slash at the end. */
+  readonly url: string;
+  readonly environment: WholeEnvironment;
+  /** How long a request may take; undefined for as long as it does. */
+  readonly timeoutMs: number | undefined;
+}
+
+export interface CallOptions {
+  readonly body?: object;
+  readonly signal?: AbortSignal;
+  readonly token?: string;
+}
+
+/** An answer that is no failure. */
+export interface Answer {
+  readonly status: number;
+  /** The fields of its JSON object. */
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+interface Deadline {
+  readonly signal: AbortSignal;
+  /** What is thrown when it has passed. */
+  readonly failure: ConnectionError;
+  cancel(): void;
+}
+
+export class Requests {
+  readonly #options: RequestsOptions;
+
+  constructor(options: RequestsOptions) {
+    this.#options = options;
+  }
+
+  /** @throws {ServerError | ConnectionError} */
+  async call(
+    method: string,
+    path: string,
+    { body, signal, token }: CallOptions = {},
+  ): Promise<Answer> {
+    const { environment, url } = this.#options;
+    const headers: Record<string, string> = {};
+    if (body !== undefined) headers["Content-Type"] = "application/json";
+    if (token !== undefined) headers["Authorization"] = `Bearer ${token}`;
+    const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+    const deadline = this.#deadline();
+    const signals = [signal, deadline?.signal].filter((each) => each !== undefined);
+    let response: HttpResponse;
+    let answer: unknown;
+    try {
+      response = await environment.fetch(`${url}${path}`, {
+        method,
+        headers,
+        ...sent,
+        ...(signals.length === 0 ? {} : { signal: AbortSignal.any(signals) }),
+      });
+      answer = await bodyOf(response);
+    } catch (error) {
+      if (signal?.aborted === true) throw error;
+      if (deadline?.signal.aborted === true) throw deadline.failure;
+      throw unanswered(url, error);
+    } finally {
+      deadline?.cancel();
+    }
+    if (response.ok && isObject(answer)) return { status: response.status, fields: answer };
+    const nowMs = environment.now();
+    throw errorFromBody(answer, response.status, {
+      message: this.#foreign(response.status, kindOfBody(response, answer)),
+      retryAfterSeconds: secondsFromRetryAfter(response.headers?.get("retry-after"), nowMs),
+    });
+  }
+
+  /** The error for an answer without a failure that is none of the server's. */
+  foreign({ status }: Answer): ServerError {
+    return new ServerError("http_error", this.#foreign(status, "other JSON"), { status });
+  }
+
+  #foreign(status: number, kind: string): string {
+    const at = shownUrl(this.#options.url);
+    return `The server at ${at} answered with status ${status} and ${kind}, not as Tidemark does: a proxy before it may have, or the url is another program's`;
+  }
+
+  #deadline(): Deadline | undefined {
+    const { environment, timeoutMs, url } = this.#options;
+    if (timeoutMs === undefined) return undefined;
+    const controller = new AbortController();
+    const failure = new ConnectionError(
+      `The server at ${shownUrl(url)} gave no answer within ${timeoutMs} ms`,
+    );
+    const cancel = environment.after(timeoutMs, () => controller.abort(failure));
+    return { signal: controller.signal, failure, cancel };
+  }
+}
+
+/** @returns Undefined for a body that is no JSON. @throws If it does not come to its end. */
+async function bodyOf(response: HttpResponse): Promise<unknown> {
+  try {
+    return await response.json();
+  } catch (error) {
+    // By its name: an error of another realm is no instance of this one's.
+    if (error instanceof Error && error.name === "SyntaxError") return undefined;
+    throw error;
+  }
+}
+
+function kindOfBody({ headers }: HttpResponse, answer: unknown): string {
+  if (headers?.get("content-length") === "0") return "nothing";
+  if (answer === null) return "null";
+  if (answer !== undefined) return "other JSON";
+  const type = headers?.get("content-type")?.split(";")[0]?.trim();
+  return type === undefined || type === "" ? "no JSON" : `no JSON (${type})`;
+}
+
+/**
+ * The wait that a `Retry-After` asks for: a number of seconds, or a date of HTTP in any of its
+ * three forms (RFC 9110, 5.6.7), the last of which does not say that it is of Greenwich.
+ */
+export function secondsFromRetryAfter(
+  header: string | null | undefined,
+  nowMs: number,
+): number | undefined {
+  const text = header?.trim() ?? "";
+  if (/^\d+$/.test(text)) return Number(text);
+  if (!/^(?:mon|tue|wed|thu|fri|sat|sun)/i.test(text)) return undefined;
+  const atMs = Date.parse(/\bGMT$/i.test(text) ? text : `${text} GMT`);
+  return Number.isNaN(atMs) ? undefined : Math.max(0, (atMs - nowMs) / 1000);
+}
+
+function unanswered(url: string, cause: unknown): ConnectionError {
+  const shown = shownUrl(url);
+  // Some runtimes quote the address that was asked for.
+  const why = textOfCauses(cause).replaceAll(url, shown);
+  return new ConnectionError(
+    `The server at ${shown} cannot be reached, or broke off its answer: ${why}`,
+    cause,
+  );
+}

@@ -1,0 +1,135 @@
+/**
+ * In which order the rows of a live query stand: that of the key, or the one that its user asks for
+ * in the words of ORDER BY. Cells are compared as the server has sent them, so that nothing of them
+ * is lost, and nulls come last unless the order is descending, as in PostgreSQL.
+ */
+import type { CellObject, SchemaField } from "../protocol/mod.ts";
+
+export interface OrderTerm {
+  readonly name: string;
+  readonly isDescending: boolean;
+  readonly areNullsFirst: boolean;
+}
+
+export type CompareRows = (left: CellObject, right: CellObject) => number;
+
+const TERM = /^(?:"((?:[^"]|"")+)"|([^\s",]+))(?:\s+(asc|desc))?(?:\s+nulls\s+(first|last))?$/i;
+
+/** @throws {TypeError} If it is no list of columns. */
+export function orderFrom(text: string): OrderTerm[] {
+  return text.split(/,(?=(?:[^"]*"[^"]*")*[^"]*$)/).map((part) => {
+    const [, quoted, bare, direction = "asc", nulls] = TERM.exec(part.trim()) ?? [];
+    const name = quoted?.replaceAll('""', '"') ?? bare;
+    if (name === undefined) {
+      throw new TypeError(
+        `Cannot use orderBy: ${JSON.stringify(part.trim())} is no column; write it like "sent_at DESC, id", or give a function that compares two rows`,
+      );
+    }
+    const isDescending = direction.toLowerCase() === "desc";
+    const areNullsFirst = nulls === undefined ? isDescending : nulls.toLowerCase() === "first";
+    return { name, isDescending, areNullsFirst };
+  });
+}
+
+/** The key of a query's rows, by which they stand where nothing else is said. */
+export function keyOrder(schema: readonly SchemaField[]): OrderTerm[] {
+  const keys = schema.filter(({ flags }) => flags?.includes("pk") === true);
+  return [...keys.map(({ name }) => name), "_seq"].map((name) => ({
+    name,
+    isDescending: false,
+    areNullsFirst: false,
+  }));
+}
+
+/** The column that a term means; undefined if the rows have none of that name. */
+export function columnOf(
+  { name }: OrderTerm,
+  schema: readonly SchemaField[],
+): SchemaField | undefined {
+  return (
+    schema.find((field) => field.name === name) ??
+    schema.find((field) => field.name.toLowerCase() === name.toLowerCase())
+  );
+}
+
+/** @param terms Of columns that the schema has. */
+export function comparerOf(
+  terms: readonly OrderTerm[],
+  schema: readonly SchemaField[],
+): CompareRows {
+  const parts = terms.map((term) => {
+    const { data_type: word = "Text", name = term.name } = columnOf(term, schema) ?? {};
+    const compare = comparerOfCells(typeof word === "string" ? word : (Object.keys(word)[0] ?? ""));
+    return { name, compare, term };
+  });
+  return (left, right) => {
+    for (const { compare, name, term } of parts) {
+      const order = ordered(left[name], right[name], { compare, term });
+      if (order !== 0) return order;
+    }
+    return 0;
+  };
+}
+
+type CompareCells = (left: never, right: never) => number;
+
+function ordered(
+  left: unknown,
+  right: unknown,
+  { compare, term }: { compare: CompareCells; term: OrderTerm },
+): number {
+  const [isLeftNull, isRightNull] = [
+    left === null || left === undefined,
+    right === null || right === undefined,
+  ];
+  if (isLeftNull || isRightNull) {
+    if (isLeftNull === isRightNull) return 0;
+    return isLeftNull === term.areNullsFirst ? -1 : 1;
+  }
+  const order = compare(left as never, right as never);
+  return term.isDescending ? -order : order;
+}
+
+const NUMBERS: ReadonlySet<string> = new Set([
+  "SmallInt",
+  "Int",
+  "BigInt",
+  "Float",
+  "Double",
+  "Decimal",
+  "Timestamp",
+  "DateTime",
+  "Date",
+  "Time",
+]);
+
+function comparerOfCells(word: string): CompareCells {
+  if (NUMBERS.has(word)) return compareNumbers;
+  return word === "Bytes" || word === "Embedding" ? compareLists : compareTexts;
+}
+
+/** A number, or the digits of one, with as many behind the point as those of its column. */
+function compareNumbers(left: number | string, right: number | string): number {
+  const difference = Number(left) - Number(right);
+  if (difference !== 0 || (typeof left === "number" && typeof right === "number")) {
+    return difference;
+  }
+  const [exactLeft, exactRight] = [digitsOf(left), digitsOf(right)];
+  return exactLeft === exactRight ? 0 : exactLeft < exactRight ? -1 : 1;
+}
+
+function digitsOf(value: number | string): bigint {
+  return BigInt(String(value).replace(".", ""));
+}
+
+function compareTexts(left: string | boolean, right: string | boolean): number {
+  return left === right ? 0 : left < right ? -1 : 1;
+}
+
+function compareLists(left: readonly number[], right: readonly number[]): number {
+  for (const [index, item] of left.entries()) {
+    const difference = item - (right[index] ?? Number.NEGATIVE_INFINITY);
+    if (difference !== 0) return difference;
+  }
+  return left.length - right.length;
+}

@@ -1,0 +1,114 @@
+/**
+ * SQL values as values of JavaScript, as which the cells of the wire come back:
+ *
+ *     TIMESTAMP, DATETIME   Date, of UTC; the wire's microseconds are cut to milliseconds
+ *     DATE                  Date, at midnight UTC
+ *     TIME                  text, "14:30:00.25": JavaScript has no time of day
+ *     JSON, JSONB           the value that the text stands for
+ *     BYTES                 Uint8Array
+ *
+ * The others are what they are on the wire. `values: "wire"` leaves them all as they come.
+ */
+import type {
+  DataTypeWord,
+  SchemaField,
+  StatementEntry,
+  Change as WireChange,
+  CellObject as WireRow,
+} from "../protocol/mod.ts";
+
+/** A value as above; JSON may be anything, so that the reader says what it is. */
+export type Cell = unknown;
+
+export type CellObject = Readonly<Record<string, Cell>>;
+
+/** Rows whose columns nobody has named may lack any of them as it is. */
+type OldValues<Row> = string extends keyof Row ? Row : Partial<Row>;
+
+/** Rows of a change as they were and are; a delete has old values only. */
+export interface Change<Row extends object = CellObject>
+  extends Omit<WireChange, "rows" | "old_values"> {
+  readonly rows: readonly Row[];
+  /** Of an update the key, `_seq`, and what has changed. */
+  readonly old_values?: readonly OldValues<Row>[];
+}
+
+/** How cells are given. */
+export type Values = "javascript" | "wire";
+
+type Reader = (cell: unknown) => unknown;
+
+const MS_PER_DAY = 86_400_000;
+
+const READERS: Readonly<Record<string, Reader>> = {
+  Timestamp: dateFromMicroseconds,
+  DateTime: dateFromMicroseconds,
+  Date: (days) => new Date(Number(days) * MS_PER_DAY),
+  Time: timeFromMicroseconds,
+  Json: (text) => JSON.parse(String(text)) as unknown,
+  Bytes: (bytes) => Uint8Array.from(bytes as readonly number[]),
+};
+
+/** Reads rows of objects. */
+export type RowReader = (row: WireRow) => CellObject;
+
+/** @returns Undefined where rows are already what they should be. */
+export function rowReaderFor(
+  schema: readonly SchemaField[],
+  values: Values,
+): RowReader | undefined {
+  const readers = readersOf(schema, values);
+  if (readers.length === 0) return undefined;
+  return (row) => {
+    const read: Record<string, Cell> = { ...row };
+    for (const [, name, reader] of readers) {
+      const cell = read[name];
+      // The old values of an update have some of the columns only.
+      if (cell !== undefined && cell !== null) read[name] = reader(cell);
+    }
+    return read;
+  };
+}
+
+/** The result of a statement with its cells read. */
+export function readEntry(entry: StatementEntry, values: Values): StatementEntry {
+  const readers = readersOf(entry.schema ?? [], values);
+  if (readers.length === 0 || entry.rows === undefined) return entry;
+  const rows = entry.rows.map((cells) => {
+    const read = [...cells];
+    for (const [index, , reader] of readers) {
+      if (read[index] !== null) read[index] = reader(read[index]);
+    }
+    return read;
+  });
+  return { ...entry, rows };
+}
+
+function readersOf(schema: readonly SchemaField[], values: Values): [number, string, Reader][] {
+  if (values === "wire") return [];
+  return schema.flatMap(({ data_type: word, name }, index): [number, string, Reader][] => {
+    const reader = readerOf(word);
+    return reader === undefined ? [] : [[index, name, reader]];
+  });
+}
+
+function readerOf(word: DataTypeWord): Reader | undefined {
+  return typeof word === "string" && Object.hasOwn(READERS, word) ? READERS[word] : undefined;
+}
+
+/** Far from today they are more than a number holds, and come as digits. */
+function dateFromMicroseconds(cell: unknown): Date {
+  if (typeof cell === "number") return new Date(Math.floor(cell / 1000));
+  const microseconds = BigInt(cell as string | bigint);
+  const isCut = microseconds < 0n && microseconds % 1000n !== 0n;
+  return new Date(Number(microseconds / 1000n) - (isCut ? 1 : 0));
+}
+
+function timeFromMicroseconds(cell: unknown): string {
+  const microseconds = Number(cell);
+  const seconds = Math.floor(microseconds / 1_000_000);
+  const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
+  const clock = parts.map((part) => String(part).padStart(2, "0")).join(":");
+  const rest = microseconds % 1_000_000;
+  return rest === 0 ? clock : `${clock}.${String(rest).padStart(6, "0").replace(/0+$/, "")}`;
+}

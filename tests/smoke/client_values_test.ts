@@ -1,0 +1,204 @@
+/**
+ * The client on the real process: values of JavaScript go in as parameters and come back as they
+ * were, lists go where the statement takes them, and live queries go on where they stood.
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import {
+  type Cell,
+  type Client,
+  createClient,
+  type LiveQuery,
+  type Parameter,
+  type PositionStorage,
+} from "../../src/client/mod.ts";
+import {
+  ADMIN,
+  PASSWORD,
+  type ServerProcess,
+  startReadyServer,
+} from "../support/server_process.ts";
+import { until } from "../support/until.ts";
+
+let server: ServerProcess;
+let db: Client;
+
+beforeAll(async () => {
+  server = await startReadyServer();
+  db = createClient({ url: server.url, auth: { user: ADMIN, password: PASSWORD } });
+  await db.execute("CREATE NAMESPACE v");
+});
+
+afterAll(async () => {
+  db.close();
+  await server.stop();
+});
+
+const NOON = new Date("2026-11-28T12:00:00.250Z");
+
+const VALUES: [string, Parameter, Cell][] = [
+  ["TIMESTAMP", NOON, NOON],
+  ["TIMESTAMPTZ", NOON, NOON],
+  ["DATETIME", new Date("1969-12-31T23:59:59.999Z"), new Date("1969-12-31T23:59:59.999Z")],
+  // Beyond what a number has microseconds for.
+  ["TIMESTAMP", new Date("9999-12-31T23:59:59.999Z"), new Date("9999-12-31T23:59:59.999Z")],
+  ["TIMESTAMP", new Date("0001-01-01T00:00:00.001Z"), new Date("0001-01-01T00:00:00.001Z")],
+  ["TIMESTAMP", "1969-12-31 23:59:59.999999", new Date(-1)],
+  ["TIMESTAMP", "1600-01-01 00:00:00.000001", new Date("1600-01-01T00:00:00.000Z")],
+  ["DATE", NOON, new Date("2026-11-28T00:00:00Z")],
+  ["DATE", "1969-12-31", new Date(-86_400_000)],
+  ["TIME", "09:05:00", "09:05:00"],
+  ["TIME", "23:59:59.000100", "23:59:59.0001"],
+  ["TIME", NOON, "12:00:00.25"],
+  ["JSON", { a: [1, null, "ü"], b: { c: true } }, { a: [1, null, "ü"], b: { c: true } }],
+  ["JSONB", [1, "a", { b: null }], [1, "a", { b: null }]],
+  ["JSONB", [], []],
+  ["JSON", [[1], [2]], [[1], [2]]],
+  ["JSON", '"text"', "text"],
+  ["JSON", "null", null],
+  ["JSONB", { at: NOON, big: 7n }, { at: NOON.toISOString(), big: 7 }],
+  ["BYTES", Uint8Array.of(0, 1, 254, 255), Uint8Array.of(0, 1, 254, 255)],
+  ["BYTES", new Uint8Array(0), new Uint8Array(0)],
+  ["BYTES", Buffer.from("tide"), new Uint8Array(Buffer.from("tide"))],
+  ["BYTES", Uint8Array.of(1, 2, 3).buffer, Uint8Array.of(1, 2, 3)],
+  ["BYTES", new DataView(Uint8Array.of(1, 2, 3).buffer, 1, 1), Uint8Array.of(2)],
+  ["EMBEDDING(3)", [1, 0.5, -2], [1, 0.5, -2]],
+  ["TEXT", new URL("http://a.test/b"), "http://a.test/b"],
+  ["TEXT", "2026", "2026"],
+  ["BIGINT", 2n ** 60n, "1152921504606846976"],
+  ["DOUBLE", 1e300, 1e300],
+  ["DECIMAL(10,2)", "1.50", "1.50"],
+  ["BOOLEAN", true, true],
+  ["TIMESTAMP", null, null],
+  ["BYTES", null, null],
+  ["JSON", null, null],
+];
+
+test.each(VALUES)("a value of %s goes in and comes back: %p", async (type, given, expected) => {
+  await db.execute("DROP TABLE IF EXISTS v.t");
+  await db.execute(`CREATE TABLE v.t (id INT PRIMARY KEY, x ${type})`);
+  const live = await followed("SELECT id, x FROM v.t");
+  const { results } = await db.execute("INSERT INTO v.t VALUES (1, $1) RETURNING x", {
+    params: [given],
+  });
+  expect(results[0]?.rows).toEqual([[expected]]);
+  expect(await db.query("SELECT x FROM v.t")).toEqual([{ x: expected }]);
+  await until(() => live.rows.length === 1);
+  expect(live.rows[0]?.["x"]).toEqual(expected);
+  live.close();
+});
+
+test("a value finds what it was stored as", async () => {
+  await db.execute("DROP TABLE IF EXISTS v.t");
+  await db.execute("CREATE TABLE v.t (id INT PRIMARY KEY, at TIMESTAMP, d DATE, b BYTES, j JSONB)");
+  const values = [NOON, NOON, Uint8Array.of(7), { a: 1 }];
+  await db.execute("INSERT INTO v.t VALUES (1, $1, $2, $3, $4)", { params: values });
+  const sql = "SELECT id FROM v.t WHERE at = $1 AND d = $2 AND b = $3 AND j @> $4";
+  expect(await db.query(sql, values)).toEqual([{ id: 1 }]);
+  const live = await followed(sql, values);
+  expect(live.rows.map(({ id }) => id)).toEqual([1]);
+  live.close();
+});
+
+const ROOMS = ["a", 'with "quotes" and \\', "NULL", "", "{x,y}", "b c"];
+
+test("lists are taken where a statement takes arrays", async () => {
+  await db.execute("DROP TABLE IF EXISTS v.t");
+  await db.execute("CREATE TABLE v.t (id INT PRIMARY KEY, room TEXT, at TIMESTAMP)");
+  for (const [index, room] of ROOMS.entries()) {
+    await db.execute("INSERT INTO v.t VALUES ($1, $2, $3)", {
+      params: [index, room, new Date(index)],
+    });
+  }
+  const idsOf = async (where: string, params: Parameter[]): Promise<unknown> =>
+    (await db.query(`SELECT id FROM v.t WHERE ${where} ORDER BY id`, params)).map(({ id }) => id);
+  expect(await idsOf("id = ANY($1)", [[1, 3n, null]])).toEqual([1, 3]);
+  expect(await idsOf("id = ANY($1)", [[]])).toEqual([]);
+  expect(await idsOf("id <> ALL ( $1 )", [[0, 1, 2]])).toEqual([3, 4, 5]);
+  expect(await idsOf("room = any ($1::text[])", [ROOMS.slice(1, 5)])).toEqual([1, 2, 3, 4]);
+  expect(await idsOf("at = ANY($1)", [[new Date(1), new Date(5)]])).toEqual([1, 5]);
+  expect(await idsOf("id = ANY(CAST($2 AS INT[])) AND room = $1", ["a", [0, 1]])).toEqual([0]);
+  expect(await idsOf("id IN (SELECT * FROM unnest($1::int[]))", [[2, 5]])).toEqual([2, 5]);
+  expect(await idsOf("id < cardinality($1)", [[true, false]])).toEqual([0, 1]);
+  // In a text, in a name and in a comment it is no array.
+  const quiet = "SELECT $1::jsonb AS j, 'ANY($1)' AS \"ANY($1)\" -- = ANY($1)";
+  expect(await db.query(quiet, [[1]])).toEqual([{ j: [1], "ANY($1)": "ANY($1)" }]);
+  const live = await followed("SELECT id FROM v.t WHERE room = ANY($1)", [["a", "b c"]]);
+  expect(live.rows.map(({ id }) => id)).toEqual([0, 5]);
+  live.close();
+});
+
+test.each<[string, Parameter[], RegExp]>([
+  [
+    "SELECT $1::timestamp",
+    [1_795_000_000_000],
+    /^Cannot send parameter 1: it is a number where the statement has TIMESTAMP; send a Date, as new Date\(ms\), or ISO text/,
+  ],
+  ["SELECT CAST($1 AS DATE)", [5n], /it is a number where the statement has DATE/],
+  ["SELECT $2 :: time", ["a", 5], /^Cannot send parameter 2: .* has TIME;/],
+  ["SELECT $1", [new Date(Number.NaN)], /^Cannot send parameter 1: it is a Date that is invalid/],
+  ["SELECT $1", [{ a: Number.NaN }], /^Cannot send JSON: it holds NaN/],
+  ["SELECT $1", [[2n ** 60n]], /^Cannot send JSON: it holds 1152921504606846976/],
+  ["SELECT $1", [new Map()], /^Cannot send parameter 1: it is an object of Map, and should be/],
+  ["SELECT $1", [/a/], /it is an object of RegExp/],
+  [
+    "SELECT 1 = ANY($1)",
+    [[[1]]],
+    /^Cannot send item 1 of parameter 1: it is a list, and arrays have one dimension/,
+  ],
+  ["SELECT 1 = ANY($1)", [[1, undefined]], /^Cannot send item 2 of parameter 1: it is undefined/],
+])("%s refuses what it cannot take", async (sql, params, message) => {
+  const failure = await db.query(sql, params).catch((error: unknown) => error);
+  expect(failure).toBeInstanceOf(TypeError);
+  expect((failure as Error).message).toMatch(message);
+});
+
+test('values: "wire" leaves every cell as it came', async () => {
+  const wire = createClient({
+    url: server.url,
+    auth: async () => server.token,
+    values: "wire",
+  });
+  const sql = "SELECT $1::timestamp AS t, $1::date AS d, $2::jsonb AS j, $3::bytea AS b";
+  expect(await wire.query(sql, [new Date(1), { a: 1 }, Uint8Array.of(1)])).toEqual([
+    { t: 1000, d: 0, j: '{"a": 1}', b: [1] },
+  ]);
+});
+
+test("resumeKey goes on in the next program, with what came between", async () => {
+  const kept = new Map<string, string>();
+  const storage: PositionStorage = {
+    getItem: (key) => kept.get(key) ?? null,
+    setItem: (key, value) => void kept.set(key, value),
+    removeItem: (key) => void kept.delete(key),
+  };
+  await db.execute("DROP TABLE IF EXISTS v.t");
+  await db.execute("CREATE TABLE v.t (id INT PRIMARY KEY)");
+  const told: unknown[] = [];
+  for (const [before, expected] of [
+    [1, [1]],
+    [2, [2]],
+    [3, [3]],
+  ] as const) {
+    await db.execute("INSERT INTO v.t VALUES ($1)", { params: [before] });
+    told.length = 0;
+    const program = createClient({ url: server.url, auth: { token: server.token }, storage });
+    const live = program.live("SELECT id FROM v.t", {
+      resumeKey: "t",
+      onEvent: (event) => {
+        if (event.type === "rows") told.push(...event.rows.map(({ id }) => id));
+      },
+    });
+    await until(() => live.status === "ready");
+    expect(told).toEqual([...expected]);
+    program.close();
+  }
+});
+
+/** A live query, once it has its rows. */
+async function followed(sql: string, params: readonly Parameter[] = []): Promise<LiveQuery> {
+  const errors: Error[] = [];
+  const live = db.live(sql, { params, onRows: () => {}, onError: (error) => errors.push(error) });
+  await until(() => live.status === "ready" || errors.length > 0);
+  expect(errors).toEqual([]);
+  return live;
+}
