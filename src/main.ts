@@ -18,6 +18,7 @@ import { isLoopbackHost, keptSecret, missingSecretText } from "./auth/mod.ts";
 import { bunDisk } from "./base/bun_disk.ts";
 import { systemClock } from "./base/clock.ts";
 import { EXIT_FATAL, EXIT_START_FAILED, textWithHint } from "./base/command_output.ts";
+import { descriptorGauge } from "./base/descriptors.ts";
 import { unreadableText } from "./base/disk_reasons.ts";
 import { DatabaseError, DiskError, isExpected, stackOf } from "./base/errors.ts";
 import { settleGlobals } from "./base/globals.ts";
@@ -283,6 +284,7 @@ function startOrFail(
       archiveLag: () => database.archiveLag(),
       isReadOnly: () => database.isReadOnly(),
       storageState: () => database.storageState(),
+      descriptors: descriptorGauge(bunDisk),
     });
   } catch (error) {
     log.flush();

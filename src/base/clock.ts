@@ -25,6 +25,12 @@ export function wallMsAt(clock: Pick<Clock, "monotonicMs" | "nowMs">, monotonicM
   return Math.round(clock.nowMs() - clock.monotonicMs() + monotonicMs);
 }
 
+/** Keeps the process alive while it listens nowhere; no timer of a clock does. */
+export function keepAlive(): CancelTimer {
+  const timer = setInterval(() => undefined, HOUR_MS);
+  return () => clearInterval(timer);
+}
+
 /** The system's clock. */
 export const systemClock: Clock = {
   nowMs: () => Date.now(),

@@ -7,14 +7,16 @@
  * A route throws what it refuses, or hands it to its reply; either is made an answer here. What is
  * no expected failure is a bug: the caller gets 500, and the error goes up by `onBug`.
  */
+import { type CancelTimer, keepAlive } from "../base/clock.ts";
 import { DiskError, hasNoDescriptor } from "../base/errors.ts";
 import { SeldomLog } from "../base/seldom_log.ts";
 import { senderOf } from "../base/sender.ts";
 import type { ConnectionAccess, MetricSample } from "../sql/mod.ts";
 import { rangesFrom } from "./common/ip_address.ts";
-import { Metrics } from "./common/metrics.ts";
+import { type DescriptorGauge, type Gauges, Metrics } from "./common/metrics.ts";
 import type { ServerConfig, ServerOptions } from "./common/options.ts";
 import { RateLimiter } from "./common/rate_limit.ts";
+import { AcceptWatch } from "./connections/accept_watch.ts";
 import { Connections } from "./connections/connections.ts";
 import { type SocketState, Sockets } from "./connections/sockets.ts";
 import { endpointsOf, SOCKET_PATH } from "./endpoints.ts";
@@ -106,6 +108,9 @@ class HttpServer implements RunningServer {
   /** Those that listened with an earlier certificate, and serve what was open then. */
   readonly #retired = new Set<Bun.Server<SocketState>>();
   #tls: Tls | undefined;
+  /** Where it listens, also while it is paused. */
+  #address: { readonly port: number; readonly origin: string };
+  readonly #acceptWatch: AcceptWatch | undefined;
   readonly #stopListening: () => void;
   #runningCount = 0;
   #connectionCount = 0;
@@ -136,19 +141,8 @@ class HttpServer implements RunningServer {
       clock,
       perSecond: config.limits.requests_per_sec_per_ip,
     });
-    this.#metrics = new Metrics({
-      clock,
-      version: options.version,
-      gauges: {
-        sockets: () => this.#connections.countBy("websocket"),
-        eventStreams: () => this.#connections.countBy("sse"),
-        subscriptions: () => options.live.subscriptions().length,
-        delivery: () => options.live.delivery(),
-        requestsRunning: () => this.#runningCount,
-        archive: options.archiveLag,
-        storage: options.storageState,
-      },
-    });
+    const gauges = this.#gauges();
+    this.#metrics = new Metrics({ clock, version: options.version, gauges });
     this.#router = new Router(
       endpointsOf(options, {
         cors: this.#cors,
@@ -180,10 +174,12 @@ class HttpServer implements RunningServer {
     this.#stopListening = options.auth.onRevoked((it) => this.#connections.revoke(it));
     this.#tls = tlsOf(config.server);
     this.#bun = this.#listen(config.server.port, this.#tls);
+    this.#address = addressOf(this.#bun, config.server.port);
+    this.#acceptWatch = this.#watchDescriptors();
   }
 
   get port(): number {
-    return this.#bun.port ?? this.#options.config.server.port;
+    return this.#address.port;
   }
 
   get connections(): ConnectionAccess {
@@ -195,7 +191,7 @@ class HttpServer implements RunningServer {
   }
 
   get url(): string {
-    return this.#bun.url.origin;
+    return this.#address.origin;
   }
 
   /**
@@ -204,18 +200,45 @@ class HttpServer implements RunningServer {
    */
   replaceTls(tls: TlsTexts): string | undefined {
     if (this.#isStopping) return "the server stops";
-    const { port } = this;
+    const before = this.#tls;
+    this.#tls = tls;
+    // It listens with this one, then, once there are descriptors.
+    if (this.#acceptWatch?.isPaused === true) return undefined;
+    this.#retire();
+    try {
+      this.#listenAgain();
+    } catch (error) {
+      this.#tls = before;
+      this.#listenAgain();
+      return String(error);
+    }
+    return undefined;
+  }
+
+  #watchDescriptors(): AcceptWatch | undefined {
+    const { clock, descriptors, log } = this.#options;
+    if (descriptors === undefined) return undefined;
+    let letEnd: CancelTimer | undefined;
+    const pause = (): void => {
+      letEnd = keepAlive();
+      this.#retire();
+    };
+    const resume = (): void => {
+      this.#listenAgain();
+      letEnd?.();
+    };
+    return new AcceptWatch({ clock, log, descriptors, pause, resume });
+  }
+
+  /** Accepts no more; what is running goes on, and connections that rest are closed. */
+  #retire(): void {
     const retired = this.#bun;
     this.#retired.add(retired);
     void retired.stop(false).then(() => this.#retired.delete(retired));
-    try {
-      this.#bun = this.#listen(port, tls);
-    } catch (error) {
-      this.#bun = this.#listen(port, this.#tls);
-      return String(error);
-    }
-    this.#tls = tls;
-    return undefined;
+  }
+
+  #listenAgain(): void {
+    this.#bun = this.#listen(this.port, this.#tls);
   }
 
   stop(): Promise<void> {
@@ -226,6 +249,7 @@ class HttpServer implements RunningServer {
   async #stop(): Promise<void> {
     const { config, live, log, sql } = this.#options;
     this.#isStopping = true;
+    this.#acceptWatch?.stop();
     live.shutdown();
     const socketsClosed = this.#connections.shutDown("websocket");
     const timeoutSeconds = config.server.shutdown_timeout_secs;
@@ -415,6 +439,26 @@ class HttpServer implements RunningServer {
     }
   }
 
+  #gauges(): Gauges {
+    const { archiveLag, live, storageState } = this.#options;
+    return {
+      sockets: () => this.#connections.countBy("websocket"),
+      eventStreams: () => this.#connections.countBy("sse"),
+      subscriptions: () => live.subscriptions().length,
+      delivery: () => live.delivery(),
+      requestsRunning: () => this.#runningCount,
+      archive: archiveLag,
+      storage: storageState,
+      descriptors: () => this.#descriptorGauge(),
+    };
+  }
+
+  #descriptorGauge(): DescriptorGauge | undefined {
+    if (this.#acceptWatch === undefined) return undefined;
+    const { descriptors, isPaused, pauseCount } = this.#acceptWatch;
+    return { ...descriptors, isPaused, pauseCount };
+  }
+
   #nextNumber(): number {
     this.#connectionCount += 1;
     return this.#connectionCount;
@@ -424,4 +468,11 @@ class HttpServer implements RunningServer {
 function tlsOf({ tls_cert: cert, tls_key: key }: ServerConfig["server"]): Tls | undefined {
   if (cert === undefined || key === undefined) return undefined;
   return { cert: Bun.file(cert), key: Bun.file(key) };
+}
+
+function addressOf(
+  { port, url }: Bun.Server<SocketState>,
+  configuredPort: number,
+): { port: number; origin: string } {
+  return { port: port ?? configuredPort, origin: url.origin };
 }

@@ -2,6 +2,7 @@
  * Counters of the server, in the text format of Prometheus (0.0.4).
  */
 import type { Clock } from "../../base/clock.ts";
+import type { Descriptors } from "../../base/descriptors.ts";
 import { DELIVERY_BOUNDS, type DeliveryReport } from "../../live/mod.ts";
 import type { MetricSample } from "../../sql/mod.ts";
 
@@ -18,6 +19,15 @@ export interface Gauges {
   /** Undefined when the log is not archived. */
   readonly archive: () => ArchiveGauge | undefined;
   readonly storage: () => StorageGauge;
+  /** Undefined where nobody bounds them. */
+  readonly descriptors: () => DescriptorGauge | undefined;
+}
+
+/** Files and sockets of the process. */
+export interface DescriptorGauge extends Descriptors {
+  /** Whether no connections are accepted, as few are left; and how often that was so. */
+  readonly isPaused: boolean;
+  readonly pauseCount: number;
 }
 
 /** Room, damage and failures on disk. */
@@ -108,6 +118,7 @@ export class Metrics {
     lines.push(`tidemark_event_streams ${gauges.eventStreams()}`);
     metric("tidemark_subscriptions", "gauge", "Open subscriptions.");
     lines.push(`tidemark_subscriptions ${gauges.subscriptions()}`);
+    lines.push(...descriptorLines(gauges.descriptors()));
     lines.push(...storageLines(gauges.storage()), ...archiveLines(gauges.archive()));
     const delivery = gauges.delivery();
     metric("tidemark_subscriptions_loading", "gauge", "Subscriptions that load or replay.");
@@ -172,6 +183,23 @@ function storageLines({
     ),
     ...headLines(failed, "counter", "Jobs that failed, by type."),
     ...[...failedJobs].map(([type, count]) => `${failed}{job_type="${type}"} ${count}`),
+  ];
+}
+
+function descriptorLines(descriptors: DescriptorGauge | undefined): readonly string[] {
+  if (descriptors === undefined) return [];
+  const { isPaused, max, open, pauseCount } = descriptors;
+  const pauses = "tidemark_accept_pauses_total";
+  return [
+    ...gaugeLines("process_open_fds", "Files and sockets that are open.", open),
+    ...gaugeLines("process_max_fds", "Files and sockets that may be open.", max),
+    ...gaugeLines(
+      "tidemark_accept_paused",
+      "1 while no connections are accepted, as few descriptors are left.",
+      isPaused ? 1 : 0,
+    ),
+    ...headLines(pauses, "counter", "How often no more connections were accepted."),
+    `${pauses} ${pauseCount}`,
   ];
 }
 

@@ -5,6 +5,7 @@
  */
 import type { Auth } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
+import type { Descriptors } from "../../base/descriptors.ts";
 import type { Log } from "../../base/log.ts";
 import type { Random } from "../../base/random.ts";
 import type { LiveEngine } from "../../live/mod.ts";
@@ -112,4 +113,6 @@ export interface ServerOptions {
   /** Whether the disk has no room for more. */
   readonly isReadOnly: () => boolean;
   readonly storageState: () => StorageGauge;
+  /** Files and sockets that are open; absent where nobody bounds them. */
+  readonly descriptors?: (() => Descriptors) | undefined;
 }

@@ -102,6 +102,7 @@ test("openapi.json has every route of the table, and no other", () => {
     subscriptions: () => 0,
     delivery: () => server.options.live.delivery(),
     requestsRunning: () => 0,
+    descriptors: () => undefined,
     archive: () => undefined,
     storage: server.options.storageState,
   };

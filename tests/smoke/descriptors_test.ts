@@ -1,0 +1,58 @@
+/**
+ * The real process with few file descriptors: connections do not take those that files need, and
+ * the log, `/metrics` and `system.stats` say what happened.
+ */
+import { expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { SocketClient } from "../support/client.ts";
+import { startReadyServer } from "../support/server_process.ts";
+import { until } from "../support/until.ts";
+
+/** As a shell bounds what it starts. */
+const WRAPPER = ["bash", "-c", 'ulimit -n 64; exec "$@"', "bash"];
+
+test.skipIf(!existsSync("/proc/self/fd"))(
+  "out of descriptors, accept pauses, what is open goes on, and recovery is told",
+  async () => {
+    await using server = await startReadyServer({ wrapper: WRAPPER });
+    await server.rows("CREATE SHARED TABLE default.t (id INT PRIMARY KEY)");
+    const socket = await SocketClient.connect(server.url, { token: server.token });
+    await socket.expect("auth_success");
+    socket.send({ type: "subscribe", subscription: { id: "s", sql: "SELECT * FROM default.t" } });
+    await socket.expect("subscription_ack");
+    await socket.expect("initial_data_batch");
+    const load = [1, 2, 3].map((n) =>
+      server.sql(`INSERT INTO default.t SELECT g FROM generate_series(${n}00001, ${n}90000) g`),
+    );
+
+    const port = Number(new URL(server.url).port);
+    const idle = Array.from({ length: 100 }, () => connect(port, "127.0.0.1"));
+    for (const one of idle) one.on("error", () => undefined);
+    await server.outputHas(/ERROR few file descriptors are left: no more connections .*max=64/);
+    for (const { body } of await Promise.all(load)) expect(body.error).toBeUndefined();
+    socket.send({ type: "ping", id: "p" });
+    while ((await socket.next()).type !== "pong");
+    await endAll(idle);
+    await server.outputHas(/INFO {2}there are file descriptors again: connections are accepted/);
+
+    expect(await server.rows("SELECT count(*) FROM default.t")).toEqual([[270_000]]);
+    const stats =
+      "SELECT metric_name, metric_value FROM system.stats WHERE metric_name LIKE '%accept%' ORDER BY 1";
+    expect(await server.rows(stats)).toEqual([
+      ["tidemark_accept_paused", "0"],
+      ["tidemark_accept_pauses_total", "1"],
+    ]);
+    const metrics = await server.get("/metrics", { Authorization: `Bearer ${server.token}` });
+    expect(await metrics.text()).toMatch(/^process_max_fds 64$/m);
+    await server.restart("SIGKILL");
+    expect(await server.rows("SELECT count(*) FROM default.t")).toEqual([[270_000]]);
+    await until(async () => (await server.get("/health/live")).ok);
+  },
+  60_000,
+);
+
+async function endAll(sockets: readonly Socket[]): Promise<void> {
+  for (const socket of sockets) socket.destroy();
+  await until(() => sockets.every(({ closed }) => closed));
+}
