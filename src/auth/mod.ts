@@ -16,7 +16,6 @@ export {
   requireAlter,
   requireCreateTable,
   requireDrop,
-  requireRead,
   requireRun,
   requireWrite,
   type StatementClass,

@@ -131,14 +131,6 @@ export function mayAlter(
   return ownsNamespace(principal, namespace) || isAtLeast(principal.role, writerOf(table));
 }
 
-/** @throws {DatabaseError} PERMISSION_DENIED */
-export function requireRead(principal: Principal, table: TableEntry, right: TableRight): void {
-  if (mayRead(principal, table, right.namespace)) return;
-  // Taken apart only here: a rest of properties is a copy, and this is asked at every statement.
-  const { namespace: _, ...details } = right;
-  throw denied(`read table ${table.namespace}.${table.name}`, levelOf(table), details);
-}
-
 /** @throws {DatabaseError} PERMISSION_DENIED, SHARED_IMPERSONATION */
 export function requireWrite(principal: Principal, table: TableEntry, right: TableRight): void {
   if (mayWrite(principal, table, right.namespace)) return;

@@ -23,6 +23,8 @@ export interface ErrorDetails {
   statementIndex?: number | undefined;
   /** For RESUME_EXPIRED: the oldest position that can still be resumed from. */
   earliestSeq?: number | undefined;
+  /** What was not found is there, and hidden from the caller, who must not be told. */
+  isHidden?: boolean;
   cause?: unknown;
 }
 
@@ -42,6 +44,7 @@ export class DatabaseError extends Error {
   readonly hint: string | undefined;
   readonly statementIndex: number | undefined;
   readonly earliestSeq: number | undefined;
+  readonly isHidden: boolean;
 
   constructor(condition: Condition, message: string, details: ErrorDetails = {}) {
     super(
@@ -55,6 +58,7 @@ export class DatabaseError extends Error {
       details.hint === undefined ? undefined : withoutMiddle(details.hint, TEXT_LENGTH_MAX);
     this.statementIndex = details.statementIndex;
     this.earliestSeq = details.earliestSeq;
+    this.isHidden = details.isHidden === true;
   }
 }
 
@@ -98,10 +102,16 @@ export function namesOnly(text: string): string {
 export function detailsOf({
   earliestSeq,
   hint,
+  isHidden,
   position,
   statementIndex,
 }: DatabaseError): Required<Omit<ErrorDetails, "cause">> {
-  return { earliestSeq, hint, position, statementIndex };
+  return { earliestSeq, hint, isHidden, position, statementIndex };
+}
+
+/** Whether the caller lacks a right, whatever it is told. */
+export function isDenial({ condition, isHidden }: DatabaseError): boolean {
+  return isHidden || condition === "PERMISSION_DENIED";
 }
 
 /** Stored bytes that are not what was written. Never skipped silently, never repaired by guess. */

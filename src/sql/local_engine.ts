@@ -3,7 +3,7 @@
  * everything else.
  */
 import type { Principal } from "../auth/mod.ts";
-import type { Condition } from "../base/errors.ts";
+import { isDenial } from "../base/errors.ts";
 import type { Activity } from "./common/activity.ts";
 import type { LivePlan, LiveRequest, SqlEngine, SqlRequest, SqlResponse } from "./common/engine.ts";
 import type { SqlEnvironment } from "./common/environment.ts";
@@ -79,7 +79,8 @@ export class LocalSqlEngine implements SqlEngine {
     const isStillAllowed = async (): Promise<boolean> => {
       const checked = { ...long.request, check: true };
       const { error } = await new RequestRunner({ ...long, request: checked }).run();
-      return error === undefined || !RIGHTS_LOST.has(error.condition);
+      if (error === undefined) return true;
+      return !isDenial(error) && error.condition !== "SHARED_IMPERSONATION";
     };
     return this.#idempotent
       .execute(long.principal, key, { run, isStillAllowed })
@@ -107,9 +108,6 @@ export class LocalSqlEngine implements SqlEngine {
     return this.#activity.running.shutDown();
   }
 }
-
-/** What a request is refused with whose caller may no longer do what it once did. */
-const RIGHTS_LOST: ReadonlySet<Condition> = new Set(["PERMISSION_DENIED", "SHARED_IMPERSONATION"]);
 
 /** With the address as it is now: a client that leaves before the end has none any more then. */
 function withOrigin(request: SqlRequest): SqlRequest {

@@ -15,7 +15,6 @@ import {
   requireAlter,
   requireCreateTable,
   requireDrop,
-  requireRead,
   requireRun,
   requireWrite,
   type StatementClass,
@@ -216,7 +215,6 @@ test("The require functions throw PERMISSION_DENIED that names the object, with 
   const entry = table("shared", "DBA");
   const at = { namespace: NAMESPACE, position: 7 };
   const actions: readonly [(caller: Principal) => void, named: string][] = [
-    [(caller) => requireRead(caller, entry, at), "app.notes"],
     [(caller) => requireWrite(caller, entry, at), "app.notes"],
     [(caller) => requireAlter(caller, entry, at), "app.notes"],
     [(caller) => requireDrop(caller, entry, at), "app.notes"],

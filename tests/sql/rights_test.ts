@@ -27,22 +27,22 @@ beforeEach(() => {
 const MATRIX: readonly (readonly [string, readonly string[]])[] = [
   ["SELECT v FROM app.own", ["", "", "", ""]],
   ["SELECT v FROM app.open", ["", "", "", ""]],
-  ["SELECT v FROM app.closed", ["", "", "", "PERMISSION_DENIED"]],
-  ["SELECT id FROM app.dba", ["", "", "PERMISSION_DENIED", "PERMISSION_DENIED"]],
-  ["SELECT 1 FROM app.own JOIN app.closed ON TRUE", ["", "", "", "PERMISSION_DENIED"]],
-  ["SELECT 1 FROM (SELECT * FROM app.closed) q", ["", "", "", "PERMISSION_DENIED"]],
-  ["INSERT INTO app.own SELECT id, v FROM app.closed", ["", "", "", "PERMISSION_DENIED"]],
+  ["SELECT v FROM app.closed", ["", "", "", "TABLE_NOT_FOUND"]],
+  ["SELECT id FROM app.dba", ["", "", "TABLE_NOT_FOUND", "TABLE_NOT_FOUND"]],
+  ["SELECT 1 FROM app.own JOIN app.closed ON TRUE", ["", "", "", "TABLE_NOT_FOUND"]],
+  ["SELECT 1 FROM (SELECT * FROM app.closed) q", ["", "", "", "TABLE_NOT_FOUND"]],
+  ["INSERT INTO app.own SELECT id, v FROM app.closed", ["", "", "", "TABLE_NOT_FOUND"]],
   ["UPDATE app.open SET v = v", ["", "", "", "PERMISSION_DENIED"]],
-  ["DELETE FROM app.closed WHERE FALSE", ["", "", "", "PERMISSION_DENIED"]],
+  ["DELETE FROM app.closed WHERE FALSE", ["", "", "", "TABLE_NOT_FOUND"]],
   ["SELECT count(*) FROM system.users", ["", "", "PERMISSION_DENIED", "PERMISSION_DENIED"]],
-  ["DESCRIBE app.closed", ["", "", "", "PERMISSION_DENIED"]],
-  ["SHOW STATS FOR TABLE app.closed", ["", "", "", "PERMISSION_DENIED"]],
+  ["DESCRIBE app.closed", ["", "", "", "TABLE_NOT_FOUND"]],
+  ["SHOW STATS FOR TABLE app.closed", ["", "", "", "TABLE_NOT_FOUND"]],
   ["SHOW ALL", ["", "", "PERMISSION_DENIED", "PERMISSION_DENIED"]],
   ["STORAGE FLUSH TABLE app.closed", ["", "", "", "PERMISSION_DENIED"]],
   ["ALTER TABLE app.own ADD COLUMN IF NOT EXISTS v TEXT", ["", "", "", "PERMISSION_DENIED"]],
   [
     "ALTER TABLE app.dba ADD COLUMN IF NOT EXISTS id INT",
-    ["", "", "PERMISSION_DENIED", "PERMISSION_DENIED"],
+    ["", "", "TABLE_NOT_FOUND", "PERMISSION_DENIED"],
   ],
   [
     "DROP TABLE IF EXISTS app.own, app.nope; SELECT 1",
@@ -90,7 +90,7 @@ describe("the role matrix", () => {
     );
     expect(await engine.rows("SELECT id FROM mine.t WHERE _deleted")).toEqual([[1]]);
     engine.userId = "bob";
-    expect(await engine.failure("SELECT id FROM mine.t")).toStartWith("PERMISSION_DENIED");
+    expect(await engine.failure("SELECT id FROM mine.t")).toStartWith("TABLE_NOT_FOUND");
     engine.userId = "alice";
     await engine.run("DROP TABLE mine.t");
   });
@@ -112,10 +112,10 @@ describe("EXECUTE AS", () => {
   });
 
   test.each([
-    ["EXECUTE AS USER 'bob' (SELECT v FROM app.closed)", "PERMISSION_DENIED@1"],
-    ["EXECUTE AS USER 'dora' (SELECT id FROM app.dba)", "PERMISSION_DENIED@1"],
+    ["EXECUTE AS USER 'bob' (SELECT v FROM app.closed)", "TABLE_NOT_FOUND@1:37"],
+    ["EXECUTE AS USER 'dora' (SELECT id FROM app.dba)", "TABLE_NOT_FOUND@1:39"],
     ["EXECUTE AS USER 'bob' (INSERT INTO app.open VALUES (5, 'x'))", "SHARED_IMPERSONATION@1"],
-    ["EXECUTE AS USER 'root' (DELETE FROM app.closed)", "SHARED_IMPERSONATION@1"],
+    ["EXECUTE AS USER 'root' (DELETE FROM app.open)", "SHARED_IMPERSONATION@1"],
     ["EXECUTE AS USER 'bob' (SELECT * FROM system.users)", "PERMISSION_DENIED@1"],
     ["EXECUTE AS USER 'bob' (EXECUTE AS USER 'alice' (SELECT 1))", "INVALID_INPUT@1:23"],
     ["EXECUTE AS USER 'bob' (SELECT 1; SELECT 2)", "INVALID_INPUT@1:31"],
@@ -171,4 +171,53 @@ describe("what is listed", () => {
     const counts = rows.map((row) => [row[0], row.at(-1)]).filter(([name]) => name === "app");
     expect(counts).toEqual([["app", 2]]);
   });
+});
+
+test("a table that the caller may not read is told of as one that is not there", async () => {
+  const asked = [
+    "SELECT v FROM app.closed",
+    "SELECT nope FROM app.closed",
+    "SELECT closed.v FROM app.own, app.closed",
+    "SELECT (SELECT max(id) FROM app.closed)",
+    "WITH w AS (SELECT * FROM app.closed) SELECT * FROM w",
+    "TABLE app.closed",
+    "INSERT INTO app.closed VALUES (1, 'x')",
+    "INSERT INTO app.own SELECT id, v FROM app.closed",
+    "UPDATE app.closed SET v = 'x' WHERE id = 1",
+    "UPDATE app.own SET v = c.v FROM app.closed c",
+    "DELETE FROM app.closed WHERE id = 1",
+    "DELETE FROM app.own USING app.closed",
+    "SELECT * FROM app.over_closed",
+    "SUBSCRIBE TO SELECT * FROM app.closed",
+    "DESCRIBE app.closed",
+    "SHOW COLUMNS FROM app.closed",
+    "DESCRIBE app.over_closed",
+    "SHOW STATS FOR TABLE app.closed",
+    "EXPLAIN SELECT * FROM app.closed",
+    "ALTER TABLE app.closed ADD COLUMN w INT",
+    "ALTER TABLE IF EXISTS app.closed ADD COLUMN w INT",
+    "ALTER TABLE app.over_closed ADD COLUMN w INT",
+    "DROP TABLE app.closed",
+    "DROP TABLE IF EXISTS app.closed",
+    "DROP VIEW app.over_closed",
+    "STORAGE FLUSH TABLE app.closed",
+    "EXECUTE AS USER 'alice' (SELECT v FROM app.closed)",
+  ];
+  await engine.run("CREATE VIEW app.over_closed AS SELECT * FROM app.closed");
+  // A plan that others made says no more.
+  for (const sql of asked) if (/^SELECT|^TABLE|^WITH/.test(sql)) await engine.ask(sql);
+  engine.userId = "alice";
+  for (const sql of asked) {
+    const { error } = await engine.ask(sql);
+    const other = sql.replaceAll("closed", "absent");
+    const { error: absent } = await engine.ask(other);
+    expect([error?.condition, error?.position, error?.hint], sql).toEqual([
+      absent?.condition,
+      absent?.position,
+      absent?.hint,
+    ]);
+    expect(error?.message.replaceAll("closed", "absent"), sql).toBe(absent?.message ?? "nothing");
+  }
+  engine.userId = "root";
+  await engine.run("DROP VIEW app.over_closed");
 });

@@ -3,7 +3,7 @@
  * they name. Of their text only a form without literals is told, so no password and no row is.
  */
 import type { AuditEvent, Principal } from "../../auth/mod.ts";
-import type { DatabaseError } from "../../base/errors.ts";
+import { type DatabaseError, isDenial } from "../../base/errors.ts";
 import type { AuditLog } from "../common/audit_log.ts";
 import type { SqlRequest } from "../common/engine.ts";
 import { strangersText } from "../common/query_text.ts";
@@ -14,9 +14,6 @@ interface Subject {
   /** The user whom the statement is about. */
   readonly subject?: string;
 }
-
-/** Why a statement that failed counts as denied. */
-const DENIALS: ReadonlySet<string> = new Set(["PERMISSION_DENIED", "MANAGED_BY_CONFIG"]);
 
 export interface EndedStatement {
   readonly principal: Principal;
@@ -47,7 +44,8 @@ function auditEventOf(
   const about = subjectOf(node, { namespace, principal });
   if (about === undefined) return undefined;
   const { origin } = request;
-  const denied = error !== undefined && DENIALS.has(error.condition);
+  const denied =
+    error !== undefined && (isDenial(error) || error.condition === "MANAGED_BY_CONFIG");
   return {
     ...about,
     action: node.type,

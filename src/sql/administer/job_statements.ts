@@ -5,7 +5,7 @@
  * A statement begins its jobs, and answers when all have ended or after a few seconds, with what
  * each has come to by then. The jobs of one statement run one after the other.
  */
-import type { Principal } from "../../auth/mod.ts";
+import { mayRead, type Principal } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
@@ -76,10 +76,11 @@ export interface MaintenanceWorld
 
 /** The tables that a flush or a merge is of. @throws {DatabaseError} */
 export function maintainedTables(
-  { catalog, systemViews }: NameWorld,
+  world: NameWorld,
   node: StorageTableStatement,
   { namespace, principal }: { namespace: string; principal: Principal },
 ): readonly TableEntry[] {
+  const { catalog, systemViews } = world;
   if (node.table !== undefined) {
     const action = MAINTENANCE[node.type].kind;
     systemViews.refuse(node.table, { namespace, principal, action });
@@ -87,8 +88,13 @@ export function maintainedTables(
   if (node.namespace !== undefined) findNamespace(catalog, node.namespace.name, node);
   const tables =
     node.table === undefined
-      ? catalog.tables().filter((table) => isMeant(table, node))
-      : [findTable(catalog, node.table, { namespace, node: node.table, principal })];
+      ? catalog
+          .tables()
+          .filter(
+            (table) =>
+              isMeant(table, node) && mayRead(principal, table, catalog.namespace(table.namespace)),
+          )
+      : [findTable(world, node.table, { namespace, node: node.table, principal })];
   for (const table of tables) requireNoStream(table, MAINTENANCE[node.type].kind, node);
   return tables;
 }

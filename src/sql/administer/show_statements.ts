@@ -1,23 +1,17 @@
 /**
  * SHOW and DESCRIBE: what there is, as far as the caller may know of it.
  */
-import { mayRead, mayRun, type Principal } from "../../auth/mod.ts";
+import { mayRun, type Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import type { Catalog, TableEntry } from "../../catalog/mod.ts";
 import { TEXT } from "../../types/mod.ts";
 import type { StatementResult } from "../common/engine.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import type { ShownSetting } from "../common/layers_above.ts";
 import { type PlainColumn, rowsResult } from "../common/result.ts";
 import type { ShowStatement } from "../common/statement_kinds.ts";
-import { findNamespace, findTable } from "../common/table_names.ts";
+import { findNamespace, findTable, visibleView } from "../common/table_names.ts";
 import { type ShownView, visibleViews } from "../common/views.ts";
-import type {
-  AstNode,
-  QName,
-  ShowSimpleStatement,
-  ShowVariableStatement,
-} from "../parse/ast/ast.ts";
+import type { QName, ShowSimpleStatement, ShowVariableStatement } from "../parse/ast/ast.ts";
 import type { NameWorld } from "../prepare/binding_world.ts";
 import {
   type ManifestWorld,
@@ -93,11 +87,11 @@ export function show(
       if (system !== undefined) {
         return rowsResult(DESCRIBE_COLUMNS, describeViewRows(system), asUser);
       }
-      const view = visibleView(world, node.table, { namespace, principal });
+      const view = shownView(world, node.table, { namespace, principal });
       if (view !== undefined) {
         return rowsResult(DESCRIBE_COLUMNS, describeViewRows(view), asUser);
       }
-      const table = visibleTable(catalog, node.table, { namespace, principal });
+      const table = findTable(world, node.table, { namespace, node: node.table, principal });
       const versions =
         node.type === "describe" && node.history === true
           ? catalog.tableVersions(table.tableId)
@@ -107,7 +101,7 @@ export function show(
     case "show stats": {
       const action = "show stats of";
       systemViews.refuse(node.table, { namespace, principal, action });
-      const table = visibleTable(catalog, node.table, { namespace, principal });
+      const table = findTable(world, node.table, { namespace, node: node.table, principal });
       return rowsResult(SHOW_STATS_COLUMNS, [statsRow(world, table, principal)], asUser);
     }
     case "show manifest":
@@ -144,13 +138,15 @@ function settingsOf(
   return rowsResult(SETTING_COLUMNS, rows, asUser);
 }
 
-/** @throws {DatabaseError} PERMISSION_DENIED for a view that the caller may not read. */
-function visibleView(
-  { catalog, systemViews }: NameWorld,
+/** @throws {DatabaseError} PERMISSION_DENIED for a view of what only others may read. */
+function shownView(
+  world: NameWorld,
   name: QName,
   { namespace, principal }: { namespace: string; principal: Principal },
 ): ShownView | undefined {
-  const entry = catalog.view(name.schema ?? namespace, name.name);
+  const { catalog, systemViews } = world;
+  const named = { namespace: name.schema ?? namespace, name: name.name };
+  const entry = visibleView(world, named, principal);
   if (entry === undefined) return undefined;
   const views = visibleViews(catalog, principal, systemViews.find);
   const view = views.find((each) => each.entry === entry);
@@ -158,21 +154,6 @@ function visibleView(
   throw new DatabaseError(
     "PERMISSION_DENIED",
     `Cannot describe view ${entry.namespace}.${entry.name}: it is not readable`,
-    { position: name._location.start },
-  );
-}
-
-/** A table that the caller may read; another's is as if it were not there. */
-function visibleTable(
-  catalog: Catalog,
-  name: Parameters<typeof findTable>[1] & AstNode,
-  { namespace, principal }: { namespace: string; principal: Principal },
-): TableEntry {
-  const table = findTable(catalog, name, { namespace, node: name, principal });
-  if (mayRead(principal, table, catalog.namespace(table.namespace))) return table;
-  throw new DatabaseError(
-    "PERMISSION_DENIED",
-    `Cannot describe table ${table.namespace}.${table.name}: it is not readable`,
     { position: name._location.start },
   );
 }

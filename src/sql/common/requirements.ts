@@ -1,22 +1,27 @@
 /**
  * The rights that a bound statement needs, asked of one caller: whether it has them, and what it is
  * told when it has not.
+ *
+ * A table that the caller may not read is not there for it: names do not lead to it
+ * (`table_names.ts`), and a plan that another caller made is not used where it reads one.
  */
 import {
   mayRead,
   mayRun,
   mayWrite,
   type Principal,
-  requireRead,
   requireRun,
   requireWrite,
   type StatementClass,
 } from "../../auth/mod.ts";
-import type { ErrorDetails } from "../../base/errors.ts";
+import { DatabaseError, type ErrorDetails } from "../../base/errors.ts";
 import type { Catalog } from "../../catalog/mod.ts";
 import type { Requirement } from "../bind/bound.ts";
 
-/** Asks for every right that a statement needs. @throws {DatabaseError} PERMISSION_DENIED */
+/**
+ * Asks for every right that a statement needs.
+ * @throws {DatabaseError} PERMISSION_DENIED, and TABLE_NOT_FOUND for a table that is hidden
+ */
 export function authorize(
   requirements: readonly Requirement[],
   principal: Principal,
@@ -38,12 +43,37 @@ export function meets(requirement: Requirement, principal: Principal, catalog: C
   return asked === undefined || mayRun(principal, asked.statement);
 }
 
-/** The matrix that refuses words the refusal. @throws {DatabaseError} PERMISSION_DENIED */
+/** Whether every table of a statement is there for the caller. */
+export function seesTables(
+  requirements: readonly Requirement[],
+  principal: Principal,
+  catalog: Pick<Catalog, "namespace">,
+): boolean {
+  for (const requirement of requirements) {
+    if (!("table" in requirement)) continue;
+    const { table } = requirement;
+    if (!mayRead(principal, table, catalog.namespace(table.namespace))) return false;
+  }
+  return true;
+}
+
+/**
+ * The matrix that refuses words the refusal.
+ * @throws {DatabaseError} PERMISSION_DENIED, TABLE_NOT_FOUND
+ */
 function refuse(requirement: Requirement, principal: Principal, catalog: Catalog): void {
   if ("table" in requirement) {
-    const { action, table } = requirement;
-    const right = { namespace: catalog.namespace(table.namespace) };
-    (action === "read" ? requireRead : requireWrite)(principal, table, right);
+    const { table } = requirement;
+    const namespace = catalog.namespace(table.namespace);
+    // Its rights have changed since it was found.
+    if (!mayRead(principal, table, namespace)) {
+      throw new DatabaseError(
+        "TABLE_NOT_FOUND",
+        `table ${table.namespace}.${table.name} not found`,
+        { isHidden: true },
+      );
+    }
+    requireWrite(principal, table, { namespace });
     return;
   }
   const asked = askedOf(requirement);

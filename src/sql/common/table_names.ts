@@ -10,26 +10,62 @@ import {
   type NamespaceEntry,
   type StorageEntry,
   type TableEntry,
+  type ViewEntry,
 } from "../../catalog/mod.ts";
 import type { AstNode } from "../parse/ast/ast.ts";
+import { seesTables } from "./requirements.ts";
+import { requirementsOf, type ViewWorld } from "./views.ts";
 
 export interface TableName {
   readonly name: string;
   readonly schema?: string | undefined;
 }
 
-/** @throws {DatabaseError} TABLE_NOT_FOUND, NAMESPACE_NOT_FOUND */
-export function findTable(
+/** Where names lead. */
+interface NamedWorld {
+  readonly catalog: Catalog;
+  readonly systemViews: { readonly find: ViewWorld["systemView"] };
+}
+
+/** A table by its name; undefined where there is none, or none that the caller may read. */
+export function visibleTable(
   catalog: Catalog,
+  { namespace, name }: { namespace: string; name: string },
+  principal: Principal,
+): TableEntry | undefined {
+  const table = catalog.table(namespace, name);
+  if (table === undefined) return undefined;
+  return mayRead(principal, table, catalog.namespace(table.namespace)) ? table : undefined;
+}
+
+/** A view by its name; undefined where there is none, or one of tables that are hidden. */
+export function visibleView(
+  { catalog, systemViews }: NamedWorld,
+  { namespace, name }: { namespace: string; name: string },
+  principal: Principal,
+): ViewEntry | undefined {
+  const entry = catalog.view(namespace, name);
+  if (entry === undefined) return undefined;
+  const requirements = requirementsOf(entry, catalog, systemViews.find);
+  return seesTables(requirements, principal, catalog) ? entry : undefined;
+}
+
+/**
+ * A table that a statement names. One that the caller may not read is as if it were not there.
+ * @throws {DatabaseError} TABLE_NOT_FOUND, NAMESPACE_NOT_FOUND
+ */
+export function findTable(
+  world: NamedWorld,
   { name, schema }: TableName,
   { namespace, node, principal }: { namespace: string; node: AstNode; principal: Principal },
 ): TableEntry {
+  const { catalog } = world;
   const inNamespace = schema ?? namespace;
-  const table = catalog.table(inNamespace, name);
+  const table = visibleTable(catalog, { namespace: inNamespace, name }, principal);
   if (table !== undefined) return table;
   const position = node._location.start;
   const shown = `${inNamespace}.${name}`;
-  if (catalog.view(inNamespace, name) !== undefined) {
+  if (visibleView(world, { namespace: inNamespace, name }, principal) !== undefined) {
     throw new DatabaseError("INVALID_OPERATION", `Cannot use ${shown} as a table: it is a view`, {
       position,
     });
@@ -41,11 +77,13 @@ export function findTable(
     .filter((entry) => mayRead(principal, entry, catalog.namespace(entry.namespace)))
     .map((entry) => `${entry.namespace}.${entry.name}`);
   const near = nearestName(shown, known);
-  throw new DatabaseError(
-    "TABLE_NOT_FOUND",
-    `table ${shown} not found`,
-    near === undefined ? { position } : { position, hint: `did you mean ${near}?` },
-  );
+  const isHidden =
+    catalog.table(inNamespace, name) !== undefined || catalog.view(inNamespace, name) !== undefined;
+  throw new DatabaseError("TABLE_NOT_FOUND", `table ${shown} not found`, {
+    position,
+    isHidden,
+    ...(near === undefined ? {} : { hint: `did you mean ${near}?` }),
+  });
 }
 
 /**

@@ -139,6 +139,15 @@ export function visibleViews(
   });
 }
 
+/** What a reader of a view needs; nothing while nobody can read it. */
+export function requirementsOf(
+  entry: ViewEntry,
+  catalog: Catalog,
+  systemView: ViewWorld["systemView"],
+): readonly Requirement[] {
+  return currentShape(entry, catalog, systemView)?.requirements ?? [];
+}
+
 /** The shape of a view; undefined while it cannot be read by anybody. */
 function currentShape(
   entry: ViewEntry,

@@ -24,7 +24,7 @@ import type { StatementResult } from "../common/engine.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import { messageResult } from "../common/result.ts";
 import { type DefiningStatement, requireRight } from "../common/statement_kinds.ts";
-import { findTable, requireHolder } from "../common/table_names.ts";
+import { findTable, requireHolder, visibleTable, visibleView } from "../common/table_names.ts";
 import { dependentsOf, refuseDependents } from "../common/views.ts";
 import { checkCancelled, type RequestLedger } from "../execute/run/request_ledger.ts";
 import { stepTurns } from "../execute/run/step_turns.ts";
@@ -93,8 +93,9 @@ export class Definitions {
         });
         return;
       case "alter table": {
-        const holder = catalog.namespace(node.table.schema ?? namespace);
-        const table = catalog.table(node.table.schema ?? namespace, node.table.name);
+        const { name, schema = namespace } = node.table;
+        const holder = catalog.namespace(schema);
+        const table = visibleTable(catalog, { namespace: schema, name }, principal);
         if (table !== undefined) {
           requireAlter(principal, table, { namespace: holder });
           return;
@@ -230,8 +231,10 @@ export class Definitions {
     const { ifExists } = node;
     systemViews.refuse(node.table, { namespace, principal, action: "alter", ifExists });
     const { name, schema = namespace } = node.table;
+    const place = { namespace: schema, name };
     const isThere =
-      catalog.table(schema, name) !== undefined || catalog.view(schema, name) !== undefined;
+      visibleTable(catalog, place, principal) !== undefined ||
+      visibleView(this.#world, place, principal) !== undefined;
     if (ifExists === true && !isThere) {
       return () => `Table ${shown(node.table, namespace)} does not exist`;
     }
@@ -243,7 +246,7 @@ export class Definitions {
   /** What a table becomes, as the catalog of this turn has it. @throws {DatabaseError} */
   #altered(node: AlterTableStatement, principal: Principal, namespace: string): AlteredTable {
     const { catalog } = this.#world;
-    const table = findTable(catalog, node.table, { namespace, node: node.table, principal });
+    const table = findTable(this.#world, node.table, { namespace, node: node.table, principal });
     requireAlter(principal, table, { namespace: catalog.namespace(table.namespace) });
     requireKind(node.kind, table, node);
     const { demands, next: altered } = alteredTable(table, node, {
@@ -338,13 +341,14 @@ export class Definitions {
     for (const name of node.names) {
       const place = { namespace, principal, action: "drop", ifExists };
       systemViews.refuse(name, place);
-      const table = catalog.table(name.schema ?? namespace, name.name);
-      const isView = catalog.view(name.schema ?? namespace, name.name) !== undefined;
+      const named = { namespace: name.schema ?? namespace, name: name.name };
+      const table = visibleTable(catalog, named, principal);
+      const isView = visibleView(this.#world, named, principal) !== undefined;
       if (table === undefined && ifExists === true && !isView) {
         missing.push(shown(name, namespace));
         continue;
       }
-      const found = table ?? findTable(catalog, name, { namespace, node: name, principal });
+      const found = table ?? findTable(this.#world, name, { namespace, node: name, principal });
       requireDrop(principal, found, { namespace: catalog.namespace(found.namespace) });
       requireKind(node.kind, found, node);
       tables.set(found.tableId, found);

@@ -5,10 +5,11 @@
  * row must still name it. Whose files are looked at follows from the caller, never from the path.
  * The bytes are checked against their checksum once, before any of them leaves.
  */
-import { mayRead, mayReadFilesOf, type Principal } from "../../auth/mod.ts";
+import { mayReadFilesOf, type Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { type FileEntry, isSystemNamespace, type TableEntry } from "../../catalog/mod.ts";
 import { type BlobStore, SHARED_OWNER } from "../../storage/mod.ts";
+import { visibleTable } from "../common/table_names.ts";
 import { type FileWorld, isFileLive } from "./uploads.ts";
 
 /** Files whose checksum held since the start: enough for every file in use. */
@@ -52,7 +53,7 @@ export class LocalFileAccess implements FileAccess {
   }
 
   async open(principal: Principal, path: FilePath): Promise<OpenFile> {
-    const table = this.#table(path);
+    const table = this.#table(path, principal);
     const entry = this.#entry(path, table, this.#owner(table, principal, path));
     const bytes = this.#parts.blobs.read(entry);
     if (bytes === undefined) throw damaged(entry, "its bytes are missing");
@@ -60,11 +61,11 @@ export class LocalFileAccess implements FileAccess {
     return { entry, bytes };
   }
 
-  #table({ namespace, table: name }: FilePath): TableEntry {
+  #table({ namespace, table: name }: FilePath, principal: Principal): TableEntry {
     if (isSystemNamespace(namespace)) {
       throw invalid(`Cannot read a file of ${namespace}.${name}: it is a system table`);
     }
-    const table = this.#parts.catalog.table(namespace, name);
+    const table = visibleTable(this.#parts.catalog, { namespace, name }, principal);
     if (table === undefined) {
       throw new DatabaseError("TABLE_NOT_FOUND", `Table ${namespace}.${name} not found`);
     }
@@ -80,9 +81,6 @@ export class LocalFileAccess implements FileAccess {
     const name = `${table.namespace}.${table.name}`;
     if (table.kind === "shared") {
       if (userId !== undefined) throw invalid(`Table ${name} is SHARED: it has no user_id`);
-      if (!mayRead(principal, table, catalog.namespace(table.namespace))) {
-        throw new DatabaseError("PERMISSION_DENIED", `Cannot read table ${name}`);
-      }
       return SHARED_OWNER;
     }
     if (userId === undefined || userId === principal.userId) return principal.owner;

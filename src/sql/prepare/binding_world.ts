@@ -8,7 +8,7 @@ import type { StatementBinding, TableStatistics } from "../bind/binding.ts";
 import type { DmlWorld } from "../bind/change/dml_target.ts";
 import { bindQuery } from "../bind/query/select_binder.ts";
 import type { SqlEnvironment, SqlLimits } from "../common/environment.ts";
-import { findTable, noSystemView } from "../common/table_names.ts";
+import { findTable, noSystemView, visibleView } from "../common/table_names.ts";
 import { viewRelation, worldOf } from "../common/views.ts";
 import { isSystemViews, type SystemViews } from "../system/system_views.ts";
 
@@ -27,15 +27,16 @@ export interface BindingPlace {
   /** Namespace of unqualified names. */
   readonly namespace: string;
   readonly statement: StatementBinding;
-  /** Whom a hint about other names is for. */
+  /** Whose names they are: what the caller may not read is not there. */
   readonly principal: Principal;
 }
 
 /** What the binder needs to know of the world. */
 export function dmlWorldOf(
-  { catalog, limits, systemViews }: BindingWorld,
+  world: BindingWorld,
   { namespace, principal, statement }: BindingPlace,
 ): DmlWorld {
+  const { catalog, limits, systemViews } = world;
   return {
     statement,
     isOutermost: true,
@@ -46,14 +47,14 @@ export function dmlWorldOf(
       table(name, node) {
         const { name: relation, schema = namespace } = name;
         if (!isSystemViews(schema)) {
-          return findTable(catalog, name, { namespace, node, principal });
+          return findTable(world, name, { namespace, node, principal });
         }
         const known = systemViews.namesFor(principal);
         throw noSystemView(`${schema}.${relation}`, known, node);
       },
       systemView: systemViews.find,
       view: ({ name, schema }) => {
-        const entry = catalog.view(schema ?? namespace, name);
+        const entry = visibleView(world, { namespace: schema ?? namespace, name }, principal);
         if (entry === undefined) return undefined;
         return viewRelation(entry, worldOf(catalog, systemViews.find));
       },

@@ -5,7 +5,7 @@
  * Invariant: few statements are kept bound at a time, however many a text has.
  */
 import type { Principal } from "../../auth/mod.ts";
-import { DatabaseError } from "../../base/errors.ts";
+import { DatabaseError, isDenial } from "../../base/errors.ts";
 import { inOneTurn } from "../../base/steps.ts";
 import { DEFAULT_NAMESPACE } from "../../catalog/mod.ts";
 import type { DataType, Value } from "../../types/mod.ts";
@@ -128,7 +128,7 @@ export class RequestBinding {
     // A definition may open a table to the user that a statement runs as; the caller has its role.
     const runsRows = node.type === "execute as" && rowsNode(node) !== undefined;
     const mayBeGranted = runsRows && runsAs !== undefined;
-    if (condition === "PERMISSION_DENIED" && !mayBeGranted) return false;
+    if (isDenial(error) && !mayBeGranted) return false;
     return this.#defined.mayMend(node, condition, this.namespace);
   }
 

@@ -23,7 +23,7 @@ import { isQueryNode } from "../common/node_kinds.ts";
 import { parseLimitsOf, requireNoGap, typedParameters } from "../common/parameters.ts";
 import type { QueryStat } from "../common/query_stats.ts";
 import { textOfKey } from "../common/query_text.ts";
-import { authorize } from "../common/requirements.ts";
+import { authorize, seesTables } from "../common/requirements.ts";
 import type { RequestLedger } from "../execute/run/request_ledger.ts";
 import type { Statement } from "../parse/ast/ast.ts";
 import { parseNormalized, parseStatements } from "../parse/parser.ts";
@@ -148,9 +148,12 @@ export class ShortWay {
     const namespace = request.namespace ?? DEFAULT_NAMESPACE;
     const key = this.#plans.keyOf(request.sql, { namespace, types });
     if (key === undefined) return undefined;
+    const known = this.#plans.get(key);
+    // A table of a plan that somebody else made may not be there for this caller.
     const prepared =
-      this.#plans.get(key) ??
-      this.#prepareFirst(request, { key, namespace, principal, types, ledger });
+      known !== undefined && seesTables(known.requirements, principal, this.#world.catalog)
+        ? known
+        : this.#prepareFirst(request, { key, namespace, principal, types, ledger });
     if (prepared === undefined) return undefined;
     authorize(prepared.requirements, principal, this.#world.catalog);
     const { stats } = this.#activity;

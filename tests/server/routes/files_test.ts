@@ -167,7 +167,7 @@ test.each<Case>([
   ["another's id without user_id", "/v1/files/chat/notes/f0001/102", "ada", "404 FILE_NOT_FOUND"],
   ["a user who is none", `${NOTES}?user_id=nobody`, "ada", "404 FILE_NOT_FOUND"],
   ["shared, public", "/v1/files/chat/public/f0001/103", "bob", "200"],
-  ["shared, private", "/v1/files/chat/private/f0001/104", "bob", "403 PERMISSION_DENIED"],
+  ["shared, private", "/v1/files/chat/private/f0001/104", "bob", "404 TABLE_NOT_FOUND"],
   ["shared, private, service", "/v1/files/chat/private/f0001/104", "service1", "200"],
   [
     "shared with user_id",

@@ -113,11 +113,11 @@ test("ALTER NAMESPACE … OWNER TO moves the rights on SHARED tables at once", a
   const read = "SELECT * FROM moved.t";
   const write = "INSERT INTO moved.t VALUES (1) ON CONFLICT DO NOTHING";
   expect(await messageOf("uma", write)).toBe("Inserted 1 row(s)");
-  expect(await failureOf("eve", read)).toStartWith("PERMISSION_DENIED");
+  expect(await failureOf("eve", read)).toStartWith("TABLE_NOT_FOUND");
 
   await engine.run("ALTER NAMESPACE moved OWNER TO eve");
-  expect(await failureOf("uma", read)).toStartWith("PERMISSION_DENIED");
-  expect(await failureOf("uma", write)).toStartWith("PERMISSION_DENIED");
+  expect(await failureOf("uma", read)).toStartWith("TABLE_NOT_FOUND");
+  expect(await failureOf("uma", write)).toStartWith("TABLE_NOT_FOUND");
   expect(await messageOf("eve", "ALTER TABLE moved.t ADD COLUMN v INT")).toStartWith("Table moved");
   expect(await messageOf("eve", "CREATE VIEW moved.v AS SELECT id FROM moved.t")).toBe(
     "View moved.v created",
@@ -129,7 +129,7 @@ test("DROP USER leaves nothing of a namespace to a later user of the name", asyn
   await engine.run(`CREATE USER kim INTERNAL; CREATE NAMESPACE kims AUTHORIZATION kim;
     CREATE SHARED TABLE kims.t (id INT PRIMARY KEY); DROP USER kim; CREATE USER kim INTERNAL`);
 
-  expect(await failureOf("kim", "SELECT * FROM kims.t")).toStartWith("PERMISSION_DENIED");
+  expect(await failureOf("kim", "SELECT * FROM kims.t")).toStartWith("TABLE_NOT_FOUND");
   expect(await failureOf("kim", "DROP TABLE kims.t")).toStartWith("PERMISSION_DENIED");
   expect(await engine.rows("SELECT owner FROM system.namespaces WHERE name = 'kims'")).toEqual([
     [null],

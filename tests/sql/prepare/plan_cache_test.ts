@@ -133,7 +133,7 @@ test("one text of other callers: rights and rows are those of each", async () =>
   expect(await answer(shared)).toEqual([[2]]);
   expect(await answer(own)).toEqual([["of root"]]);
   engine.userId = "ann";
-  expect(await answer(shared)).toBe("PERMISSION_DENIED");
+  expect(await answer(shared)).toBe("TABLE_NOT_FOUND");
   expect(await answer(own)).toEqual([]);
   expect(await answer("SELECT CURRENT_USER")).toEqual([["ann"]]);
   engine.userId = "sam";
