@@ -10,6 +10,7 @@
  */
 import { chmodSync, copyFileSync, mkdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { bundleClient, CLIENT_PACK_PATH } from "../src/client_assets.ts";
 import { UI_PACK_PATH } from "../src/ui_assets.ts";
 import { readOptions } from "./support/arguments.ts";
 
@@ -28,6 +29,7 @@ for (const target of targets) {
 const buildDate = new Date().toISOString().slice(0, 10);
 mkdirSync(out, { recursive: true });
 buildUi();
+await Bun.write(CLIENT_PACK_PATH, await bundleClient());
 for (const target of targets) {
   const path = compile(target);
   const megabytes = (Bun.file(path).size / 1e6).toFixed(1);
@@ -52,6 +54,7 @@ function compile(target: string): string {
     "src/threads/segment_worker.ts",
     "src/copies/restore_worker.ts",
     UI_PACK_PATH,
+    CLIENT_PACK_PATH,
   ];
   const built = Bun.spawnSync(
     [

@@ -29,6 +29,7 @@ const TEXT_CHECKS: readonly Check[] = [
     name: "lint",
     command: ["oxlint", "-c", "scripts/check/oxlintrc.json", "--type-aware", ...PATHS],
   },
+  { name: "client types", command: [BUN, "scripts/write_client_types.ts", "--check"] },
   { name: "layers", command: [BUN, "scripts/check/layers.ts"] },
   { name: "tidy", command: [BUN, "scripts/check/tidy.ts"] },
   { name: "paths", command: [BUN, "scripts/check/paths.ts"] },

@@ -25,6 +25,7 @@ import { settleGlobals } from "./base/globals.ts";
 import { type Log, silentLog } from "./base/log.ts";
 import { LogWriter } from "./base/log_writer.ts";
 import { systemRandom } from "./base/random.ts";
+import { loadClient } from "./client_assets.ts";
 import { callOf, commandFrom, helpText, type Program } from "./command_line.ts";
 import { type Config, ConfigError, type ParsedConfig, parseConfig } from "./config/mod.ts";
 import { bringInThread, requireArchive } from "./copies/mod.ts";
@@ -275,6 +276,7 @@ function startOrFail(
       live: database.live,
       files: database.files,
       uiAssets,
+      clientAssets: loadClient(log),
       clock: systemClock,
       random: systemRandom,
       log,

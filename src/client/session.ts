@@ -82,6 +82,7 @@ export class Session {
   /** Raised when one session takes the place of another, or none does. */
   #epoch = 0;
 
+  /** @internal */
   constructor(options: SessionOptions) {
     const { credentials, environment, timeoutMs, url } = options;
     this.#options = options;
@@ -103,7 +104,7 @@ export class Session {
     return this.#userId;
   }
 
-  /** Whether there is no token yet, and credentials that may give one. */
+  /** Whether there is no token yet, and credentials that may give one. @internal */
   get mustLogIn(): boolean {
     return this.#accessToken === undefined && this.#credentials !== undefined;
   }
@@ -208,7 +209,7 @@ export class Session {
     return (await this.call(path, body, options)).fields;
   }
 
-  /** The same, with its status. */
+  /** The same, with its status. @internal */
   async call(path: string, body: object, options: PostOptions): Promise<Answer> {
     const { isRepeatable = false, signal } = options;
     const { environment, maxRetries } = this.#options;
@@ -221,7 +222,7 @@ export class Session {
     return await withRepeats(send, { environment, maxRetries, signal });
   }
 
-  /** The error for an answer that is none of the server's. */
+  /** The error for an answer that is none of the server's. @internal */
   foreign(answer: Answer): ServerError {
     return this.#requests.foreign(answer);
   }

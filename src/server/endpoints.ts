@@ -15,6 +15,7 @@ import type { Route } from "./http/route.ts";
 import type { Endpoints, PrefixRoute } from "./http/router.ts";
 import { fileOperation, SOCKET_OPERATION, UI_OPERATIONS } from "./openapi/operations.ts";
 import { authRoutes } from "./routes/auth.ts";
+import { clientRoutes } from "./routes/client.ts";
 import { fileResponse } from "./routes/files.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { liveRoute } from "./routes/live.ts";
@@ -92,6 +93,10 @@ function routesOf(options: ServerOptions, parts: ServerParts): readonly Route[] 
       isReadOnly: options.isReadOnly,
       apiAddress: url,
       uptimeSeconds: () => metrics.uptimeSeconds,
+    }),
+    ...clientRoutes({
+      assets: options.clientAssets,
+      mayCompress: config.performance.http_compression,
     }),
     {
       path: SOCKET_PATH,

@@ -3,6 +3,8 @@
  */
 export { rangeFromText } from "./common/ip_address.ts";
 export type {
+  ClientAsset,
+  ClientAssets,
   ServerConfig,
   ServerOptions,
   UiAsset,

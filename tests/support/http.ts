@@ -3,6 +3,7 @@
  * identity, the real live engine over the model store. Statements are answered by a script, since
  * what SQL does is not what tests of the server ask.
  */
+
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,6 +12,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { systemRandom } from "../../src/base/random.ts";
 import { CatalogDatabase } from "../../src/catalog/mod.ts";
+import { loadClient } from "../../src/client_assets.ts";
 import { LocalLiveEngine } from "../../src/live/mod.ts";
 import {
   type RunningServer,
@@ -196,6 +198,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     live,
     files: options.files?.({ catalog, store }) ?? { open: noFiles },
     uiAssets: undefined,
+    clientAssets: loadClient(silentLog),
     clock,
     random,
     log,

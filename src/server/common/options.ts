@@ -91,6 +91,20 @@ export interface UiAsset {
   readonly immutable: boolean;
 }
 
+/** The client that the server gives to whoever has no package of it. */
+export interface ClientAssets {
+  /** The module; undefined when it cannot be made. */
+  script(): Promise<ClientAsset | undefined>;
+  /** Its declarations. */
+  types(): ClientAsset;
+}
+
+export interface ClientAsset {
+  readonly bytes: Uint8Array;
+  /** Another for each content. */
+  readonly tag: string;
+}
+
 export interface ServerOptions {
   readonly config: ServerConfig;
   readonly auth: Auth;
@@ -99,6 +113,7 @@ export interface ServerOptions {
   readonly files: FileAccess;
   /** Undefined when the page was not built. */
   readonly uiAssets: UiAssets | undefined;
+  readonly clientAssets: ClientAssets;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;

@@ -59,7 +59,7 @@ export interface Answer {
 export interface Operation {
   /** Unique among all operations; generators name functions after it. */
   readonly id: string;
-  readonly tag: "auth" | "data" | "probes" | "ui";
+  readonly tag: "auth" | "client" | "data" | "probes" | "ui";
   readonly summary: string;
   readonly description?: string;
   readonly access: Access;

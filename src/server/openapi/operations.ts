@@ -342,6 +342,42 @@ export const PROBE_OPERATIONS: Readonly<
   },
 };
 
+const HAS_IT = { 304: { description: "The caller has it" } };
+
+export const CLIENT_OPERATIONS: Readonly<Record<"script" | "types", Operation>> = {
+  script: {
+    id: "clientScript",
+    tag: "client",
+    summary: "The client as a JavaScript module, for pages of any origin",
+    access: "anyone",
+    parameters: [inHeader("If-None-Match", "ETags that the caller has")],
+    answers: {
+      200: {
+        description: "The module",
+        content: { "text/javascript": TEXT },
+        headers: { ETag: "Another for each content", "X-TypeScript-Types": "Where its types are" },
+      },
+      ...HAS_IT,
+    },
+    errors: { 404: ["not_found"] },
+  },
+  types: {
+    id: "clientTypes",
+    tag: "client",
+    summary: "The TypeScript declarations of the client",
+    access: "anyone",
+    parameters: [inHeader("If-None-Match", "ETags that the caller has")],
+    answers: {
+      200: {
+        description: "The declarations",
+        content: { "application/typescript": TEXT },
+        headers: { ETag: "Another for each content" },
+      },
+      ...HAS_IT,
+    },
+  },
+};
+
 export const UI_OPERATIONS: Readonly<Record<"asset" | "page" | "root", Operation>> = {
   root: {
     id: "root",

@@ -1,0 +1,63 @@
+/**
+ * Writes `src/client_types.txt`, the declarations that the server gives at `/v1/client.d.ts`: those
+ * that the compiler makes of `src/client`, in one piece and without what nobody outside can name.
+ *
+ *     bun scripts/write_client_types.ts [--check]
+ *
+ * With `--check` it compares and writes nothing, so that the file cannot fall behind the client.
+ * The file is kept, not made at the start of the server: an installation has no compiler.
+ */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readOptions } from "./support/arguments.ts";
+import { bundleDeclarations } from "./support/declarations.ts";
+
+const ROOT: string = join(import.meta.dir, "..");
+const ENTRY = "client/mod";
+const TARGET: string = join(ROOT, "src/client_types.txt");
+
+const options = readOptions([], ["check"]);
+const made = bundleDeclarations(ENTRY, emitted());
+if (!options.has("check")) {
+  writeFileSync(TARGET, made);
+} else if (readFileSync(TARGET, "utf8") !== made) {
+  process.stdout.write(`${TARGET} is behind src/client: run bun scripts/write_client_types.ts\n`);
+  process.exitCode = 1;
+}
+
+/** What the compiler makes of the client and of what it imports, by path without extension. */
+function emitted(): (path: string) => string {
+  const folder = mkdtempSync(join(tmpdir(), "tidemark-declarations-"));
+  try {
+    const compilerOptions = {
+      declaration: true,
+      emitDeclarationOnly: true,
+      noEmit: false,
+      stripInternal: true,
+      lib: ["ES2023", "DOM"],
+      types: [],
+      rootDir: join(ROOT, "src"),
+      outDir: folder,
+    };
+    const project = join(folder, "tsconfig.json");
+    const files = [join(ROOT, `src/${ENTRY}.ts`)];
+    const base = join(ROOT, "tsconfig.json");
+    writeFileSync(project, JSON.stringify({ extends: base, compilerOptions, files, include: [] }));
+    const { exitCode, stdout } = Bun.spawnSync(["node_modules/.bin/tsc", "-p", project], {
+      cwd: ROOT,
+    });
+    if (exitCode !== 0) throw new Error(`Cannot emit declarations: ${stdout.toString()}`);
+    const texts = new Map<string, string>();
+    for (const path of new Bun.Glob("**/*.d.ts").scanSync(folder)) {
+      texts.set(path.slice(0, -".d.ts".length), readFileSync(join(folder, path), "utf8"));
+    }
+    return (path) => {
+      const text = texts.get(path);
+      if (text === undefined) throw new Error(`Cannot find the declarations of ${path}`);
+      return text;
+    };
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}

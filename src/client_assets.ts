@@ -1,0 +1,61 @@
+/**
+ * The client as the server gives it to whoever has no package of it: one script, and its types.
+ *
+ * The script comes from the executable, where `scripts/build.ts` has embedded it, and is otherwise
+ * bundled of `src/client` at the first request, which needs no package. The types are a file, which
+ * `scripts/write_client_types.ts` writes: to make them takes a compiler.
+ */
+import { join } from "node:path";
+import type { Log } from "./base/log.ts";
+// Bundlers and the runtime read it as text.
+import types from "./client_types.txt" with { type: "text" };
+import type { ClientAsset, ClientAssets } from "./server/mod.ts";
+
+/** Where `scripts/build.ts` leaves the script to be embedded. */
+export const CLIENT_PACK_PATH: string = join(import.meta.dir, "../ui/dist/client.pack");
+
+/** Embedded files have a hash in their names. */
+const EMBEDDED_PACK = /^client(?:-[a-z0-9]+)?\.pack$/;
+
+/** @throws {Error} With what the bundler says, if the sources cannot be bundled. */
+export async function bundleClient(): Promise<string> {
+  const built = await Bun.build({
+    entrypoints: [join(import.meta.dir, "client/mod.ts")],
+    target: "browser",
+    format: "esm",
+    minify: true,
+    throw: false,
+  });
+  const [script] = built.outputs;
+  if (!built.success || script === undefined) throw new Error(built.logs.map(String).join("\n"));
+  return await script.text();
+}
+
+export function loadClient(log: Log): ClientAssets {
+  let script: Promise<ClientAsset | undefined> | undefined;
+  const made = assetFrom(types);
+  return {
+    types: () => made,
+    script() {
+      script ??= scriptText().then(assetFrom, (error: unknown) => {
+        log.error("the client could not be bundled", { cause: String(error) });
+        // The next request tries again: whoever mends the sources need not start the server anew.
+        script = undefined;
+        return undefined;
+      });
+      return script;
+    },
+  };
+}
+
+async function scriptText(): Promise<string> {
+  const embedded = Bun.embeddedFiles.find(
+    (file) => "name" in file && typeof file.name === "string" && EMBEDDED_PACK.test(file.name),
+  );
+  return embedded === undefined ? await bundleClient() : await embedded.text();
+}
+
+function assetFrom(text: string): ClientAsset {
+  const tag = new Bun.CryptoHasher("sha256").update(text).digest("hex");
+  return { bytes: new TextEncoder().encode(text), tag };
+}

@@ -1,0 +1,70 @@
+/**
+ * `/v1/client.js` and `/v1/client.d.ts`: the client as a module, for pages of any origin, and its
+ * types. Both are open to everybody, as they hold nothing of the data.
+ */
+import type { ClientAsset, ClientAssets } from "../common/options.ts";
+import { hasTag } from "../http/byte_range.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { HttpError } from "../http/http_error.ts";
+import { bytesResponse, empty, plainHeaders } from "../http/responses.ts";
+import type { Route } from "../http/route.ts";
+import { CLIENT_OPERATIONS } from "../openapi/operations.ts";
+
+export interface ClientRouteOptions {
+  readonly assets: ClientAssets;
+  readonly mayCompress: boolean;
+}
+
+/** After an update pages load the newer client within minutes, and ask for it once in that time. */
+const CACHING = "public, max-age=300";
+
+export function clientRoutes({ assets, mayCompress }: ClientRouteOptions): readonly Route[] {
+  const answer = async (
+    exchange: Exchange,
+    asset: ClientAsset | undefined,
+    headers: Record<string, string>,
+  ): Promise<Response> => {
+    if (asset === undefined) {
+      throw new HttpError(404, "not_found", "The client could not be bundled: the log says why");
+    }
+    // The same text may be sent compressed, so the tag is one of the meaning and not of the bytes.
+    const tag = `"${asset.tag}"`;
+    const common = {
+      ETag: `W/${tag}`,
+      "Cache-Control": CACHING,
+      "Access-Control-Allow-Origin": "*",
+      "Cross-Origin-Resource-Policy": "cross-origin",
+    };
+    if (hasTag(exchange.request.headers.get("if-none-match"), tag)) {
+      return empty(exchange, 304, { ...common, ...(mayCompress && { Vary: "Accept-Encoding" }) });
+    }
+    const { "Content-Type": type = "", ...others } = headers;
+    const sent = plainHeaders(type);
+    for (const [name, value] of Object.entries({ ...common, ...others })) sent.set(name, value);
+    return await bytesResponse(exchange, asset.bytes, { status: 200, headers: sent, mayCompress });
+  };
+  return [
+    {
+      path: "/v1/client.js",
+      method: "GET",
+      shape: "A",
+      operation: CLIENT_OPERATIONS.script,
+      handle: async (exchange) =>
+        await answer(exchange, await assets.script(), {
+          "Content-Type": "text/javascript; charset=utf-8",
+          // By it Deno, and editors that follow it, find the types.
+          "X-TypeScript-Types": "/v1/client.d.ts",
+        }),
+    },
+    {
+      path: "/v1/client.d.ts",
+      method: "GET",
+      shape: "A",
+      operation: CLIENT_OPERATIONS.types,
+      handle: async (exchange) =>
+        await answer(exchange, assets.types(), {
+          "Content-Type": "application/typescript; charset=utf-8",
+        }),
+    },
+  ];
+}
