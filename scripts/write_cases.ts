@@ -18,6 +18,7 @@ import { type Difference, differenceOf } from "./write_cases/differences.ts";
 import { EDGES } from "./write_cases/edges.ts";
 import { EXPANDED } from "./write_cases/expanded.ts";
 import { GROUPED } from "./write_cases/grouped.ts";
+import { JSON_DOCUMENTS } from "./write_cases/json_documents.ts";
 import { MOMENTS } from "./write_cases/moments.ts";
 import { NESTED } from "./write_cases/nested.ts";
 import { PATTERNS } from "./write_cases/patterns.ts";
@@ -43,6 +44,7 @@ const files = [
   ...CHANGES,
   ...ROW_CASES,
   ...EDGES,
+  ...JSON_DOCUMENTS,
 ].filter(({ name }) => only === undefined || name === only);
 const programs = postgresPrograms();
 if (programs === undefined) throw new Error("Cannot ask PostgreSQL: it is not installed");

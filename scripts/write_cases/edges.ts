@@ -1,6 +1,6 @@
 /**
  * Values at the edges of how statements and patterns are read: least integers, parts of SIMILAR TO,
- * numbers and moments by patterns, the zero with a sign.
+ * numbers and moments by patterns, the zero with a sign, and values that are refused.
  */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
@@ -290,4 +290,62 @@ const ZEROS: CaseFile = {
   ],
 };
 
-export const EDGES: readonly CaseFile[] = [LEAST_INTEGERS, SIMILAR, READ, ZEROS];
+const INTERVALS = [
+  "5.5 seconds 3 milliseconds",
+  "1.5 s 1 us",
+  "3 ms 5.5 seconds",
+  "1 s 2 ms 3 us",
+  "3 ms 5 seconds",
+  "00:05:00 1 ms",
+  "00:00:01.5 500 ms",
+  "00:05:00 1 day",
+  "1 day 2 days",
+  "1 hour 00:05:00",
+  "1 week 1 day",
+  "1 mon 1 month",
+  "1 decade 1 decades",
+  "1-2 1 year",
+  "1-2 1 month",
+  "1day2hours",
+  "1 day 2 hours ago",
+  "1 day ago 1 day",
+  "1 2",
+  "1 day 1.5",
+] as const;
+
+const ACCEPTED: CaseFile = {
+  name: "refused_values",
+  about: "units that come twice, options and positions out of range, replaced views",
+  statements: [
+    ...INTERVALS.map((text) => `SELECT interval '${text}'`),
+    ...selects(["regexp_instr('abcabc', 'a.c', 1, 1, #)"], ["-1", "0", "1", "2"]),
+    ...selects(["regexp_instr('abcabc', 'a(.)c', 1, 1, 0, 'i', #)"], ["-1", "0", "1", "2"]),
+    ...selects(["regexp_substr('abcabc', 'a(.)c', 1, 1, 'i', #)"], ["-1", "0", "1", "2"]),
+    ...selects(
+      [
+        "regexp_instr('abcabc', 'a.c', #)",
+        "regexp_instr('abcabc', 'a.c', 1, #)",
+        "regexp_substr('abcabc', 'a.c', #)",
+        "regexp_substr('abcabc', 'a.c', 1, #)",
+        "regexp_count('abcabc', 'a.c', #)",
+        "regexp_replace('abcabc', 'a.c', 'x', #)",
+        "regexp_replace('abcabc', 'a.c', 'x', 1, #)",
+      ],
+      ["-1", "0", "2"],
+    ),
+    "CREATE TABLE base (id INT PRIMARY KEY, a TEXT, b INT)",
+    "CREATE VIEW v AS SELECT id, a FROM base",
+    "CREATE OR REPLACE VIEW v AS SELECT id FROM base",
+    "CREATE OR REPLACE VIEW v AS SELECT a, id FROM base",
+    "CREATE OR REPLACE VIEW v AS SELECT id, a AS c FROM base",
+    "CREATE OR REPLACE VIEW v AS SELECT id, b AS a FROM base",
+    "CREATE OR REPLACE VIEW v AS SELECT id::bigint, a FROM base",
+    "CREATE OR REPLACE VIEW v AS SELECT id, a::varchar(5) FROM base",
+    "CREATE OR REPLACE VIEW v (x, y) AS SELECT id, a FROM base",
+    "CREATE OR REPLACE VIEW v AS SELECT id, upper(a) AS a, b FROM base WHERE b > 0",
+    "CREATE OR REPLACE VIEW v AS SELECT id, a FROM base",
+    "SELECT * FROM v",
+  ],
+};
+
+export const EDGES: readonly CaseFile[] = [LEAST_INTEGERS, SIMILAR, READ, ZEROS, ACCEPTED];

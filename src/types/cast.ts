@@ -29,7 +29,7 @@ import type { Value } from "./value.ts";
 
 export type CastMode = "implicit" | "assignment" | "explicit";
 
-/** Casts one value that is not NULL. JSON null becomes NULL in a cast to a scalar. */
+/** Casts one value that is not NULL. JSON null becomes NULL in a cast to a number or boolean. */
 export type Caster = (value: Value) => Value;
 
 export interface CastOptions {
@@ -150,10 +150,7 @@ function castToText(from: DataType, lengthMax: number | undefined, mode: CastMod
       lengthMax === undefined || (from.lengthMax !== undefined && from.lengthMax <= lengthMax);
     return fits ? "same" : limit;
   }
-  const toText: Caster =
-    from.kind === "json" && mode === "explicit"
-      ? (value) => scalarFromJson(value as string, "text")
-      : (value) => textFromValue(from, value);
+  const toText: Caster = (value) => textFromValue(from, value);
   if (limit === undefined) return toText;
   return (value) => limit(toText(value));
 }

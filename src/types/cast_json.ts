@@ -3,22 +3,17 @@
  */
 import { DatabaseError } from "../base/errors.ts";
 import { excerpt } from "./excerpt.ts";
-import { jsonKindAt, jsonRoot, jsonString, textOfJsonString } from "./json_text.ts";
+import { jsonKindAt, jsonRoot } from "./json_text.ts";
 import type { Value } from "./value.ts";
 
 /**
- * The boolean, the text of the number, or the text: of a string its content, of anything else the
- * document. JSON null is NULL as boolean and number.
+ * The boolean, or the text of the number; JSON null is NULL.
  *
- * @throws {DatabaseError} INVALID_VALUE if the document is of another kind, or what no text may
- * hold.
+ * @throws {DatabaseError} INVALID_VALUE if the document is of another kind.
  */
-export function scalarFromJson(text: string, wanted: "boolean" | "number" | "text"): Value {
+export function scalarFromJson(text: string, wanted: "boolean" | "number"): Value {
   const root = jsonRoot(text);
   const kind = jsonKindAt(text, root.start);
-  if (wanted === "text") {
-    return kind === "string" ? textOfJsonString(jsonString(text, root)) : text;
-  }
   if (kind === "null") return null;
   if (kind === wanted) {
     const scalar = text.slice(root.start, root.end);

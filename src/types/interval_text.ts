@@ -133,7 +133,7 @@ export function pad2(value: number): string {
 }
 
 const TOKEN =
-  /\s*(?:([+-]?)(\d+):(\d{1,2})(?::(\d{1,2})(\.\d*)?)?|([+-]?)(\d+)-(\d{1,2})(?=$|\s)|([+-]?(?:\d+(?:\.\d*)?|\.\d+))\s*([a-z]*)|(ago)|@)(?=$|[\s+-]|\d)\s*/iy;
+  /\s*(?:([+-]?)(\d+):(\d{1,2})(?::(\d{1,2})(\.\d*)?)?|([+-]?)(\d+)-(\d{1,2})(?=$|\s)|([+-]?(?:\d+(?:\.\d*)?|\.\d+))\s*([a-z]*)|(ago)|@)(?=$|[\s+-]|(?<=@)\d)\s*/iy;
 
 function readVerbose(text: string, fields: readonly IntervalField[]): Interval | undefined {
   const parts = new Parts(fields);
@@ -172,7 +172,7 @@ class Parts {
   ): boolean {
     if (match[2] !== undefined) return this.#addClock(match);
     if (match[7] !== undefined) {
-      return addYears(this.#sum, match) && this.#isNew("year", "month");
+      return addYears(this.#sum, match) && this.#isNew("month");
     }
     if (match[9] !== undefined) return this.#addAmount(match, isSpaced);
     if (match[11] !== undefined) this.#sum.negate();
@@ -183,7 +183,7 @@ class Parts {
   end(): Interval | undefined {
     if (this.#bare !== undefined) {
       const unit = UNIT_BY_WORD.get(this.#bareField);
-      if (unit === undefined || !this.#isNew(wordOf(unit))) return undefined;
+      if (unit === undefined || !this.#isNew(...wordsOf(unit, this.#bare))) return undefined;
       this.#sum.add(unit, this.#bare);
     }
     return this.#seen.size === 0 ? undefined : this.#sum.interval();
@@ -191,7 +191,8 @@ class Parts {
 
   #addClock(match: RegExpExecArray): boolean {
     if (!this.#addBareDays()) return false;
-    return this.#isNew("hour", "minute", "second") && addClock(this.#sum, match, this.#fields);
+    const isNew = this.#isNew("hour", "minute", ...PARTS_OF_SECONDS);
+    return isNew && addClock(this.#sum, match, this.#fields);
   }
 
   #addAmount(match: RegExpExecArray, isSpaced: boolean): boolean {
@@ -208,7 +209,7 @@ class Parts {
     // As before a clock time, a bare number before hours counts days: '1 5 hours'.
     if (wordOf(unit) === "hour" && !this.#addBareDays()) return false;
     this.#sum.add(unit, amount);
-    return this.#bare === undefined && this.#isNew(wordOf(unit));
+    return this.#bare === undefined && this.#isNew(...wordsOf(unit, amount));
   }
 
   /** A bare number before a clock time counts days: '1 02:03'. */
@@ -224,6 +225,14 @@ class Parts {
     for (const word of words) this.#seen.add(word);
     return this.#seen.size === before + words.length;
   }
+}
+
+const PARTS_OF_SECONDS = ["second", "millisecond", "microsecond"] as const;
+
+/** What an amount of a unit counts: seconds with a fraction count the parts of a second, too. */
+function wordsOf(unit: Unit, amount: number): readonly string[] {
+  const word = wordOf(unit);
+  return word === "second" && !Number.isInteger(amount) ? PARTS_OF_SECONDS : [word];
 }
 
 /** One word for all names of a unit. */

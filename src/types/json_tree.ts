@@ -116,10 +116,22 @@ export function textFromJson(node: JsonNode): string {
 }
 
 /**
- * The order of JSONB: Object > Array > Boolean > Number > String > Null; arrays and objects by
- * size first, then by their parts.
+ * The order of JSONB, which is PostgreSQL's: Object > Array > Boolean > Number > String > Null, and
+ * an empty array below everything else, but only as the whole document. Arrays and objects compare
+ * by size first, then by their parts; members stand in canonical order, and their keys compare as
+ * texts.
  */
 export function compareJson(left: JsonNode, right: JsonNode): number {
+  const isEmptyLeft = isEmptyArray(left);
+  if (isEmptyLeft || isEmptyArray(right)) return Number(isEmptyArray(right)) - Number(isEmptyLeft);
+  return compareParts(left, right);
+}
+
+function isEmptyArray(node: JsonNode): boolean {
+  return node !== null && isJsonArray(node) && node.length === 0;
+}
+
+function compareParts(left: JsonNode, right: JsonNode): number {
   const rank = rankOf(left) - rankOf(right);
   if (rank !== 0) return rank;
   if (left === null || right === null) return 0;
@@ -134,15 +146,14 @@ function rankOf(node: JsonNode): number {
   if (node === null) return 1;
   if (typeof node === "string") return 2;
   if (typeof node === "boolean") return 4;
-  // PostgreSQL sorts an empty array below everything else.
-  if (isJsonArray(node)) return node.length === 0 ? 0 : 5;
+  if (isJsonArray(node)) return 5;
   return isJsonObject(node) ? 6 : 3;
 }
 
 function compareArrays(left: readonly JsonNode[], right: readonly JsonNode[]): number {
   if (left.length !== right.length) return left.length - right.length;
   for (const [index, element] of left.entries()) {
-    const order = compareJson(element, right[index] ?? null);
+    const order = compareParts(element, right[index] ?? null);
     if (order !== 0) return order;
   }
   return 0;
@@ -154,7 +165,7 @@ function compareObjects(left: JsonObject, right: JsonObject): number {
   let index = 0;
   for (const [key, value] of left) {
     const [otherKey, otherValue] = others[index] ?? ["", null];
-    const order = compareKeys(key, otherKey) || compareJson(value, otherValue);
+    const order = compareCodePoints(key, otherKey) || compareParts(value, otherValue);
     if (order !== 0) return order;
     index += 1;
   }

@@ -11,7 +11,7 @@ import {
   type ViewEntry,
   type ViewTable,
 } from "../../catalog/mod.ts";
-import { sameType } from "../../types/mod.ts";
+import { sameType, typeName } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import type { BoundSelect } from "../bind/bound.ts";
 import { readLiterals } from "../bind/expression/untyped_literals.ts";
@@ -24,6 +24,7 @@ import {
   dependentsOf,
   refuseDependents,
   shapeOf,
+  type ViewShape,
   type ViewWorld,
   worldOf,
 } from "../common/views.ts";
@@ -31,6 +32,8 @@ import type { CreateViewStatement, DropViewStatement, QName } from "../parse/ast
 import { type BindingWorld, dmlWorldOf, type NameWorld } from "../prepare/binding_world.ts";
 import { boundFor } from "../prepare/prepared.ts";
 import type { BoundDefinition, EntryWorld } from "./namespace_definitions.ts";
+
+type ViewColumns = ViewShape["columns"];
 
 export interface ViewCall {
   readonly principal: Principal;
@@ -197,6 +200,11 @@ function requireReplaceable(
     view: (namespace, name) =>
       namespace === entry.namespace && name === entry.name ? entry : today.view(namespace, name),
   };
+  requireSameColumns(shown, {
+    old: shapeOf(before, today).columns,
+    columns: shapeOf(entry, after).columns,
+    position,
+  });
   const broken = dependents.filter((dependent) => !keepsShape(dependent, today, after));
   if (broken.length === 0) return;
   const names = broken.map((each) => `${each.namespace}.${each.name}`).join(", ");
@@ -205,6 +213,29 @@ function requireReplaceable(
     `Cannot replace view ${shown}: ${broken.length} view(s) need it as it is: ${names}`,
     { position, hint: "drop them first" },
   );
+}
+
+/** A view keeps its columns in their order, and may get others behind them. */
+function requireSameColumns(
+  shown: string,
+  { columns, old, position }: { old: ViewColumns; columns: ViewColumns; position: number },
+): void {
+  for (const [i, { name, type }] of old.entries()) {
+    const column = columns[i];
+    const keepsType = column?.type.kind === "decimal" && type.kind === "decimal";
+    if (column?.name === name && (keepsType || sameType(column.type, type))) continue;
+    const found =
+      column === undefined
+        ? `has no column ${i + 1}, which is "${name}"`
+        : column.name === name
+          ? `has column "${name}" as ${typeName(column.type)}, which is ${typeName(type)}`
+          : `has "${column.name}" as column ${i + 1}, which is "${name}"`;
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot replace view ${shown}: the new query ${found}`,
+      { position, hint: "add columns behind those that there are, or drop the view first" },
+    );
+  }
 }
 
 /** Whether a view has the same columns in both worlds. */

@@ -123,22 +123,50 @@ describe("what a view keeps", () => {
 
   test("the columns of a view it reads: OR REPLACE may add to them", async () => {
     await engine.run("CREATE VIEW app.w AS SELECT * FROM app.v");
-    await engine.run("CREATE OR REPLACE VIEW app.v AS SELECT c, id, b, 'new' AS extra FROM app.u");
-    expect(await engine.failure("CREATE OR REPLACE VIEW app.v AS SELECT id, b FROM app.u")).toBe(
-      "DEPENDENT_OBJECTS@1:23",
-    );
-    const text = "CREATE OR REPLACE VIEW app.v AS SELECT id, b, c::text FROM app.u";
-    expect(await engine.failure(text)).toBe("DEPENDENT_OBJECTS@1:23");
+    await engine.run("CREATE OR REPLACE VIEW app.v AS SELECT id, b, c, 'new' AS extra FROM app.u");
     expect(await engine.rows("SELECT extra FROM app.v WHERE id = 1")).toEqual([["new"]]);
     const [found] = await engine.run("SELECT * FROM app.w WHERE id = 1");
     expect(found?.schema?.map(({ name }) => name)).toEqual(["id", "b", "c"]);
   });
 
+  test("its own columns: OR REPLACE drops, renames, moves and retypes none", async () => {
+    const message = async (query: string): Promise<string | undefined> => {
+      const { error } = await engine.ask(`CREATE OR REPLACE VIEW app.v AS ${query}`);
+      expect(error?.condition).toBe("INVALID_DEFINITION");
+      return error?.message;
+    };
+    const begin = "Cannot replace view app.v: the new query ";
+    expect(await message("SELECT id, b FROM app.u")).toBe(`${begin}has no column 3, which is "c"`);
+    expect(await message("SELECT c, id, b FROM app.u")).toBe(
+      `${begin}has "c" as column 1, which is "id"`,
+    );
+    expect(await message("SELECT id, b AS bb, c FROM app.u")).toBe(
+      `${begin}has "bb" as column 2, which is "b"`,
+    );
+    expect(await message("SELECT id, b, c::text FROM app.u")).toBe(
+      `${begin}has column "c" as text, which is integer`,
+    );
+    await message("SELECT id, b::varchar(5), c FROM app.u");
+    await engine.run("CREATE OR REPLACE VIEW app.v (id, b, c) AS SELECT id, b, c FROM app.u");
+  });
+
+  test("the types of views that read it, where the digits of a DECIMAL change", async () => {
+    await engine.run(
+      "CREATE VIEW app.d AS SELECT 1.5 AS n; CREATE VIEW app.e AS SELECT n FROM app.d",
+    );
+    expect(await engine.failure("CREATE OR REPLACE VIEW app.d AS SELECT 1.55 AS n")).toBe(
+      "DEPENDENT_OBJECTS@1:23",
+    );
+    await engine.run("DROP VIEW app.e; CREATE OR REPLACE VIEW app.d AS SELECT 1.55 AS n");
+    expect(await engine.rows("SELECT n FROM app.d")).toEqual([["1.55"]]);
+    await engine.run("DROP VIEW app.d");
+  });
+
   test("a plan that was kept follows the view", async () => {
     const sql = "SELECT * FROM app.v WHERE id = 1";
     await engine.rows(sql);
-    await engine.run("CREATE OR REPLACE VIEW app.v AS SELECT id FROM app.u");
-    expect(await engine.rows(sql)).toEqual([[1]]);
+    await engine.run("CREATE OR REPLACE VIEW app.v AS SELECT id, 'x' AS b, c FROM app.u");
+    expect(await engine.rows(sql)).toEqual([[1, "x", 1]]);
     await engine.run("DROP VIEW app.v");
     expect(await engine.failure(sql)).toBe("TABLE_NOT_FOUND@1:14");
   });

@@ -77,6 +77,14 @@ function checkPositive(value: number, what: string): void {
   );
 }
 
+function checkGroup(group: number): void {
+  if (group >= 0) return;
+  throw new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    `Cannot search the text: the group must not be negative, and is ${group}`,
+  );
+}
+
 /** Matches from a position in code points, from 1; none from one beyond the end of the text. */
 function matchesFrom(regex: Regex, text: string, position: number): Iterable<RegexMatch> {
   checkPositive(position, "the start");
@@ -116,6 +124,13 @@ function instr(values: readonly Value[]): Value {
   const [text = null, pattern = null, start = 1, occurrence = 1, end = 0, flags, group = 0] =
     values;
   const source = text as string;
+  if (end !== 0 && end !== 1) {
+    throw new DatabaseError(
+      "VALUE_OUT_OF_RANGE",
+      `Cannot search the text: the end option must be 0 or 1, not ${String(end)}`,
+    );
+  }
+  checkGroup(group as number);
   const match = find(source, pattern, {
     name: "regexp_instr",
     start: start as number,
@@ -130,6 +145,7 @@ function instr(values: readonly Value[]): Value {
 function substr(values: readonly Value[]): Value {
   const [text = null, pattern = null, start = 1, occurrence = 1, flags, group = 0] = values;
   const source = text as string;
+  checkGroup(group as number);
   const match = find(source, pattern, {
     name: "regexp_substr",
     start: start as number,
