@@ -94,8 +94,6 @@ function withoutDigits(type: DataType): DataType {
 /** The wider of two numeric types, as implicit casts go. */
 function commonNumeric(left: DataType, right: DataType): DataType {
   const [narrow, wide] = rankOf(left) <= rankOf(right) ? [left, right] : [right, left];
-  // Exact digits beside 32-bit ones keep most of both in 64 bits.
-  if (wide.kind === "float" && narrow.kind === "decimal") return { kind: "double" };
   if (wide.kind !== "decimal") return wide;
   return widestDecimal(decimalOf(narrow), wide);
 }

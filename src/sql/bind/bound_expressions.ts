@@ -49,8 +49,6 @@ export interface BoundConstant {
   readonly type: DataType;
   readonly value: Value;
   readonly untyped?: UntypedLiteral;
-  /** A number as it stands in the statement, which no cast has changed. */
-  readonly isWritten?: true;
 }
 
 export type BoundExpression =

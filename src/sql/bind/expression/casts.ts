@@ -231,11 +231,17 @@ export function castToCompare(
   nodes: readonly AstNode[],
   what: string,
 ): Alike {
-  const types = typesOf(expressions);
-  const type = commonType(types);
-  const isMixed =
-    type?.kind === "float" && types.some(({ kind }) => kind !== "float" && kind !== "unknown");
-  return castAllTo(isMixed ? DOUBLE : type, { expressions, nodes, what });
+  const type = commonType(typesOf(expressions));
+  if (type?.kind !== "float" || !typesOf(expressions).some(isInteger)) {
+    return castAllTo(type, { expressions, nodes, what });
+  }
+  // A whole number beside a FLOAT keeps its digits, and a DECIMAL is the nearest FLOAT.
+  const narrowed = expressions.map((expression, i) =>
+    expression.type.kind === "decimal"
+      ? castTo(expression, { to: type, mode: "implicit", node: nodes[i] })
+      : expression,
+  );
+  return castAllTo(DOUBLE, { expressions: narrowed, nodes, what });
 }
 
 function typesOf(expressions: readonly BoundExpression[]): DataType[] {

@@ -194,7 +194,7 @@ function constant(type: DataType, value: Value): BoundConstant {
 
 function bindNumber(text: string, node: Expr): BoundExpression {
   const typed = valueFromNumberText(text);
-  if (typed !== undefined) return { kind: "constant", ...typed, isWritten: true };
+  if (typed !== undefined) return { kind: "constant", ...typed };
   throw new DatabaseError("VALUE_OUT_OF_RANGE", `Cannot read number ${text}: it is out of range`, {
     position: node._location.start,
   });

@@ -30,7 +30,7 @@ import { binaryOf, elementOf } from "./binary_forms.ts";
 import { castTo, castToCompare } from "./casts.ts";
 import { constantsOf, literalColumnOf } from "./constant_columns.ts";
 import { type DecimalDataType, decimalLiteral } from "./decimal_literal.ts";
-import { comparedWith } from "./float_literal.ts";
+import { comparedWith, comparedWithElements } from "./float_literal.ts";
 import { bindRowIn } from "./row_predicates.ts";
 import { bindQuantifiedQuery, noTruth, type Quantified } from "./subquery_binder.ts";
 
@@ -203,7 +203,8 @@ export function bindQuantified(expression: ExprBinary, place: Place, bind: Bind)
   // An array without a type has elements of the other side's, whatever their digits.
   const element =
     array.type.kind === "unknown" ? unbounded(settled(left.type)) : elementOf(array.type);
-  const form = element === undefined ? undefined : resolveBinary(op, left.type, element);
+  const form =
+    element === undefined ? undefined : resolveBinary(op, ...comparedWithElements(left, element));
   if (element === undefined || form === undefined) {
     throw new DatabaseError(
       "TYPE_MISMATCH",
