@@ -85,7 +85,7 @@ export function maintainedTables(
     const action = MAINTENANCE[node.type].kind;
     systemViews.refuse(node.table, { namespace, principal, action });
   }
-  if (node.namespace !== undefined) findNamespace(catalog, node.namespace.name, node);
+  if (node.namespace !== undefined) findNamespace(catalog, node.namespace.name, node.namespace);
   const tables =
     node.table === undefined
       ? catalog

@@ -52,16 +52,6 @@ const SETTING_COLUMNS: readonly PlainColumn[] = ["name", "value", "description",
   (name) => ({ name, type: TEXT }),
 );
 
-/** What shows the objects that SHOW lists in other systems. */
-const INSTEAD_OF_SHOW: ReadonlyMap<string, string> = new Map([
-  ["databases", "SHOW NAMESPACES lists namespaces"],
-  ["users", "SELECT * FROM system.users lists them"],
-  ["roles", "SELECT * FROM system.users lists users with their roles"],
-  ["views", "SHOW TABLES lists views, too"],
-  ["search_path", "SELECT CURRENT_NAMESPACE() gives the current namespace"],
-  ["processlist", "SELECT * FROM system.queries lists what runs"],
-]);
-
 /** @throws {DatabaseError} For what is not there, or is not the caller's to see. */
 export function show(
   world: ShowWorld,
@@ -75,7 +65,9 @@ export function show(
       return rowsResult(SHOW_NAMESPACES_COLUMNS, namespaceRows(catalog, principal), asUser);
     case "show tables": {
       const within = node.namespace?.name;
-      if (within !== undefined && !isSystemViews(within)) findNamespace(catalog, within, node);
+      if (node.namespace !== undefined && !isSystemViews(node.namespace.name)) {
+        findNamespace(catalog, node.namespace.name, node.namespace);
+      }
       const views = visibleViews(catalog, principal, systemViews.find);
       const systemNames = systemViews.namesFor(principal);
       const rows = tableRows(catalog, { principal, namespace: within, systemNames, views });
@@ -126,7 +118,7 @@ function settingsOf(
   if (found.length === 0) {
     throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find setting "${wanted ?? ""}"`, {
       position: node._location.start,
-      hint: INSTEAD_OF_SHOW.get(wanted ?? "") ?? "SHOW ALL lists them",
+      hint: "SHOW ALL lists them",
     });
   }
   const rows = found.map(({ category, description, name, value }) => [

@@ -29,6 +29,7 @@ import type {
   BoundWindowCall,
   LiteralRead,
 } from "./bound_expressions.ts";
+import { insteadOfFunction } from "./other_names.ts";
 import type { RelationNode, Scope } from "./scope.ts";
 
 /** Characters of a statement that may be bound again, those of a part counted each time. */
@@ -365,9 +366,11 @@ export function unknownFunction(
   if (!isKnown && FUNCTIONS_TO_COME.has(name)) return notAvailable(node, `function ${name}`);
   const what = isKnown ? "it does not take these types" : "there is none";
   const near = isKnown ? undefined : nearestName(name, knownFunctions());
+  const hint =
+    insteadOfFunction(name) ?? (near === undefined ? undefined : `did you mean ${near}?`);
   return new DatabaseError("FUNCTION_NOT_FOUND", `Cannot find function ${signature}: ${what}`, {
     position: node._location.start,
-    ...(near === undefined ? {} : { hint: `did you mean ${near}?` }),
+    ...(hint === undefined ? {} : { hint }),
   });
 }
 

@@ -6,6 +6,7 @@ import { nearestName } from "../../base/nearest_name.ts";
 import type { ExprRef } from "../parse/ast/ast.ts";
 import type { BoundRelation } from "./bound.ts";
 import type { BoundColumn } from "./bound_expressions.ts";
+import { insteadOfFunction } from "./other_names.ts";
 
 /**
  * Where a relation stands in a bound FROM; what is read through it may change while it is bound.
@@ -151,8 +152,15 @@ export class Scope {
     const renamed = this.relations.find(({ columns }) => isOfTable(columns, table));
     throw new DatabaseError("TABLE_NOT_FOUND", `Cannot find table "${name}" in FROM`, {
       position: node._location.start,
-      ...(renamed === undefined ? {} : { hint: `it is known as "${renamed.alias}" here` }),
+      ...this.#hintOfTable(table.name, renamed),
     });
+  }
+
+  #hintOfTable(name: string, renamed: ScopeRelation | undefined): { readonly hint?: string } {
+    if (renamed !== undefined) return { hint: `it is known as "${renamed.alias}" here` };
+    if (this.relations.length === 0) return { hint: NO_FROM };
+    const isColumn = this.visible.some((column) => column.name === name);
+    return isColumn ? { hint: `a field of the column is ${name} ->> 'field'` } : {};
   }
 
   #relationNamed(table: {
@@ -177,7 +185,9 @@ export class Scope {
         ? `did you mean "${near}"?`
         : isQuoted
           ? "double quotes hold names; text stands in single quotes"
-          : undefined;
+          : this.relations.length === 0
+            ? `${NO_FROM}; text stands in single quotes`
+            : insteadOfFunction(ref.name);
     return new DatabaseError(
       "COLUMN_NOT_FOUND",
       `Cannot find column "${shown}"`,
@@ -194,3 +204,5 @@ function isOfTable(
   const table = columns[0]?.origin?.table;
   return table?.name === name && (schema === undefined || schema === table.namespace);
 }
+
+const NO_FROM = "no FROM names a table here: write FROM namespace.table";

@@ -76,7 +76,7 @@ export type AdministeringStatement =
  * Who binds and runs a statement: what reads or writes rows is prepared; `request.ts` has what
  * changes the request itself; `define` and `administer` are the rooms, the latter also of `show`.
  */
-type Home = "rows" | "request" | "define" | "administer" | "show" | "unbuilt";
+type Home = "rows" | "request" | "define" | "administer" | "show";
 
 /** Ties the table to the types above: neither says of a statement what the other does not. */
 type HomeOf<Type extends Statement["type"]> = Type extends DefiningStatement["type"]
@@ -85,7 +85,7 @@ type HomeOf<Type extends Statement["type"]> = Type extends DefiningStatement["ty
     ? "show"
     : Type extends AdministeringStatement["type"]
       ? "administer"
-      : "rows" | "request" | "unbuilt";
+      : "rows" | "request";
 
 interface StatementKind<HomeHere extends Home> {
   /**
@@ -110,9 +110,6 @@ const MAINTENANCE = { right: "maintain", home: "administer", work: "job" } as co
 const OPERATION = { right: "operate", home: "administer", work: "other" } as const;
 const USER = { right: "users", home: "administer", work: "other" } as const;
 const COPY = { right: "administer", home: "administer", work: "job" } as const;
-const TRANSFER = { right: "rows", home: "unbuilt", work: "other" } as const;
-const CONSUMPTION = { right: "maintain", home: "unbuilt", work: "other" } as const;
-const TOPIC = { right: "administer", home: "unbuilt", work: "other" } as const;
 
 const KINDS: Readonly<{ [Type in Statement["type"]]: StatementKind<HomeOf<Type>> }> = {
   select: ROWS,
@@ -168,18 +165,6 @@ const KINDS: Readonly<{ [Type in Statement["type"]]: StatementKind<HomeOf<Type>>
   "drop user": USER,
   backup: COPY,
   restore: COPY,
-  copy: TRANSFER,
-  "export user data": TRANSFER,
-  "show export": TRANSFER,
-  consume: CONSUMPTION,
-  ack: CONSUMPTION,
-  "create topic": TOPIC,
-  "alter topic": TOPIC,
-  "drop topic": TOPIC,
-  "clear topic": TOPIC,
-  "create policy": TOPIC,
-  "alter policy": TOPIC,
-  "drop policy": TOPIC,
 };
 
 export function isDefining(node: Statement): node is DefiningStatement {
@@ -192,11 +177,6 @@ export function isAdministering(node: Statement): node is AdministeringStatement
 
 export function isShow(node: Statement): node is ShowStatement {
   return KINDS[node.type].home === "show";
-}
-
-/** Whether a statement is known to the grammar only. */
-export function isUnbuilt(node: Statement): boolean {
-  return KINDS[node.type].home === "unbuilt";
 }
 
 /**

@@ -6,6 +6,7 @@ import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
 import {
   type Catalog,
+  DEFAULT_NAMESPACE,
   isSystemNamespace,
   type NamespaceEntry,
   type StorageEntry,
@@ -70,20 +71,44 @@ export function findTable(
       position,
     });
   }
-  findNamespace(catalog, inNamespace, node);
-  // A hint must not tell of tables that the caller may not see.
-  const known = catalog
-    .tables()
-    .filter((entry) => mayRead(principal, entry, catalog.namespace(entry.namespace)))
-    .map((entry) => `${entry.namespace}.${entry.name}`);
-  const near = nearestName(shown, known);
+  const meant = meantBy(shown, name, visibleNames(world, principal));
+  if (meant === undefined) findNamespace(catalog, inNamespace, node);
+  const isThere = catalog.namespace(inNamespace) !== undefined;
   const isHidden =
     catalog.table(inNamespace, name) !== undefined || catalog.view(inNamespace, name) !== undefined;
-  throw new DatabaseError("TABLE_NOT_FOUND", `table ${shown} not found`, {
-    position,
-    isHidden,
-    ...(near === undefined ? {} : { hint: `did you mean ${near}?` }),
-  });
+  const parts = [
+    ...(meant === undefined ? [] : [`did you mean ${meant}?`]),
+    ...(schema === undefined ? [whereNamesLead(inNamespace, name)] : []),
+  ];
+  throw new DatabaseError(
+    isThere ? "TABLE_NOT_FOUND" : "NAMESPACE_NOT_FOUND",
+    isThere ? `table ${shown} not found` : `namespace ${inNamespace} not found`,
+    { position, isHidden, ...(parts.length === 0 ? {} : { hint: parts.join(" ") }) },
+  );
+}
+
+/** Tables and views of users: a hint must not tell of one that the caller may not see. */
+function visibleNames(world: NamedWorld, principal: Principal): readonly string[] {
+  const { catalog } = world;
+  const tables = catalog.tables().filter((table) => visibleTable(catalog, table, principal));
+  const views = catalog.views().filter((view) => visibleView(world, view, principal));
+  return [...tables, ...views].map(({ name, namespace }) => `${namespace}.${name}`);
+}
+
+const ALIKE_MAX = 3;
+
+/** Those of the same name elsewhere, or else the one with the nearest name. */
+function meantBy(shown: string, name: string, known: readonly string[]): string | undefined {
+  const alike = known.filter((each) => each.endsWith(`.${name}`)).slice(0, ALIKE_MAX);
+  return alike.length > 0 ? alike.join(" or ") : nearestName(shown, known);
+}
+
+/** Where a name without a namespace is looked for, and why there. */
+function whereNamesLead(namespace: string, name: string): string {
+  if (name === "dual") return "A SELECT of one row needs no FROM";
+  return namespace === DEFAULT_NAMESPACE
+    ? "A name without a namespace is one of default, unless USE or the request names another"
+    : `A name without a namespace is one of ${namespace}, which is in use`;
 }
 
 /**

@@ -14,6 +14,7 @@ import {
   parseTableConstraint,
 } from "./ddl.ts";
 import { parseOptions, parseWord } from "./options.ts";
+import { refuseAlteration } from "./refused.ts";
 
 /** Behind `ALTER [kind] TABLE`. */
 export function parseAlterTable(
@@ -34,6 +35,7 @@ export function parseAlterTable(
 
 function parseAlteration(cursor: Cursor): TableAlteration {
   const start = cursor.token;
+  refuseAlteration(cursor);
   switch (cursor.expectOneOf("add", "drop", "rename", "alter", "modify", "set", "reset")) {
     case "add":
       return parseAdd(cursor, start);
@@ -41,8 +43,12 @@ function parseAlteration(cursor: Cursor): TableAlteration {
       return parseDrop(cursor, start);
     case "rename": {
       if (cursor.is("to"))
-        cursor.refuse("RENAME TO of a table", "create a table and copy the rows");
-      if (cursor.is("constraint")) cursor.refuse("RENAME CONSTRAINT");
+        cursor.refuse(
+          "RENAME TO of a table",
+          "create a table and copy the rows: INSERT INTO … SELECT",
+        );
+      if (cursor.is("constraint"))
+        cursor.refuse("RENAME CONSTRAINT", "drop it, and add it under the other name");
       cursor.accept("column");
       const column = cursor.name("a column");
       cursor.expect("to");
@@ -119,7 +125,8 @@ function parseAlterColumn(cursor: Cursor): AlterColumn {
     const { expr, source } = parseSourced(cursor);
     return { type: "set default", default: expr, source, _location: cursor.since(start) };
   }
-  if (cursor.is("add") && cursor.isAhead(1, "generated")) cursor.refuse("ADD GENERATED");
+  if (cursor.is("add") && cursor.isAhead(1, "generated"))
+    cursor.refuse("ADD GENERATED", "ALTER COLUMN a SET DEFAULT SNOWFLAKE_ID()");
   if (cursor.is("set") && !cursor.isAhead(1, "data")) {
     cursor.token += 1;
     cursor.couldBe("not", "default", "data");
@@ -128,12 +135,17 @@ function parseAlterColumn(cursor: Cursor): AlterColumn {
   if (cursor.accept("set")) cursor.expect("data");
   cursor.expect("type");
   const dataType = cursor.grammar.dataType(cursor);
-  if (cursor.is("using")) cursor.refuse("USING of a type change");
+  if (cursor.is("using"))
+    cursor.refuse(
+      "USING of a type change",
+      "add a column, fill it by UPDATE, and drop the old one",
+    );
   return { type: "set type", dataType, _location: cursor.since(start) };
 }
 
 function parseSetOptions(cursor: Cursor, start: number): TableAlteration {
-  if (cursor.is("schema") || cursor.is("namespace")) cursor.refuse("SET SCHEMA of a table");
+  if (cursor.is("schema") || cursor.is("namespace"))
+    cursor.refuse("SET SCHEMA of a table", "create a table there and copy the rows");
   if (cursor.is("access") && cursor.isAhead(1, "level")) {
     const token = cursor.token;
     cursor.token += 2;

@@ -10,7 +10,6 @@ import type {
   ExplainSubscribeStatement,
   Name,
   SetValue,
-  ShowExportStatement,
   ShowSimpleStatement,
   Statement,
   SubscribeStatement,
@@ -25,6 +24,7 @@ import {
   parseUserName,
   parseWordOf,
 } from "./options.ts";
+import { refuseShown } from "./refused.ts";
 import { beginsQuery, parseQuery } from "./select.ts";
 import { emptySelect } from "./select_block.ts";
 import { Token } from "./text/lexer.ts";
@@ -45,7 +45,7 @@ export function parseSet(cursor: Cursor, start: number): Statement {
   }
   const scope = cursor.acceptOneOf("session", "local");
   if (cursor.is("transaction") || cursor.is("constraints") || cursor.is("role")) {
-    cursor.refuse(`SET ${cursor.word.toUpperCase()}`);
+    cursor.refuse(`SET ${cursor.word.toUpperCase()}`, INSTEAD_OF_SET.get(cursor.word));
   }
   if (cursor.acceptAll("time", "zone")) return parseSetTimezone(cursor, start);
   const variable = parseVariable(cursor);
@@ -54,6 +54,12 @@ export function parseSet(cursor: Cursor, start: number): Statement {
   const set = parseSetValue(cursor);
   return { type: "set", variable, scope, set, _location: cursor.since(start) };
 }
+
+const INSTEAD_OF_SET: ReadonlyMap<string, string> = new Map([
+  ["role", "EXECUTE AS USER 'name' (…) runs a statement as another user"],
+  ["transaction", "BEGIN ISOLATION LEVEL SNAPSHOT; transactions have snapshot isolation"],
+  ["constraints", "constraints are checked by each statement"],
+]);
 
 function useNamespace(cursor: Cursor, start: number): Statement {
   const name = parseNamespaceName(cursor);
@@ -86,17 +92,17 @@ function parseVariable(cursor: Cursor): Name {
   return { name, _location: cursor.since(start) };
 }
 
-const SHOW_SIMPLE = new Map<string, (ShowExportStatement | ShowSimpleStatement)["type"]>([
+const SHOW_SIMPLE = new Map<string, ShowSimpleStatement["type"]>([
   ["namespaces", "show namespaces"],
   ["schemas", "show namespaces"],
   ["storages", "show storages"],
   ["manifest", "show manifest"],
-  ["export", "show export"],
   ["all", "show all"],
 ]);
 
 export function parseShow(cursor: Cursor, start: number): Statement {
   cursor.expect("show");
+  refuseShown(cursor);
   const simple = SHOW_SIMPLE.get(cursor.word);
   if (simple !== undefined) {
     cursor.token += 1;
@@ -107,7 +113,7 @@ export function parseShow(cursor: Cursor, start: number): Statement {
     const namespace = hasNamespace ? parseNamespaceOf(cursor) : undefined;
     return { type: "show tables", namespace, _location: cursor.since(start) };
   }
-  if (cursor.is("columns") && cursor.isAhead(1, "from")) {
+  if (cursor.is("columns") && (cursor.isAhead(1, "from") || cursor.isAhead(1, "in"))) {
     cursor.token += 2;
     const table = cursor.qname("a table");
     return { type: "show columns", table, _location: cursor.since(start) };

@@ -5,6 +5,7 @@
  * Contents of strings never enter a message: a string may be a password.
  */
 import { DatabaseError, type ErrorDetails, withDetails } from "../../base/errors.ts";
+import { adviceAt } from "./dialect_advice.ts";
 import { Token, type Tokens } from "./text/lexer.ts";
 
 const SHOWN_CHARACTERS_MAX = 40;
@@ -76,17 +77,42 @@ export function unexpectedToken(stop: SyntaxStop, expected: Expected): DatabaseE
   const alias = stop.aliasToken === stop.token - 1 ? stop.aliasToken : -1;
   // `SELECT id FORM t` fails at t, but FORM is the fault.
   const misspelt = alias === -1 ? undefined : nearWord(tokenText(stop.tokens, alias), words);
-  const token = misspelt === undefined ? stop.token : alias;
-  const meant = misspelt ?? nearWord(wordText(stop.tokens, token), words);
-  const wanted = misspelt === undefined ? describe(expected, asked) : shown(misspelt);
-  return syntaxError(
-    stop.statementIndex,
-    `found ${tokenShown(stop.tokens, token)}, expected ${wanted}`,
-    {
-      position: stop.tokens.starts[token] ?? 0,
-      ...(meant === undefined ? {} : { hint: `did you mean ${shown(meant)}?` }),
-    },
-  );
+  if (misspelt !== undefined) {
+    const fault = `expected ${shown(misspelt)}`;
+    return faultAt(stop, { token: alias, fault, hint: meaning(misspelt) });
+  }
+  // A text that does not parse is read a second time, with notes, to be explained.
+  const advice = stop.expectations && adviceAt(stop.tokens, stop.token);
+  const token = advice?.token ?? stop.token;
+  const isThere = token === stop.token;
+  const fault = isThere ? `expected ${describe(expected, asked)}` : "which cannot stand here";
+  const hint = advice?.hint ?? meaning(nearWord(wordText(stop.tokens, token), words));
+  // A password in the wrong quotes is still one.
+  const isText = "thing" in expected && expected.thing.startsWith("a string");
+  if (!isText || stop.tokens.kinds[token] !== Token.quoted) {
+    return faultAt(stop, { token, fault, hint });
+  }
+  const found = "a name in double quotes";
+  return faultAt(stop, { token, fault, hint: "text stands in single quotes: 'text'", found });
+}
+
+function meaning(word: string | undefined): string | undefined {
+  return word === undefined ? undefined : `did you mean ${shown(word)}?`;
+}
+
+function faultAt(
+  { statementIndex, tokens }: SyntaxStop,
+  {
+    fault,
+    found,
+    hint,
+    token,
+  }: { token: number; fault: string; hint: string | undefined; found?: string },
+): DatabaseError {
+  return syntaxError(statementIndex, `found ${found ?? tokenShown(tokens, token)}, ${fault}`, {
+    position: tokens.starts[token] ?? 0,
+    ...(hint === undefined ? {} : { hint }),
+  });
 }
 
 /** A syntax error that is not about one token. */

@@ -7,6 +7,7 @@
  */
 import type { BinaryOperator, Expr, UnaryOperator } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
+import { adviceAt } from "./dialect_advice.ts";
 import { parseParenthesised, parsePrimary } from "./primary.ts";
 import { listOfLiterals } from "./text/literal_nodes.ts";
 
@@ -213,10 +214,12 @@ function parseComparison(cursor: Cursor, start: number, left: Expr): Expr {
   const right = isQuantified ? parseQuantified(cursor) : parseAt(cursor, Power.comparison);
   cursor.setDepth(Math.max(depth, cursor.depth) + 1);
   if (powerHere(cursor) === Power.comparison) {
+    // Mostly it is meant so, and sometimes && or || was meant to be AND or OR.
+    const advice = adviceAt(cursor.tokens, cursor.token);
     cursor.fail(
       "comparisons do not chain: found a second one, expected a single one or parentheses",
-      cursor.start,
-      "write a < b AND b < c",
+      cursor.tokens.starts[advice?.token ?? cursor.token] ?? cursor.start,
+      advice?.hint ?? "write a < b AND b < c",
     );
   }
   return { type: "binary", op, left, right, _location: cursor.since(start) };

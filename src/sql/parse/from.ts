@@ -140,7 +140,8 @@ function parseTable(cursor: Cursor): FromTable {
   }
   const alias = parseAlias(cursor);
   const columnNames = alias === undefined ? undefined : parseColumnAliases(cursor);
-  if (cursor.is("tablesample")) cursor.refuse("TABLESAMPLE");
+  if (cursor.is("tablesample"))
+    cursor.refuse("TABLESAMPLE", "WHERE random() < 0.01 takes some of the rows");
   const _location = cursor.since(start);
   return {
     type: "table",

@@ -4,14 +4,7 @@
  * Where only one word can stand, it may as well be written as a string: other systems are divided
  * on which of the two it is.
  */
-import type {
-  CopyOption,
-  ExprLiteral,
-  Name,
-  OptionEntry,
-  OptionIdentifier,
-  UserName,
-} from "./ast/ast.ts";
+import type { ExprLiteral, Name, OptionEntry, OptionIdentifier, UserName } from "./ast/ast.ts";
 import { requireListed } from "./bounds.ts";
 import type { Cursor } from "./cursor.ts";
 import type { Keyword } from "./text/keywords.ts";
@@ -28,21 +21,6 @@ export function parseOptions(cursor: Cursor): OptionEntry[] {
     const value = parseOptionValue(cursor);
     entries.push({ name, value, _location: cursor.since(start) });
     requireListed(cursor, entries.length, "options");
-  } while (cursor.accept(","));
-  cursor.expect(")");
-  return entries;
-}
-
-/** `( name [value], … )` of COPY. */
-export function parseCopyOptions(cursor: Cursor): CopyOption[] {
-  cursor.expect("(");
-  const entries: CopyOption[] = [];
-  do {
-    const start = cursor.token;
-    const name = cursor.label("an option").name.toLowerCase();
-    const hasValue = !cursor.is(",") && !cursor.is(")");
-    const value = hasValue ? parseOptionValue(cursor) : undefined;
-    entries.push({ name, value, _location: cursor.since(start) });
   } while (cursor.accept(","));
   cursor.expect(")");
   return entries;

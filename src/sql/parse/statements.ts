@@ -28,17 +28,6 @@ import { parseBackup, parseKill, parseRestore, parseStorage } from "./maintenanc
 import { refuseObject, refuseStatement } from "./refused.ts";
 import { parseQuery, parseUnprefixedQuery, parseWith } from "./select.ts";
 import { parseAlterStorage, parseCreateStorage, parseDropStorage } from "./storages.ts";
-import {
-  parseAck,
-  parseAlterPolicy,
-  parseAlterTopic,
-  parseConsume,
-  parseCopy,
-  parseCreatePolicy,
-  parseCreateTopic,
-  parseDropPolicy,
-  parseDropTopic,
-} from "./topics.ts";
 import { parseTransaction } from "./transactions.ts";
 import { parseAlterUser, parseCreateUser, parseDropUser } from "./users.ts";
 
@@ -71,13 +60,8 @@ const STATEMENTS = new Map<string, Parse>([
   ["storage", parseStorage],
   ["kill", parseKill],
   ["subscribe", parseSubscribe],
-  ["clear", parseClear],
-  ["consume", parseConsume],
-  ["ack", parseAck],
-  ["copy", parseCopy],
   ["backup", parseBackup],
   ["restore", parseRestore],
-  ["export", parseExport],
 ]);
 
 /** Any statement, up to what ends it. */
@@ -91,7 +75,7 @@ export function parseStatement(cursor: Cursor): Statement {
     cursor.couldBe("select", "insert", "update", "delete", "create", "alter", "drop", "with");
     cursor.couldBe("values", "begin", "commit", "rollback", "explain", "show", "describe", "set");
     cursor.couldBe("use", "storage", "kill", "subscribe", "start", "backup", "restore");
-    cursor.couldBe("copy", "export", "grant", "consume", "truncate");
+    cursor.couldBe("copy", "grant", "truncate");
   }
   return cursor.unexpected("a statement");
 }
@@ -125,7 +109,7 @@ function parseCreate(cursor: Cursor, start: number): Statement {
   const kind = acceptKind(cursor);
   if (cursor.accept("table")) return parseCreateTable(cursor, start, kind);
   refuseObject(cursor, "CREATE");
-  switch (cursor.expectOneOf("namespace", "schema", "view", "user", "storage", "topic", "policy")) {
+  switch (cursor.expectOneOf("namespace", "schema", "view", "user", "storage")) {
     case "namespace":
     case "schema":
       return parseCreateNamespace(cursor, start);
@@ -135,10 +119,6 @@ function parseCreate(cursor: Cursor, start: number): Statement {
       return parseCreateUser(cursor, start);
     case "storage":
       return parseCreateStorage(cursor, start);
-    case "topic":
-      return parseCreateTopic(cursor, start);
-    case "policy":
-      return parseCreatePolicy(cursor, start);
   }
 }
 
@@ -148,7 +128,7 @@ function parseAlter(cursor: Cursor, start: number): Statement {
   if (cursor.accept("table")) return parseAlterTable(cursor, start, kind);
   refuseObject(cursor, "ALTER");
   if (cursor.is("view")) cursor.refuse("ALTER VIEW", "CREATE OR REPLACE VIEW");
-  switch (cursor.expectOneOf("namespace", "schema", "user", "storage", "topic", "policy")) {
+  switch (cursor.expectOneOf("namespace", "schema", "user", "storage")) {
     case "namespace":
     case "schema":
       return parseAlterNamespace(cursor, start);
@@ -156,10 +136,6 @@ function parseAlter(cursor: Cursor, start: number): Statement {
       return parseAlterUser(cursor, start);
     case "storage":
       return parseAlterStorage(cursor, start);
-    case "topic":
-      return parseAlterTopic(cursor, start);
-    case "policy":
-      return parseAlterPolicy(cursor, start);
   }
 }
 
@@ -168,7 +144,7 @@ function parseDrop(cursor: Cursor, start: number): Statement {
   const kind = acceptKind(cursor);
   if (cursor.accept("table")) return parseDropTable(cursor, start, kind);
   refuseObject(cursor, "DROP");
-  switch (cursor.expectOneOf("namespace", "schema", "view", "user", "storage", "topic", "policy")) {
+  switch (cursor.expectOneOf("namespace", "schema", "view", "user", "storage")) {
     case "namespace":
     case "schema":
       return parseDropNamespace(cursor, start);
@@ -178,20 +154,5 @@ function parseDrop(cursor: Cursor, start: number): Statement {
       return parseDropUser(cursor, start);
     case "storage":
       return parseDropStorage(cursor, start);
-    case "topic":
-      return parseDropTopic(cursor, start);
-    case "policy":
-      return parseDropPolicy(cursor, start);
   }
-}
-
-function parseClear(cursor: Cursor, start: number): Statement {
-  cursor.expectAll("clear", "topic");
-  const name = cursor.qname("a topic");
-  return { type: "clear topic", name, _location: cursor.since(start) };
-}
-
-function parseExport(cursor: Cursor, start: number): Statement {
-  cursor.expectAll("export", "user", "data");
-  return { type: "export user data", _location: cursor.since(start) };
 }

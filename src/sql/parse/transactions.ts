@@ -9,7 +9,8 @@ export function parseTransaction(cursor: Cursor, start: number): Statement {
   const word = cursor.expectOneOf("begin", "start", "commit", "end", "rollback", "abort");
   if (word === "begin" || word === "start") return parseBegin(cursor, start, word);
   cursor.acceptOneOf("work", "transaction");
-  if (cursor.is("to")) cursor.refuse("ROLLBACK TO SAVEPOINT");
+  if (cursor.is("to"))
+    cursor.refuse("ROLLBACK TO SAVEPOINT", "ROLLBACK ends the whole transaction");
   if (cursor.is("and")) cursor.refuse("AND CHAIN", "begin the next transaction with BEGIN");
   const type = word === "commit" || word === "end" ? "commit" : "rollback";
   return { type, _location: cursor.since(start) };

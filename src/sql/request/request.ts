@@ -6,13 +6,12 @@
  * does not bind at first, it is bound at its turn. Any other fault is found before anything runs.
  */
 import type { Principal } from "../../auth/mod.ts";
-import { defined } from "../../base/assert.ts";
+import { assert, defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { TableWrite } from "../../storage/mod.ts";
 import { TEXT, type Value } from "../../types/mod.ts";
 import { Administration } from "../administer/administration.ts";
 import { noteStatement } from "../administer/audited.ts";
-import { notAvailable } from "../bind/binding.ts";
 import { readLiterals } from "../bind/expression/untyped_literals.ts";
 import type { RunningRequest } from "../common/activity.ts";
 import type { SqlRequest, SqlResponse, StatementResult } from "../common/engine.ts";
@@ -278,7 +277,7 @@ export class RequestRunner {
     const principal = this.#principal;
     const { namespace } = this.#binding;
     if (isDefining(node)) return this.#definitions.run(node, principal, namespace);
-    if (!isAdministering(node)) throw notAvailable(node, node.type.toUpperCase());
+    assert(isAdministering(node), "all other statements have had their turn");
     const { params, server } = this.#request;
     const requestSettings = this.#settings.rows();
     return this.#administration.run(node, {

@@ -10,14 +10,14 @@ import { inOneTurn } from "../../base/steps.ts";
 import { DEFAULT_NAMESPACE } from "../../catalog/mod.ts";
 import type { DataType, Value } from "../../types/mod.ts";
 import type { Administration } from "../administer/administration.ts";
-import { notAvailable, StatementBinding, type Watch } from "../bind/binding.ts";
+import { StatementBinding, type Watch } from "../bind/binding.ts";
 import type { SqlRequest } from "../common/engine.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import { rowsNode } from "../common/node_kinds.ts";
 import { requireNoGap, typedParameters } from "../common/parameters.ts";
 import { atName } from "../common/placed.ts";
 import { authorize } from "../common/requirements.ts";
-import { isAdministering, isDefining, isUnbuilt } from "../common/statement_kinds.ts";
+import { isAdministering, isDefining } from "../common/statement_kinds.ts";
 import { findNamespace } from "../common/table_names.ts";
 import { DefinedNames } from "../define/defined_names.ts";
 import type { Definitions } from "../define/definitions.ts";
@@ -136,7 +136,6 @@ export class RequestBinding {
   #check(node: Statement): void {
     const { administration, definitions, principal, request, world } = this.#options;
     const { namespace } = this;
-    if (isUnbuilt(node)) throw notAvailable(node, node.type.toUpperCase());
     if (isDefining(node)) definitions.check(node, principal, namespace);
     if (!isAdministering(node)) return;
     const requestSettings = new RequestSettings(world.limits).rows();
@@ -147,7 +146,7 @@ export class RequestBinding {
   /** @throws {DatabaseError} NAMESPACE_NOT_FOUND */
   useNamespace(node: Extract<Statement, { type: "use namespace" }>): void {
     const { name } = node.name;
-    if (!isSystemViews(name)) findNamespace(this.#options.world.catalog, name, node);
+    if (!isSystemViews(name)) findNamespace(this.#options.world.catalog, name, node.name);
     this.namespace = name;
   }
 

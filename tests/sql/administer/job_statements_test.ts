@@ -59,7 +59,7 @@ test("ALL is about every table, or about those of a namespace", async () => {
 
 test("COMPACT of what is not there, or by who may not, is refused", async () => {
   expect(await engine.failure("STORAGE COMPACT TABLE a.none")).toBe("TABLE_NOT_FOUND@1:22");
-  expect(await engine.failure("STORAGE COMPACT ALL IN none")).toBe("NAMESPACE_NOT_FOUND@1:0");
+  expect(await engine.failure("STORAGE COMPACT ALL IN none")).toBe("NAMESPACE_NOT_FOUND@1:23");
   expect(await engine.failure("EXECUTE AS USER 'ann' (STORAGE COMPACT TABLE a.t)")).toContain(
     "PERMISSION_DENIED",
   );

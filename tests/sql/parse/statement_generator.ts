@@ -241,19 +241,9 @@ export class StatementGenerator {
       "KILL LIVE QUERY 'q'",
       `SUBSCRIBE TO ${table} WHERE ${this.expression()} OPTIONS (last_rows = 5)`,
       `SUBSCRIBE TO SELECT a FROM ${table} OPTIONS (from_seq_id = 7)`,
-      `CREATE TOPIC ${table} PARTITIONS 4 WITH (RETENTION_HOURS = 1)`,
-      `ALTER TOPIC t ADD SOURCE ${table} ON INSERT WHERE ${this.expression()} WITH (payload = 'key')`,
-      "ALTER TOPIC t DROP SOURCE u ON DELETE",
-      "CONSUME FROM t PARTITION 1 GROUP 'g' FROM EARLIEST LIMIT 5 NO ACK",
-      "ACK t GROUP 'g' PARTITION 2 UPTO OFFSET 9",
-      `COPY ${table} (a, b) FROM STDIN WITH (FORMAT csv, HEADER, DELIMITER ';')`,
-      `COPY (${this.query()}) TO STDOUT`,
       "BACKUP DATABASE TO 'd'",
       "RESTORE DATABASE FROM 'd' TO SEQ 123456789012345678",
-      "EXPORT USER DATA",
-      `CREATE POLICY p ON ${table} FOR SELECT TO user_role USING (${this.expression()})`,
       `DROP VIEW IF EXISTS ${table} RESTRICT`,
-      `CLEAR TOPIC ${table}`,
     ]);
   }
 

@@ -451,60 +451,6 @@ test.each<[string, Tree]>([
     },
   ],
   ["DROP STORAGE IF EXISTS s", { type: "drop storage", name: name("s"), ifExists: true }],
-  [
-    "CREATE TOPIC IF NOT EXISTS a.t PARTITIONS 4 WITH (RETENTION_HOURS = 1)",
-    {
-      type: "create topic",
-      name: qname("a", "t"),
-      ifNotExists: true,
-      partitions: 4,
-      options: [option("retention_hours", integer(1))],
-    },
-  ],
-  [
-    "ALTER TOPIC t ADD SOURCE a.u ON UPDATE WHERE b WITH (payload = 'key')",
-    {
-      type: "alter topic",
-      name: name("t"),
-      change: {
-        type: "add source",
-        table: qname("a", "u"),
-        on: "update",
-        where: ref("b"),
-        options: [option("payload", string("key"))],
-      },
-    },
-  ],
-  [
-    "ALTER TOPIC t DROP SOURCE u ON DELETE",
-    {
-      type: "alter topic",
-      name: name("t"),
-      change: { type: "drop source", table: name("u"), on: "delete" },
-    },
-  ],
-  ["DROP TOPIC IF EXISTS t", { type: "drop topic", name: name("t"), ifExists: true }],
-  ["CLEAR TOPIC a.t", { type: "clear topic", name: qname("a", "t") }],
-  [
-    "CREATE POLICY p ON t FOR SELECT TO x, y USING (a) WITH CHECK (b)",
-    {
-      type: "create policy",
-      name: name("p"),
-      table: name("t"),
-      command: "select",
-      roles: [name("x"), name("y")],
-      using: ref("a"),
-      withCheck: ref("b"),
-    },
-  ],
-  [
-    "ALTER POLICY p ON t TO x",
-    { type: "alter policy", name: name("p"), table: name("t"), roles: [name("x")] },
-  ],
-  [
-    "DROP POLICY IF EXISTS p ON t",
-    { type: "drop policy", name: name("p"), table: name("t"), ifExists: true },
-  ],
 ])("parseStatements, %s", (text, expected) => {
   expect(treeOf(text)).toEqual(expected);
 });
@@ -570,7 +516,6 @@ test.each<[string, Tree]>([
   ["SHOW STORAGES", { type: "show storages" }],
   ["SHOW MANIFEST", { type: "show manifest" }],
   ["SHOW STATS FOR TABLE t", { type: "show stats", table: name("t") }],
-  ["SHOW EXPORT", { type: "show export" }],
   ["SHOW ALL", { type: "show all" }],
   ["SHOW limits.max_sql_bytes", { type: "show", variable: name("limits.max_sql_bytes") }],
   [
@@ -621,26 +566,6 @@ test.each<[string, Tree]>([
       options: [option("batch_size", integer(5))],
     },
   ],
-  [
-    "CONSUME FROM t PARTITION 1 GROUP 'g' FROM 9 LIMIT 5 NO ACK",
-    { type: "consume", topic: name("t"), partition: 1, group: "g", from: 9, limit: 5, noAck: true },
-  ],
-  ["ACK t GROUP 'g' UPTO OFFSET 9", { type: "ack", topic: name("t"), group: "g", upToOffset: 9 }],
-  [
-    "COPY t (a) FROM STDIN WITH (FORMAT csv, HEADER, DELIMITER ';')",
-    {
-      type: "copy",
-      direction: "from stdin",
-      table: name("t"),
-      columns: [name("a")],
-      options: [
-        option("format", word("csv")),
-        { name: "header" },
-        option("delimiter", string(";")),
-      ],
-    },
-  ],
-  ["COPY (SELECT 1) TO STDOUT", { type: "copy", direction: "to stdout", query: one }],
   ["BACKUP DATABASE TO 'd'", { type: "backup", target: "d" }],
   [
     "RESTORE DATABASE FROM 'd' TO SEQ 9007199254740993",
@@ -650,7 +575,6 @@ test.each<[string, Tree]>([
     "RESTORE DATABASE FROM 'd' TO TIMESTAMP 'x'",
     { type: "restore", source: "d", to: { type: "timestamp", value: "x" } },
   ],
-  ["EXPORT USER DATA", { type: "export user data" }],
 ])("parseStatements, %s", (text, expected) => {
   expect(treeOf(text)).toEqual(expected);
 });

@@ -68,7 +68,7 @@ export function binaryOf(operands: BinaryOperands, node: Expr): BoundExpression 
     throw new DatabaseError(
       "TYPE_MISMATCH",
       `Cannot apply ${op} to ${typeName(left.type)} and ${typeName(right.type)}`,
-      { position: node._location.start, hint: "cast one side explicitly" },
+      { position: node._location.start, hint: hintOf(operands) },
     );
   }
   const [leftType = left.type, rightType = right.type] = form.operands;
@@ -181,3 +181,28 @@ function arithmeticMagnitude(op: string, { operands, result }: OperatorForm): nu
 export function elementOf(type: DataType): DataType | undefined {
   return type.kind === "array" ? type.element : undefined;
 }
+
+/** What was probably meant by an operator that does not take these types. */
+function hintOf({ left, op, right }: BinaryOperands): string {
+  const kinds = [left.type.kind, right.type.kind];
+  switch (op) {
+    case "||":
+      if (kinds.includes("boolean")) return "|| joins texts: write a OR b";
+      break;
+    case "&&":
+      if (!kinds.includes("array")) return "&& asks whether arrays overlap: write a AND b";
+      break;
+    case "<=>":
+      return "write a IS NOT DISTINCT FROM b";
+    case "+":
+      if (kinds.every((kind) => kind === "text" || kind === "unknown")) return "write a || b";
+      break;
+  }
+  const isTime = kinds.some((kind) => TIMES.has(kind));
+  if (!isTime || !kinds.includes("int")) return "cast one side explicitly";
+  return op === "+" || op === "-"
+    ? "write a + INTERVAL '1 day'"
+    : "write a date in quotes: '2026-01-31'";
+}
+
+const TIMES: ReadonlySet<string> = new Set(["date", "time", "timestamp", "datetime"]);

@@ -3,7 +3,7 @@
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { isAggregate } from "../../functions/aggregate/aggregates.ts";
-import { resolveFunction } from "../../functions/registry.ts";
+import { functionExists, resolveFunction } from "../../functions/registry.ts";
 import { SLEEP } from "../../functions/session.ts";
 import { isTableFunction } from "../../functions/table/table_functions.ts";
 import { isWindowName } from "../../functions/window_functions.ts";
@@ -70,6 +70,7 @@ function bindScalar(call: ExprCall, place: Place, bind: Bind): BoundExpression {
   const { name } = call.function;
   const position = call._location.start;
   if (call.distinct !== undefined || call.orderBy !== undefined || call.filter !== undefined) {
+    if (!functionExists(name)) throw unknownFunction(name, [], call);
     throw new DatabaseError(
       "INVALID_QUERY",
       `Cannot call ${name} with DISTINCT, ORDER BY or FILTER: it is not an aggregate`,

@@ -2,6 +2,7 @@
  * Type names of SQL text → data types.
  */
 import { DatabaseError } from "../../../base/errors.ts";
+import { nearestName } from "../../../base/nearest_name.ts";
 import {
   BIGINT,
   BOOLEAN,
@@ -26,6 +27,7 @@ import {
   UUID,
 } from "../../../types/mod.ts";
 import type { AstNode, BasicDataTypeDef, DataTypeDef } from "../../parse/ast/ast.ts";
+import { insteadOfType } from "../other_names.ts";
 
 /** Names without parameters. */
 const SIMPLE: ReadonlyMap<string, DataType> = new Map<string, DataType>([
@@ -78,28 +80,6 @@ const TEXTS: ReadonlySet<string> = new Set([
   "char",
   "character",
   "nchar",
-]);
-
-/** Names of PostgreSQL and others that no value here can have. */
-const REFUSED: ReadonlySet<string> = new Set([
-  "timetz",
-  "time with time zone",
-  "money",
-  "xml",
-  "hstore",
-  "bit",
-  "bit varying",
-  "varbit",
-  "int4range",
-  "int8range",
-  "numrange",
-  "tsrange",
-  "tstzrange",
-  "daterange",
-  "inet",
-  "cidr",
-  "point",
-  "enum",
 ]);
 
 /** The SERIAL family: a BIGINT NOT NULL DEFAULT SNOWFLAKE_ID(). */
@@ -222,10 +202,21 @@ function invalid(definition: BasicDataTypeDef, what: string): DatabaseError {
 }
 
 function unsupported(definition: BasicDataTypeDef): DatabaseError {
-  const isKnown = REFUSED.has(definition.name);
+  const { name } = definition;
+  const isSized = SIMPLE.has(name);
+  const instead = insteadOfType(name) ?? nearestName(name, typeNames());
+  const hint = isSized
+    ? `write ${name.toUpperCase()} without a size`
+    : instead === undefined
+      ? undefined
+      : `write ${instead}`;
   return new DatabaseError(
     "UNSUPPORTED_TYPE",
-    `Cannot use type "${definition.name}": ${isKnown ? "it is not supported" : "there is no such type"}`,
-    { position: definition._location.start },
+    `Cannot use type "${name}": ${isSized ? "it takes no size" : "there is no such type"}`,
+    { position: definition._location.start, ...(hint === undefined ? {} : { hint }) },
   );
+}
+
+function typeNames(): string[] {
+  return [...SIMPLE.keys(), ...TIMES.keys(), ...TEXTS, ...SERIALS, "decimal", "numeric"];
 }

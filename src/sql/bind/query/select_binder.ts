@@ -228,6 +228,7 @@ function starColumns(
   if (scope.relations.length === 0) {
     throw new DatabaseError("INVALID_QUERY", 'Cannot expand "*": there is no FROM', {
       position: star._location.start,
+      hint: "write SELECT * FROM namespace.table",
     });
   }
   const columns = relation?.columns ?? scope.visible;

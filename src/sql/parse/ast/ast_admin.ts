@@ -1,9 +1,9 @@
 /**
  * The syntax tree of everything that is neither a query nor a definition: transactions, SHOW, SET,
- * maintenance, topics, copy. See `ast.ts` for the rules of all nodes.
+ * and maintenance. See `ast.ts` for the rules of all nodes.
  */
 import type { AstNode, ExprLiteral, Name, QName, SelectStatement, Statement } from "./ast.ts";
-import type { OptionEntry, OptionIdentifier, UserName } from "./ast_definitions.ts";
+import type { OptionEntry, UserName } from "./ast_definitions.ts";
 
 /** Everything else that is no query. */
 export type AdminStatement =
@@ -18,7 +18,6 @@ export type AdminStatement =
   | SetTimezone
   | ShowVariableStatement
   | ShowSimpleStatement
-  | ShowExportStatement
   | ShowTablesStatement
   | ShowColumnsStatement
   | ShowStatsStatement
@@ -27,12 +26,8 @@ export type AdminStatement =
   | StorageCheckStatement
   | KillStatement
   | SubscribeStatement
-  | ConsumeStatement
-  | AckStatement
-  | CopyStatement
   | BackupStatement
-  | RestoreStatement
-  | ExportStatement;
+  | RestoreStatement;
 
 /** BEGIN and START TRANSACTION. SERIALIZABLE is refused by the parser. */
 export interface BeginStatement extends AstNode {
@@ -112,10 +107,6 @@ export interface ShowSimpleStatement extends AstNode {
   readonly type: "show namespaces" | "show storages" | "show manifest" | "show all";
 }
 
-export interface ShowExportStatement extends AstNode {
-  readonly type: "show export";
-}
-
 export interface ShowTablesStatement extends AstNode {
   readonly type: "show tables";
   readonly namespace?: Name | undefined;
@@ -168,40 +159,6 @@ export interface SubscribeStatement extends AstNode {
   readonly options?: readonly OptionEntry[] | undefined;
 }
 
-export interface ConsumeStatement extends AstNode {
-  readonly type: "consume";
-  readonly topic: QName;
-  readonly partition?: number | undefined;
-  readonly group?: string | undefined;
-  readonly from?: "earliest" | "latest" | number | undefined;
-  readonly limit?: number | undefined;
-  readonly noAck?: true | undefined;
-}
-
-export interface AckStatement extends AstNode {
-  readonly type: "ack";
-  readonly topic: QName;
-  readonly group: string;
-  readonly partition?: number | undefined;
-  readonly upToOffset: number;
-}
-
-/** Stage 2. Exactly one of `table` and `query` is there; FROM STDIN has a table. */
-export interface CopyStatement extends AstNode {
-  readonly type: "copy";
-  readonly direction: "from stdin" | "to stdout";
-  readonly table?: QName | undefined;
-  readonly columns?: readonly Name[] | undefined;
-  readonly query?: SelectStatement | undefined;
-  readonly options?: readonly CopyOption[] | undefined;
-}
-
-/** `HEADER`, `FORMAT csv`, `DELIMITER ';'`; the name is in lower case. */
-export interface CopyOption extends AstNode {
-  readonly name: string;
-  readonly value?: ExprLiteral | OptionIdentifier | undefined;
-}
-
 export interface BackupStatement extends AstNode {
   readonly type: "backup";
   readonly target: string;
@@ -215,9 +172,4 @@ export interface RestoreStatement extends AstNode {
     | { readonly type: "seq"; readonly text: string }
     | { readonly type: "timestamp"; readonly value: string }
     | undefined;
-}
-
-/** EXPORT USER DATA. */
-export interface ExportStatement extends AstNode {
-  readonly type: "export user data";
 }

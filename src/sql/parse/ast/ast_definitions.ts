@@ -1,5 +1,5 @@
 /**
- * The syntax tree of definitions: namespaces, tables, views, users, storages, topics, policies.
+ * The syntax tree of definitions: namespaces, tables, views, users and storages.
  * See `ast.ts` for the rules of all nodes.
  */
 import type {
@@ -28,14 +28,7 @@ export type DefinitionStatement =
   | DropUserStatement
   | CreateStorageStatement
   | AlterStorageStatement
-  | DropStorageStatement
-  | CreateTopicStatement
-  | AlterTopicStatement
-  | DropTopicStatement
-  | ClearTopicStatement
-  | CreatePolicyStatement
-  | AlterPolicyStatement
-  | DropPolicyStatement;
+  | DropStorageStatement;
 
 /** A user id: `'x'`, `"x"` or x. */
 export interface UserName extends Name {
@@ -316,69 +309,5 @@ export interface AlterStorageStatement extends AstNode {
 export interface DropStorageStatement extends AstNode {
   readonly type: "drop storage";
   readonly name: Name;
-  readonly ifExists?: true | undefined;
-}
-
-export type WriteOperation = "insert" | "update" | "delete";
-
-/** Stage 2, as all topic statements. */
-export interface CreateTopicStatement extends AstNode {
-  readonly type: "create topic";
-  readonly name: QName;
-  readonly ifNotExists?: true | undefined;
-  readonly partitions?: number | undefined;
-  readonly options?: readonly OptionEntry[] | undefined;
-}
-
-export interface AlterTopicStatement extends AstNode {
-  readonly type: "alter topic";
-  readonly name: QName;
-  readonly change:
-    | {
-        readonly type: "add source";
-        readonly table: QName;
-        readonly on: WriteOperation;
-        readonly where?: Expr | undefined;
-        readonly options?: readonly OptionEntry[] | undefined;
-      }
-    | { readonly type: "drop source"; readonly table: QName; readonly on: WriteOperation }
-    | { readonly type: "set options"; readonly options: readonly OptionEntry[] };
-}
-
-export interface DropTopicStatement extends AstNode {
-  readonly type: "drop topic";
-  readonly name: QName;
-  readonly ifExists?: true | undefined;
-}
-
-export interface ClearTopicStatement extends AstNode {
-  readonly type: "clear topic";
-  readonly name: QName;
-}
-
-/** Stage 2, as all policy statements. */
-export interface CreatePolicyStatement extends AstNode {
-  readonly type: "create policy";
-  readonly name: Name;
-  readonly table: QName;
-  readonly command: "all" | "select" | WriteOperation;
-  readonly roles: readonly Name[];
-  readonly using?: Expr | undefined;
-  readonly withCheck?: Expr | undefined;
-}
-
-export interface AlterPolicyStatement extends AstNode {
-  readonly type: "alter policy";
-  readonly name: Name;
-  readonly table: QName;
-  readonly roles?: readonly Name[] | undefined;
-  readonly using?: Expr | undefined;
-  readonly withCheck?: Expr | undefined;
-}
-
-export interface DropPolicyStatement extends AstNode {
-  readonly type: "drop policy";
-  readonly name: Name;
-  readonly table: QName;
   readonly ifExists?: true | undefined;
 }

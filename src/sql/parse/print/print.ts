@@ -5,8 +5,6 @@
 import type {
   AdminStatement,
   BeginStatement,
-  ConsumeStatement,
-  CopyStatement,
   DefinitionStatement,
   QueryStatement,
   RestoreStatement,
@@ -55,8 +53,6 @@ export function statementToSql(statement: Statement): string {
       const end = options === undefined ? "" : ` OPTIONS ${optionsText(options)}`;
       return `SUBSCRIBE TO ${queryText(statement.query)}${end}`;
     }
-    case "copy":
-      return copyText(statement);
     default:
       return simpleText(statement);
   }
@@ -76,8 +72,7 @@ type SimpleStatement = Exclude<
       | "set"
       | "set timezone"
       | "use namespace"
-      | "subscribe"
-      | "copy";
+      | "subscribe";
   }
 >;
 
@@ -110,19 +105,12 @@ function simpleText(statement: SimpleStatement): string {
     }
     case "kill":
       return `KILL ${statement.target.toUpperCase()} ${stringText(statement.id)}`;
-    case "consume":
-      return consumeText(statement);
-    case "ack": {
-      const { topic, group, partition, upToOffset } = statement;
-      const part = partition === undefined ? "" : ` PARTITION ${partition}`;
-      return `ACK ${qnameText(topic)} GROUP ${stringText(group)}${part} UPTO OFFSET ${upToOffset}`;
-    }
     case "backup":
       return `BACKUP DATABASE TO ${stringText(statement.target)}`;
     case "restore":
       return `RESTORE DATABASE FROM ${stringText(statement.source)}${restorePoint(statement)}`;
     default:
-      // SHOW NAMESPACES, EXPORT USER DATA …: the type is the text.
+      // SHOW NAMESPACES, SHOW STORAGES …: the type is the text.
       return statement.type.toUpperCase();
   }
 }
@@ -154,36 +142,6 @@ function setText({ variable, scope, set }: SetStatementVariable): string {
   return `${head} ${variableText(variable.name)} = ${value}`;
 }
 
-function consumeText(statement: ConsumeStatement): string {
-  const parts = [`CONSUME FROM ${qnameText(statement.topic)}`];
-  if (statement.partition !== undefined) parts.push(`PARTITION ${statement.partition}`);
-  if (statement.group !== undefined) parts.push(`GROUP ${stringText(statement.group)}`);
-  if (statement.from !== undefined) parts.push(`FROM ${String(statement.from).toUpperCase()}`);
-  if (statement.limit !== undefined) parts.push(`LIMIT ${statement.limit}`);
-  if (statement.noAck === true) parts.push("NO ACK");
-  return parts.join(" ");
-}
-
-function copyText({ table, columns, query, direction, options }: CopyStatement): string {
-  const list =
-    columns === undefined ? "" : ` (${columns.map(({ name }) => nameText(name)).join(", ")})`;
-  const source =
-    query === undefined
-      ? `${table === undefined ? "" : qnameText(table)}${list}`
-      : `(${queryText(query)})`;
-  const end =
-    options === undefined
-      ? ""
-      : ` WITH (${options
-          .map(({ name, value }) => {
-            if (value === undefined) return nameText(name);
-            const isWord = value.type === "identifier";
-            return `${nameText(name)} ${isWord ? nameText(value.name) : expressionToSql(value)}`;
-          })
-          .join(", ")})`;
-  return `COPY ${source} ${direction.toUpperCase()}${end}`;
-}
-
 // Whether a statement reads or writes rows.
 function isQueryStatement(statement: Statement): statement is QueryStatement {
   return isSelectNode(statement) || isChangeNode(statement);
@@ -191,5 +149,5 @@ function isQueryStatement(statement: Statement): statement is QueryStatement {
 
 // Whether a statement changes definitions: its type begins with what it does.
 function isDefinition(statement: Statement): statement is DefinitionStatement {
-  return /^(?:create|alter|drop|clear) /.test(statement.type);
+  return /^(?:create|alter|drop) /.test(statement.type);
 }

@@ -3,13 +3,10 @@
  */
 import type {
   AlterColumn,
-  AlterTopicStatement,
   ColumnConstraint,
   CreateColumnDef,
-  CreatePolicyStatement,
   CreateUserStatement,
   DefinitionStatement,
-  Expr,
   Name,
   OptionEntry,
   QName,
@@ -155,32 +152,6 @@ function otherText(statement: OtherDefinition): string {
     }
     case "drop storage":
       return `DROP STORAGE ${flag(statement.ifExists, "IF EXISTS ")}${nameText(statement.name.name)}`;
-    case "create topic": {
-      const ine = flag(statement.ifNotExists, "IF NOT EXISTS ");
-      const { partitions } = statement;
-      const count = partitions === undefined ? "" : ` PARTITIONS ${partitions}`;
-      return `CREATE TOPIC ${ine}${qnameText(statement.name)}${count}${withOptions(statement.options)}`;
-    }
-    case "alter topic":
-      return `ALTER TOPIC ${qnameText(statement.name)} ${topicChangeText(statement.change)}`;
-    case "drop topic":
-      return `DROP TOPIC ${flag(statement.ifExists, "IF EXISTS ")}${qnameText(statement.name)}`;
-    case "clear topic":
-      return `CLEAR TOPIC ${qnameText(statement.name)}`;
-    case "create policy": {
-      const roles = `TO ${nameList(statement.roles)}`;
-      const head = `CREATE POLICY ${nameText(statement.name.name)} ON ${qnameText(statement.table)}`;
-      return `${head} FOR ${statement.command.toUpperCase()} ${roles}${rulesText(statement)}`;
-    }
-    case "alter policy": {
-      const roles = statement.roles === undefined ? "" : ` TO ${nameList(statement.roles)}`;
-      const head = `ALTER POLICY ${nameText(statement.name.name)} ON ${qnameText(statement.table)}`;
-      return `${head}${roles}${rulesText(statement)}`;
-    }
-    case "drop policy": {
-      const ie = flag(statement.ifExists, "IF EXISTS ");
-      return `DROP POLICY ${ie}${nameText(statement.name.name)} ON ${qnameText(statement.table)}`;
-    }
   }
 }
 
@@ -201,32 +172,6 @@ function createUserText(statement: CreateUserStatement): string {
 function settingText({ name, value }: StorageSetting): string {
   const isSecret = name === "credentials" || name === "config";
   return `${name.toUpperCase()} ${isSecret ? MASK : stringText(value)}`;
-}
-
-function rulesText({
-  using,
-  withCheck,
-}: Pick<CreatePolicyStatement, "using" | "withCheck">): string {
-  return `${ruleText("USING", using)}${ruleText("WITH CHECK", withCheck)}`;
-}
-
-function ruleText(word: string, expr: Expr | undefined): string {
-  return expr === undefined ? "" : ` ${word} (${expressionToSql(expr)})`;
-}
-
-function topicChangeText(change: AlterTopicStatement["change"]): string {
-  switch (change.type) {
-    case "set options":
-      return `SET ${optionsText(change.options)}`;
-    case "drop source":
-      return `DROP SOURCE ${qnameText(change.table)} ON ${change.on.toUpperCase()}`;
-    case "add source": {
-      const { where, options } = change;
-      const filter = where === undefined ? "" : ` WHERE ${expressionToSql(where)}`;
-      const source = `${qnameText(change.table)} ON ${change.on.toUpperCase()}`;
-      return `ADD SOURCE ${source}${filter}${withOptions(options)}`;
-    }
-  }
 }
 
 function columnText(column: CreateColumnDef): string {

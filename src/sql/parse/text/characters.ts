@@ -68,3 +68,32 @@ export function isUnicodeSpace(code: number): boolean {
     code === 0xfeff
   );
 }
+
+/** What to write instead of a character that begins no token, where a keyboard or habit has it. */
+export function hintOf(character: string): { readonly hint?: string } {
+  if (character === "") return {};
+  const hint = HINTS.find(([characters]) => characters.includes(character))?.[1];
+  if (hint !== undefined) return { hint };
+  return character > "\x7f" ? { hint: 'a name with such letters needs double quotes: "…"' } : {};
+}
+
+const PARAMETERS = "parameters are $1, $2, … in the text, with their values in order in params";
+
+const HINTS: readonly (readonly [characters: string, hint: string])[] = [
+  ["`", 'names that need quotes stand in double quotes: "name"'],
+  ["‘’‚‛′´", "text stands in straight single quotes: 'text'"],
+  ["“”„‟″«»", "quotes are straight: text stands in single ones ('text'), names in double ones"],
+  ["–—−", "a minus is written as -"],
+  ["≠", "write != or <>"],
+  ["≤", "write <="],
+  ["≥", "write >="],
+  ["×", "write *"],
+  ["÷", "write /"],
+  ["，；（）＝", "signs of SQL are those of ASCII"],
+  ["{}$", PARAMETERS],
+  ["!", "write NOT before a condition"],
+  [
+    "\\",
+    "commands of psql are none of SQL: SHOW TABLES lists tables, DESCRIBE t the columns of one",
+  ],
+];

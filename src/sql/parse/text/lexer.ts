@@ -11,6 +11,7 @@ import { DatabaseError } from "../../../base/errors.ts";
 import type { LiteralList } from "../ast/ast.ts";
 import {
   closingQuote,
+  hintOf,
   isDigit,
   isUnicodeSpace,
   skipDigits,
@@ -436,25 +437,27 @@ class Lexer implements Tokens {
     }
     const found = String.fromCodePoint(this.text.codePointAt(this.#position) ?? code);
     const printable = code < 32 || code === 127 ? `character ${code}` : `"${found}"`;
-    throw new DatabaseError(
-      "INVALID_SQL",
-      `Cannot parse the text: found ${printable}, which begins no token`,
-      {
-        position: this.#position,
-        statementIndex: this.#statementIndex(),
-        ...(code < 128 ? {} : { hint: 'a name with such letters needs double quotes: "…"' }),
-      },
-    );
+    const what = `found ${printable}, which begins no token`;
+    this.#fail("INVALID_SQL", what, this.#position, hintOf(found));
   }
 
   #unclosed(what: string): never {
-    this.#fail("BATCH_PARSE_ERROR", `${what} that starts here is not closed`, this.#position);
+    const hint =
+      what === "a string" ? { hint: "a quote inside of a text is doubled: 'it''s'" } : {};
+    const fault = `${what} that starts here is not closed`;
+    this.#fail("BATCH_PARSE_ERROR", fault, this.#position, hint);
   }
 
-  #fail(condition: "INVALID_SQL" | "BATCH_PARSE_ERROR", what: string, at: number): never {
+  #fail(
+    condition: "INVALID_SQL" | "BATCH_PARSE_ERROR",
+    what: string,
+    at: number,
+    hint: { readonly hint?: string } = hintOf(this.text.charAt(at)),
+  ): never {
     throw new DatabaseError(condition, `Cannot parse the text: ${what}`, {
       position: at,
       statementIndex: this.#statementIndex(),
+      ...hint,
     });
   }
 

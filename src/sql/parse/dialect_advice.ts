@@ -1,0 +1,273 @@
+/**
+ * What to write instead of what other systems have, or of a slip that newcomers often make: one
+ * table of forms, asked only while an error is explained.
+ *
+ * A pattern meets the tokens of the statement up to {@linkcode BEFORE_MAX} before the one that
+ * cannot stand and {@linkcode BEHIND_MAX} behind it, in lower case, with a blank between any two,
+ * `▸` before the one that cannot stand, and `'…'` for every string. It begins at the token that is
+ * at fault. A condition on what stands before that token follows a `(?=▸)`: without it, each place
+ * of the text would be asked for all that stands before it.
+ */
+import { Token, type Tokens } from "./text/lexer.ts";
+
+/** The token that is at fault, and what to write instead. */
+export interface Advice {
+  readonly token: number;
+  readonly hint: string;
+}
+
+const BEFORE_MAX = 40;
+const BEHIND_MAX = 6;
+const SHOWN_CHARACTERS_MAX = 24;
+
+const PARAMETERS = "parameters are $1, $2, … in the text, with their values in order in params";
+const LIMIT = "write LIMIT n at the end of the query";
+const ON_CONFLICT = "write INSERT INTO t (…) VALUES (…) ON CONFLICT (key) DO";
+const COMMENTS = "comments begin with -- or stand between /* and */";
+const KEY_OF_OTHERS = "a table has one index, its primary key: PRIMARY KEY (a, b)";
+const GENERATED = "write id BIGINT PRIMARY KEY AUTO_INCREMENT, or DEFAULT SNOWFLAKE_ID()";
+const NO_CLAUSE = "leave it out";
+const ORDER =
+  "clauses stand in this order: FROM, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT and OFFSET";
+
+const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
+  [
+    /(?=▸)(?<=user \S+ )▸ @/,
+    "a user has no host: a user id with other signs stands in quotes, 'bob@host'",
+  ],
+  [/(?=▸)(?<=^set )▸ @/, "a statement has no variables: write the value, or send it as $1"],
+  // Parameters.
+  [
+    /(?=▸)(?<!\b(limit|offset|and|or|where|between|like|in|not|values|on|when|then|else|set|by) )(?<=\w )▸ : \w/,
+    "a field of JSON is doc ->> 'field', a cast is value::type",
+  ],
+  [/▸ (\?|: \w|@ \w|@@|# \w+ #|% s\b|% \()/, PARAMETERS],
+  [/@ \w+ ▸ :=/, "a statement has no variables: write the value, or send it as $1"],
+  // Names and text.
+  [/▸ \[ \w+ \]/, 'names that need quotes stand in double quotes: "name"'],
+  [
+    /(?=▸)(?<=(from|join|into|update|table) \S+ \. \S+ )▸ \. /,
+    "a name is namespace.table, of two parts",
+  ],
+  [
+    /(?=▸)(?<=\w )▸ - \w/,
+    'a name with other signs than letters, digits and "_" needs double quotes: "a-b"',
+  ],
+  [/if (?=▸ (not )?exist )/, "write IF EXISTS, or IF NOT EXISTS"],
+  // Operators.
+  [/(?=▸)(?<== )▸ =/, "= compares: write a = b"],
+  [/= ▸ </, "write a <= b"],
+  [/= ▸ >/, "write a >= b"],
+  [/▸ => /, "write a >= b"],
+  [/&& .*▸ (=|!=|<|>)/, "&& asks whether arrays overlap: join conditions by AND"],
+  [/\|\| .*▸ (=|!=|<|>)/, "|| joins texts: join conditions by OR"],
+  [/(?=▸)(?<=\* )▸ \*/, "write power(a, b), or a ^ b"],
+  [/▸ (regexp|rlike|match)\b/, "write a ~ 'pattern', or a ~* 'pattern' where case does not count"],
+  [/match (?=\( .*▸ against)/, "write a LIKE '%word%', or a ~* 'word'"],
+  [/▸ glob\b/, "write a LIKE 'pattern%', in which % stands for any text and _ for a sign"],
+  [/▸ contains\b/, "write a LIKE '%text%', or position('text' IN a) > 0"],
+  [/▸ starts with/, "write a LIKE 'text%', or starts_with(a, 'text')"],
+  [
+    /interval ▸ \S+ (microsecond|second|minute|hour|day|week|month|quarter|year)/,
+    "the amount stands in quotes, with its unit: INTERVAL '1 day'",
+  ],
+  [/(?=▸)(?<=(current_date|current_user|localtime) )▸ \(/, "leave the parentheses out"],
+  [/▸ not null/, "write a IS NOT NULL"],
+  [
+    /(?=▸)(?<=\bis (not )?)▸ /,
+    "IS asks for NULL, TRUE, FALSE or UNKNOWN: compare values by = or !=",
+  ],
+  [/\b(mod|div) ▸ \d/, "write a % b for the rest, and a / b of whole numbers for the quotient"],
+  [/(?=▸)(?<=like )▸ %/, "a pattern stands in single quotes: LIKE '%text%'"],
+  [/(?=▸)(?<=\bin )▸ /, "a list stands in parentheses: a IN (1, 2)"],
+  [/(?=▸)(?<=between \S+ )▸ ,/, "write a BETWEEN low AND high"],
+  [/(try_cast|safe_cast) (?=\( .*▸ as)/, "write CAST(a AS INT)"],
+  [/(?=▸)(?<=\/ )▸ \//, "write a / b: of whole numbers it is a whole number"],
+  [/▸ separator\b/, "write string_agg(a, ', ' ORDER BY a)"],
+  // SELECT.
+  [/top ▸ \d/, LIMIT],
+  [/top (?=\( \d+ \) \*? ?▸)/, LIMIT],
+  [/(first|skip) ▸ \d/, LIMIT],
+  [
+    /(?=▸)(?<=limit \S+ )▸ , /,
+    "write LIMIT count OFFSET start, where others have LIMIT start, count",
+  ],
+  [/(?=▸)(?<=select (distinct )?)▸ unique/, "write SELECT DISTINCT"],
+  [/▸ distinct/, "DISTINCT stands once, behind SELECT, and is about the whole row"],
+  [/lock ▸ in share mode/, "leave it out: of two transactions the one that commits second fails"],
+  [
+    /▸ with \( (nolock|readpast|updlock|rowlock|holdlock|tablock)/,
+    "leave it out: reads wait for no writer",
+  ],
+  [/▸ (minus) select/, "write EXCEPT"],
+  [/minus ▸ select/, "write EXCEPT"],
+  [/▸ connect by|(start|connect) ▸ (with|by)/, "write WITH RECURSIVE"],
+  [/outer ▸ join/, "write LEFT JOIN, RIGHT JOIN or FULL JOIN"],
+  [/(cross|outer) ▸ apply/, "write CROSS JOIN LATERAL, or LEFT JOIN LATERAL … ON TRUE"],
+  [/straight_join ▸/, "write JOIN"],
+  [/(?=▸)(?<=(left|right|full) )▸ (?!j\w+ |outer)/, "write LEFT JOIN, RIGHT JOIN or FULL JOIN"],
+  [
+    /(?=▸)(?<=join .*)▸ ($|;|where|group|order|limit)/,
+    "a join needs ON a.x = b.x or USING (x); CROSS JOIN none",
+  ],
+  [/(use|force|ignore) ▸ index/, "leave it out: a table has one index, its primary key"],
+  [/\( (?=\+ ▸ \))/, "write LEFT JOIN … ON for the (+) of Oracle"],
+  [/pivot ▸ \(/, "write an aggregate for each column: sum(a) FILTER (WHERE b = 'x')"],
+  [/(?=\w+ ▸)(?<=^select (?!.*\bfrom\b).*)\w+ ▸ \. \w/, "FROM is missing before the table"],
+  [/(?=▸)(?<=^select \* )▸ \w/, "FROM is missing before the table"],
+  [/(?=▸)(?<=\b(order by|limit|offset|group by|having)\b.*)▸ (where|from)\b/, ORDER],
+  [/(?=▸)(?<=\b(order by|limit|offset|having)\b.*)▸ group by/, ORDER],
+  [/(?=▸)(?<=\b(limit|offset)\b.*)▸ (order by|having|group by)/, ORDER],
+  [/(?=▸)(?<=\b(order by|limit|offset)\b.*)▸ having/, ORDER],
+  [/sort ▸ by/, "write ORDER BY"],
+  [/(?=▸)(?<=order )▸ /, "write ORDER BY"],
+  [/(?=▸)(?<!^create .*)▸ group (?!by)/, "write GROUP BY"],
+  [/(?=▸)(?<=case \S.*)▸ then/, "write CASE WHEN condition THEN value END"],
+  [/(?=▸)(?<=case when .* then .*)▸ (from|,|\)|;|$)/, "a CASE ends with END"],
+  // Changes.
+  [/▸ (ignore|or ignore)\b/, `${ON_CONFLICT} NOTHING`],
+  [/▸ or (replace|rollback|abort|fail)\b/, `${ON_CONFLICT} UPDATE SET a = EXCLUDED.a`],
+  [/(?=▸)(?<=on )▸ duplicate key/, "write ON CONFLICT (key) DO UPDATE SET a = EXCLUDED.a"],
+  [/(?=▸)(?<=^insert into .*)▸ set\b/, "write INSERT INTO t (a, b) VALUES (1, 2)"],
+  [/(?=▸)(?<=^insert )▸ (?!int)/, "write INSERT INTO"],
+  [/(?=▸)(?<=^insert .* )▸ value\b/, "write VALUES"],
+  [/(?=▸)(?<=^insert .*\) )▸ \(/, "VALUES stands before the values: VALUES (1, 'a')"],
+  [/▸ values (?!\()/, "each row stands in parentheses: VALUES (1, 'a')"],
+  [/▸ output\b/, "write RETURNING at the end of the statement"],
+  [/(?=▸)(?<=returning .*)▸ into\b/, "leave INTO out: the rows of RETURNING are the answer"],
+  [
+    /(?=▸)(?<=^(update|delete) .*)▸ (limit|order)\b/,
+    "choose the rows by key: WHERE id IN (SELECT id FROM t … LIMIT n)",
+  ],
+  [
+    /(?=▸)(?<=^update .*)▸ (inner |left )?join/,
+    "write UPDATE t SET … FROM other WHERE t.id = other.id",
+  ],
+  [
+    /(?=▸)(?<=^delete from .*)▸ (inner |left )?join/,
+    "write DELETE FROM t USING other WHERE t.id = other.id",
+  ],
+  [/(?=\w+ ▸)(?<=^update \S+( \. \S+)? )\w+ ▸ =/, "SET stands before the first column"],
+  [/(?=▸)(?<=^delete )▸ (?!f\w{2,4} )/, "write DELETE FROM t WHERE …"],
+  // Definitions.
+  [
+    /▸ (unsigned|signed|zerofill)\b/,
+    "leave it out: whole numbers have a sign, and BIGINT has room for an unsigned INT",
+  ],
+  [/▸ (autoincrement|identity)\b/, GENERATED],
+  [/(enum|set) \( ▸ '…'/, "write TEXT CHECK (a IN ('x', 'y'))"],
+  [/(?=▸)(?<=\( )▸ max \)/, "write TEXT, which has no length"],
+  [/(?=▸)(?<=(text|char|varchar|\)) )▸ (character set|charset)/, "leave it out: text is UTF-8"],
+  [/▸ comment '…'/, "leave it out: columns have no comments"],
+  [/▸ on (update|delete)/, "set the column in the UPDATE itself: SET changed = now()"],
+  [/▸ (after|first)\b/, "leave it out: new columns come last, and SELECT gives any order"],
+  [
+    /(?=▸)(?<=create .*\) )▸ (engine|default|charset|auto_increment|collate|row_format|comment|strict|without)\b/,
+    NO_CLAUSE,
+  ],
+  [/(index|key|fulltext|spatial) (\w+ )?(?=\( (\w+ )?▸|▸ \()/, KEY_OF_OTHERS],
+  [
+    /▸ (virtual|persisted)\b|(?<=create .*)▸ as \(/,
+    "compute the value in a view, or write it with the row",
+  ],
+  [
+    /(?=\w+ ▸)(?<=create .*)\w+ ▸ (primary|,|\)|not|default|unique)/,
+    "a column has a type behind its name: id BIGINT",
+  ],
+  [/(?=▸)(?<=primary key )▸ \w/, "the columns of a key stand in parentheses: PRIMARY KEY (a, b)"],
+  [/▸ < \w+/, "an array is a JSON or JSONB column"],
+  [/(?=▸)(?<=^create or replace )▸ table/, "write DROP TABLE IF EXISTS t, then CREATE TABLE t"],
+  [/(?=▸)(?<=^alter table .* alter (column )?\w+ )▸ \w/, "write ALTER COLUMN a TYPE new_type"],
+  [
+    /(?=▸)(?<=^alter table .* add )▸ \(/,
+    "write ADD COLUMN for each: ADD COLUMN a INT, ADD COLUMN b INT",
+  ],
+  [/(?=▸)(?<=create .*[(,] )▸ '…'/, 'a name stands in double quotes, or in none: "name"'],
+  [/(?=▸)(?<=^alter table .* modify .*)▸ default/, "write ALTER COLUMN a SET DEFAULT 1"],
+  [/(?=▸)(?<=^alter table .* rename (column )?\w+ )▸ \w/, "write RENAME COLUMN a TO b"],
+  // Users.
+  [/▸ identified\b/, "write PASSWORD '…'"],
+  [
+    /(?=▸)(?<=^create user .*)▸ (superuser|nosuperuser|login|nologin|createdb|admin)/,
+    "write ROLE with one of user, service, dba and system",
+  ],
+  [/(?=▸)(?<=^create user \S+ )▸ $/, "write CREATE USER name WITH PASSWORD '…'"],
+  [/(?=▸)(?<=^alter user \S+ )▸ (with )?password/, "write ALTER USER name SET PASSWORD '…'"],
+  [/(?=▸)(?<=^alter user \S+ )▸ rename/, "a user id stays: make a user of the other name"],
+  [/(?=▸)(?<=(password|email) )▸ =/, "leave the = out"],
+  // SHOW, SET, USE and commands of shells.
+  [
+    /(?=▸)(?<=^show tables )▸ like/,
+    "SELECT table_name FROM information_schema.tables WHERE table_name LIKE '…'",
+  ],
+  [/(?=▸)(?<=^show columns .*)▸ (in|like)\b/, "write SHOW COLUMNS FROM namespace.table"],
+  [/(?=database ▸)(?<=^use )database ▸ \w/, "write USE name"],
+  [
+    /(?=▸)(?<=^set (search_path|schema) .*)▸ ,/,
+    "one namespace is in use at a time: write namespace.table for others",
+  ],
+  [/(?=▸)(?<=^set names )▸ /, "leave it out: text is UTF-8"],
+  [/(?=▸)(?<=^set )▸ @/, "a statement has no variables: write the value, or send it as $1"],
+  [
+    /(?=▸)(?<=^explain )▸ (query plan|format|extended)/,
+    "write EXPLAIN SELECT …, or EXPLAIN (FORMAT JSON) SELECT …",
+  ],
+  [
+    /(?=▸)(?<=^explain \(.*)▸ (buffers|costs|timing|settings|wal|summary)/,
+    "leave it out: ANALYZE shows times and rows",
+  ],
+  [
+    /(?=▸)(?<=^desc(ribe)? )▸ (select|with|insert|update|delete)/,
+    "write EXPLAIN to see how a statement runs",
+  ],
+  [
+    /(?=▸)(?<=^)▸ \. \w/,
+    "this is a command of a shell: SHOW TABLES lists tables, DESCRIBE t the columns of one",
+  ],
+  [/(?=▸)(?<=^begin )▸ tran\b/, "write BEGIN"],
+  // Signs and lists.
+  [/▸ (#|\/ \/)/, COMMENTS],
+  [/▸ \/\//, COMMENTS],
+  [
+    /(?=▸)(?<=, )▸ (from|where|group by|order by|having|limit|values|returning|\)|;|$)/,
+    "the comma before it is one too many",
+  ],
+  [
+    /(?=▸)(?<=\b(and|or|not|where|on|having) )▸ (and|or|where|group|order|limit|\)|;|$)/,
+    "a condition is missing here",
+  ],
+];
+
+/** What is advised where a token cannot stand; undefined where nothing is. */
+export function adviceAt(tokens: Tokens, token: number): Advice | undefined {
+  let first = token;
+  while (first > 0 && tokens.words[first - 1] !== ";") first -= 1;
+  const from = Math.max(first, token - BEFORE_MAX);
+  // Where each token begins in the text that is looked at.
+  const starts: number[] = [];
+  let text = from === first ? "" : "… ";
+  for (let at = from; at <= token + BEHIND_MAX; at += 1) {
+    if (at === token) text += "▸ ";
+    starts.push(text.length);
+    if ((tokens.kinds[at] ?? Token.end) === Token.end) break;
+    if (at > token && tokens.words[at] === ";") break;
+    text += `${shownForm(tokens, at)} `;
+  }
+  for (const [form, hint] of FORMS) {
+    const index = form.exec(text)?.index;
+    if (index === undefined) continue;
+    const found = starts.findLastIndex((start) => start <= index + (text[index] === "▸" ? 2 : 0));
+    return { token: from + Math.max(found, 0), hint };
+  }
+  return undefined;
+}
+
+// Contents of strings say nothing of the form, and would have to be kept out of it.
+function shownForm(tokens: Tokens, token: number): string {
+  const kind = tokens.kinds[token];
+  if (kind === Token.string || kind === Token.encodedString) return "'…'";
+  const start = tokens.starts[token] ?? 0;
+  // A word of a form is short, and the search through a long text would not be.
+  const end = Math.min(tokens.ends[token] ?? start, start + SHOWN_CHARACTERS_MAX);
+  return tokens.text.slice(start, end).toLowerCase();
+}

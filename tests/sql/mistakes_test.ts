@@ -1,0 +1,549 @@
+/**
+ * Goal: whoever writes as in MySQL, SQLite, SQL Server, Oracle or PostgreSQL, or slips as newcomers
+ * do, is told where the fault is and what to write instead.
+ *
+ * Method: each text is run as it would be, and its error is to point at a place and to give advice.
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { TestEngine } from "../support/sql_engine.ts";
+
+type Mistake = readonly [sql: string, at: string, hint: string];
+
+let engine: TestEngine;
+
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  await engine.run(
+    "CREATE NAMESPACE demo;" +
+      "CREATE USER TABLE demo.notes (id BIGINT PRIMARY KEY, title TEXT, at TIMESTAMP, doc JSON);" +
+      "CREATE TABLE demo.kv (k INT PRIMARY KEY, v TEXT);" +
+      "CREATE USER alice INTERNAL; CREATE NAMESPACE hers AUTHORIZATION alice",
+  );
+});
+
+afterAll(async () => {
+  await engine[Symbol.asyncDispose]();
+});
+
+const NAMES: readonly Mistake[] = [
+  [
+    "SELECT * FROM notes",
+    "notes",
+    "did you mean demo.notes? A name without a namespace is one of default, unless USE or the request names another",
+  ],
+  [
+    "INSERT INTO notes (title) VALUES ('a')",
+    "notes (title) ",
+    "did you mean demo.notes? A name without a namespace is one of default, unless USE or the request names another",
+  ],
+  [
+    "DROP TABLE kv",
+    "kv",
+    "did you mean demo.kv? A name without a namespace is one of default, unless USE or the request names another",
+  ],
+  ["SELECT * FROM public.notes", "public.notes", "did you mean demo.notes?"],
+  [
+    "SELECT * FROM nowhere",
+    "nowhere",
+    "A name without a namespace is one of default, unless USE or the request names another",
+  ],
+  ["SELECT * FROM dual", "dual", "A SELECT of one row needs no FROM"],
+  ["SELECT * FROM demo.dbo.notes", ".notes", "a name is namespace.table, of two parts"],
+  [
+    "SELECT id, title",
+    "id, title",
+    "no FROM names a table here: write FROM namespace.table; text stands in single quotes",
+  ],
+  ["SELECT *", "*", "write SELECT * FROM namespace.table"],
+  ["SELECT notes.title", "notes.title", "no FROM names a table here: write FROM namespace.table"],
+  ["SELECT id, title demo.notes", "demo.notes", "FROM is missing before the table"],
+  ["SELECT * demo.notes", "demo.notes", "FROM is missing before the table"],
+  ["SELECT doc.name FROM demo.notes", "doc.name FROM ", "a field of the column is doc ->> 'field'"],
+  [
+    "SELECT * FROM `demo`.`notes`",
+    "`demo`.`notes`",
+    'names that need quotes stand in double quotes: "name"',
+  ],
+  [
+    "SELECT * FROM [demo].[notes]",
+    "[demo].[notes]",
+    'names that need quotes stand in double quotes: "name"',
+  ],
+  [
+    'SELECT * FROM demo.kv WHERE v = "a"',
+    '"a"',
+    "double quotes hold names; text stands in single quotes",
+  ],
+  ["SELECT * FROM demo.kv WHERE v = ‘a’", "‘a’", "text stands in straight single quotes: 'text'"],
+  [
+    "SELECT * FROM demo.kv WHERE v = “a”",
+    "“a”",
+    "quotes are straight: text stands in single ones ('text'), names in double ones",
+  ],
+  [
+    "INSERT INTO demo.kv VALUES (1, a)",
+    "a)",
+    "no FROM names a table here: write FROM namespace.table; text stands in single quotes",
+  ],
+  [
+    "CREATE TABLE demo.t (id INT PRIMARY KEY, order INT)",
+    "order INT)",
+    'as a name it needs double quotes: "order"',
+  ],
+  [
+    "CREATE TABLE demo.t (id INT PRIMARY KEY, group TEXT)",
+    "group TEXT)",
+    'as a name it needs double quotes: "group"',
+  ],
+  [
+    "CREATE TABLE demo.t (id INT PRIMARY KEY, first-name TEXT)",
+    "-name TEXT)",
+    'a name with other signs than letters, digits and "_" needs double quotes: "a-b"',
+  ],
+];
+
+const PARAMETERS: readonly Mistake[] = [
+  [
+    "SELECT * FROM demo.kv WHERE k = ?",
+    "?",
+    "parameters are $1, $2, … in the text, with their values in order in params",
+  ],
+  [
+    "SELECT * FROM demo.kv WHERE k = :id",
+    ":id",
+    "parameters are $1, $2, … in the text, with their values in order in params",
+  ],
+  [
+    "SELECT * FROM demo.kv WHERE k = %s",
+    "%s",
+    "parameters are $1, $2, … in the text, with their values in order in params",
+  ],
+  [
+    "SELECT * FROM demo.kv WHERE k = ${id}",
+    "${id}",
+    "parameters are $1, $2, … in the text, with their values in order in params",
+  ],
+  [
+    "SELECT * FROM demo.kv LIMIT ? OFFSET ?",
+    "? OFFSET ?",
+    "parameters are $1, $2, … in the text, with their values in order in params",
+  ],
+  [
+    "INSERT INTO demo.kv VALUES (?, ?)",
+    "?, ?)",
+    "parameters are $1, $2, … in the text, with their values in order in params",
+  ],
+  [
+    "INSERT INTO demo.kv VALUES (:k, :v)",
+    ":k, :v)",
+    "parameters are $1, $2, … in the text, with their values in order in params",
+  ],
+  ["SET @x = 1", "@x = 1", "a statement has no variables: write the value, or send it as $1"],
+];
+
+const OPERATORS: readonly Mistake[] = [
+  ["SELECT * FROM demo.kv WHERE k == 1", "= 1", "= compares: write a = b"],
+  ["SELECT * FROM demo.kv WHERE k =< 1", "=< 1", "write a <= b"],
+  [
+    "SELECT * FROM demo.kv WHERE k = 1 && v = 'a'",
+    "&& v = 'a'",
+    "&& asks whether arrays overlap: join conditions by AND",
+  ],
+  [
+    "SELECT * FROM demo.kv WHERE k = 1 || v = 'a'",
+    "|| v = 'a'",
+    "|| joins texts: join conditions by OR",
+  ],
+  [
+    "SELECT * FROM demo.kv WHERE (k = 1) || (v = 'a')",
+    "(k = 1) || (v ",
+    "|| joins texts: write a OR b",
+  ],
+  ["SELECT * FROM demo.kv WHERE v <=> 'a'", "v <=> 'a'", "write a IS NOT DISTINCT FROM b"],
+  ["SELECT * FROM demo.kv WHERE !(k = 1)", "!(k = 1)", "write NOT before a condition"],
+  [
+    "SELECT * FROM demo.kv WHERE v REGEXP 'a'",
+    "REGEXP 'a'",
+    "write a ~ 'pattern', or a ~* 'pattern' where case does not count",
+  ],
+  [
+    "SELECT * FROM demo.kv WHERE v RLIKE 'a'",
+    "RLIKE 'a'",
+    "write a ~ 'pattern', or a ~* 'pattern' where case does not count",
+  ],
+  [
+    "SELECT * FROM demo.kv WHERE k IS 1",
+    "1",
+    "IS asks for NULL, TRUE, FALSE or UNKNOWN: compare values by = or !=",
+  ],
+  ["SELECT * FROM demo.kv WHERE k NOT NULL", "NOT NULL", "write a IS NOT NULL"],
+  ["SELECT * FROM demo.kv WHERE k IN 1, 2", "1, 2", "a list stands in parentheses: a IN (1, 2)"],
+  ["SELECT 'a' + 'b'", "'a' + 'b'", "write a || b"],
+  ["SELECT 2 ** 3", "* 3", "write power(a, b), or a ^ b"],
+  [
+    "SELECT 10 DIV 3",
+    "DIV 3",
+    "write a % b for the rest, and a / b of whole numbers for the quotient",
+  ],
+  [
+    "SELECT now() - INTERVAL 1 DAY",
+    "INTERVAL 1 DAY",
+    "the amount stands in quotes, with its unit: INTERVAL '1 day'",
+  ],
+  ["SELECT now() + 1", "now() + 1", "write a + INTERVAL '1 day'"],
+  [
+    "SELECT * FROM demo.notes WHERE at > 2024-01-01",
+    "at > 2024-01-0",
+    "write a date in quotes: '2026-01-31'",
+  ],
+  [
+    "SELECT doc:name FROM demo.notes",
+    ":name FROM dem",
+    "a field of JSON is doc ->> 'field', a cast is value::type",
+  ],
+];
+
+const CLAUSES: readonly Mistake[] = [
+  ["SELECT TOP 10 * FROM demo.kv", "TOP 10 * FROM ", "write LIMIT n at the end of the query"],
+  ["SELECT TOP (10) * FROM demo.kv", "TOP (10) * FRO", "write LIMIT n at the end of the query"],
+  [
+    "SELECT * FROM demo.kv LIMIT 5, 10",
+    ", 10",
+    "write LIMIT count OFFSET start, where others have LIMIT start, count",
+  ],
+  [
+    "SELECT * FROM demo.kv WITH (NOLOCK)",
+    "WITH (NOLOCK)",
+    "leave it out: reads wait for no writer",
+  ],
+  [
+    "SELECT * FROM demo.kv LOCK IN SHARE MODE",
+    "LOCK IN SHARE ",
+    "leave it out: of two transactions the one that commits second fails",
+  ],
+  ["SELECT k FROM demo.kv MINUS SELECT 1", "MINUS SELECT 1", "write EXCEPT"],
+  [
+    "SELECT k FROM demo.kv CROSS APPLY demo.notes",
+    "CROSS APPLY de",
+    "write CROSS JOIN LATERAL, or LEFT JOIN LATERAL … ON TRUE",
+  ],
+  [
+    "SELECT k FROM demo.kv JOIN demo.notes",
+    "",
+    "a join needs ON a.x = b.x or USING (x); CROSS JOIN none",
+  ],
+  [
+    "SELECT k FROM demo.kv ORDER BY k WHERE k = 1",
+    "WHERE k = 1",
+    "clauses stand in this order: FROM, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT and OFFSET",
+  ],
+  [
+    "SELECT k FROM demo.kv LIMIT 1 ORDER BY k",
+    "ORDER BY k",
+    "clauses stand in this order: FROM, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT and OFFSET",
+  ],
+  ["SELECT k FROM demo.kv ORDER k", "k", "write ORDER BY"],
+  [
+    "SELECT k FROM demo.kv WHERE count(*) > 1",
+    "count(*) > 1",
+    "conditions on aggregates stand in HAVING",
+  ],
+  ["SELECT k, FROM demo.kv", "FROM demo.kv", "the comma before it is one too many"],
+  ["SELECT k FROM demo.kv WHERE k IN (1, 2,)", ")", "the comma before it is one too many"],
+  ["SELECT k FROM demo.kv WHERE k = 1 AND", "", "a condition is missing here"],
+  [
+    "SELECT k FROM demo.kv # comment",
+    "# comment",
+    "comments begin with -- or stand between /* and */",
+  ],
+  [
+    "SELECT k FROM demo.kv // comment",
+    "// comment",
+    "comments begin with -- or stand between /* and */",
+  ],
+];
+
+const CHANGES: readonly Mistake[] = [
+  [
+    "REPLACE INTO demo.kv VALUES (1, 'a')",
+    "REPLACE INTO d",
+    "INSERT INTO t (…) VALUES (…) ON CONFLICT (key) DO UPDATE SET a = EXCLUDED.a",
+  ],
+  [
+    "INSERT IGNORE INTO demo.kv VALUES (1, 'a')",
+    "IGNORE INTO de",
+    "write INSERT INTO t (…) VALUES (…) ON CONFLICT (key) DO NOTHING",
+  ],
+  [
+    "INSERT OR REPLACE INTO demo.kv VALUES (1, 'a')",
+    "OR REPLACE INT",
+    "write INSERT INTO t (…) VALUES (…) ON CONFLICT (key) DO UPDATE SET a = EXCLUDED.a",
+  ],
+  [
+    "INSERT INTO demo.kv VALUES (1, 'a') ON DUPLICATE KEY UPDATE v = 'b'",
+    "DUPLICATE KEY ",
+    "write ON CONFLICT (key) DO UPDATE SET a = EXCLUDED.a",
+  ],
+  [
+    "INSERT INTO demo.kv SET k = 1, v = 'a'",
+    "SET k = 1, v =",
+    "write INSERT INTO t (a, b) VALUES (1, 2)",
+  ],
+  ["INSERT demo.kv VALUES (1, 'a')", "demo.kv VALUES", "write INSERT INTO"],
+  [
+    "INSERT INTO demo.kv (k, v) VALUES 1, 'a'",
+    "VALUES 1, 'a'",
+    "each row stands in parentheses: VALUES (1, 'a')",
+  ],
+  [
+    "INSERT INTO demo.kv (k, v) VALUES (1, 'it's')",
+    "')",
+    "a quote inside of a text is doubled: 'it''s'",
+  ],
+  ["UPDATE demo.kv SET v = 'a', WHERE k = 1", "WHERE k = 1", "the comma before it is one too many"],
+  [
+    "UPDATE demo.kv SET v = 'a' WHERE k = 1 LIMIT 1",
+    "LIMIT 1",
+    "choose the rows by key: WHERE id IN (SELECT id FROM t … LIMIT n)",
+  ],
+  [
+    "UPDATE demo.kv a JOIN demo.notes b ON a.k = b.id SET v = 'x'",
+    "JOIN demo.note",
+    "write UPDATE t SET … FROM other WHERE t.id = other.id",
+  ],
+  ["DELETE demo.kv WHERE k = 1", "demo.kv WHERE ", "write DELETE FROM t WHERE …"],
+  [
+    "DELETE FROM demo.kv k JOIN demo.notes n ON n.id = k.k",
+    "JOIN demo.note",
+    "write DELETE FROM t USING other WHERE t.id = other.id",
+  ],
+];
+
+const DEFINITIONS: readonly Mistake[] = [
+  [
+    "CREATE TABLE demo.t (id INT PRIMARY KEY AUTO_INCREMENT)",
+    "INT PRIMARY KE",
+    "id BIGINT PRIMARY KEY AUTO_INCREMENT",
+  ],
+  [
+    "CREATE TABLE demo.t (id INTEGER PRIMARY KEY AUTOINCREMENT)",
+    "AUTOINCREMENT)",
+    "write id BIGINT PRIMARY KEY AUTO_INCREMENT, or DEFAULT SNOWFLAKE_ID()",
+  ],
+  [
+    "CREATE TABLE demo.t (id INT IDENTITY(1,1) PRIMARY KEY)",
+    "IDENTITY(1,1) ",
+    "write id BIGINT PRIMARY KEY AUTO_INCREMENT, or DEFAULT SNOWFLAKE_ID()",
+  ],
+  [
+    "CREATE TABLE demo.t (id UUID PRIMARY KEY AUTO_INCREMENT)",
+    "UUID PRIMARY K",
+    "id UUID PRIMARY KEY DEFAULT gen_random_uuid()",
+  ],
+  [
+    "CREATE TABLE demo.t (id INT UNSIGNED PRIMARY KEY)",
+    "UNSIGNED PRIMA",
+    "leave it out: whole numbers have a sign, and BIGINT has room for an unsigned INT",
+  ],
+  ["CREATE TABLE demo.t (id INT(11) PRIMARY KEY)", "INT(11) PRIMAR", "write INT without a size"],
+  [
+    "CREATE TABLE demo.t (id INT PRIMARY KEY, s ENUM('a', 'b'))",
+    "ENUM('a', 'b')",
+    "write TEXT CHECK (a IN ('x', 'y'))",
+  ],
+  [
+    "CREATE TABLE demo.t (id INT PRIMARY KEY, s NVARCHAR(MAX))",
+    "MAX))",
+    "write TEXT, which has no length",
+  ],
+  ["CREATE TABLE demo.t (id INT PRIMARY KEY, s VARCHAR2(20))", "VARCHAR2(20))", "write TEXT"],
+  ["CREATE TABLE demo.t (id INT PRIMARY KEY, s DATETIME2)", "DATETIME2)", "write TIMESTAMP"],
+  [
+    "CREATE TABLE demo.t (id INT PRIMARY KEY, s TEXT) ENGINE=InnoDB",
+    "ENGINE=InnoDB",
+    "leave it out",
+  ],
+  [
+    "CREATE TABLE demo.t (id INT PRIMARY KEY, s TEXT, INDEX (s))",
+    "INDEX (s))",
+    "a table has one index, its primary key: PRIMARY KEY (a, b)",
+  ],
+  ["CREATE TABLE demo.t (id INT PRIMARY KEY, s TEXT,)", ")", "the comma before it is one too many"],
+  [
+    "CREATE TABLE demo.t (id PRIMARY KEY)",
+    "id PRIMARY KEY",
+    "a column has a type behind its name: id BIGINT",
+  ],
+  [
+    "CREATE TABLE IF NOT EXIST demo.t (id INT PRIMARY KEY)",
+    "IF NOT EXIST d",
+    "write IF EXISTS, or IF NOT EXISTS",
+  ],
+  [
+    "SELECT 'demo.kv'::regclass",
+    "regclass",
+    "write TEXT: tables are named by their text, and DESCRIBE t or information_schema.tables tells of one",
+  ],
+  ["SELECT CAST(k AS UNSIGNED) FROM demo.kv", "UNSIGNED) FROM", "write BIGINT"],
+  ["CREATE USER bob IDENTIFIED BY 'correct horse 9'", "IDENTIFIED BY ", "write PASSWORD '…'"],
+  [
+    'CREATE USER bob PASSWORD "correct horse 9"',
+    '"correct horse',
+    "text stands in single quotes: 'text'",
+  ],
+  [
+    "ALTER USER bob WITH PASSWORD 'correct horse 9'",
+    "WITH PASSWORD ",
+    "write ALTER USER name SET PASSWORD '…'",
+  ],
+];
+
+const FUNCTIONS: readonly Mistake[] = [
+  ["SELECT IFNULL(v, 'a') FROM demo.kv", "IFNULL(v, 'a')", "write COALESCE(a, 'other')"],
+  ["SELECT NVL(v, 'a') FROM demo.kv", "NVL(v, 'a') FR", "write COALESCE(a, 'other')"],
+  ["SELECT ISNULL(v) FROM demo.kv", "ISNULL(v) FROM", "write a IS NULL, or COALESCE(a, 'other')"],
+  ["SELECT GROUP_CONCAT(v) FROM demo.kv", "GROUP_CONCAT(v", "write string_agg(a, ',' ORDER BY a)"],
+  [
+    "SELECT GROUP_CONCAT(DISTINCT v) FROM demo.kv",
+    "GROUP_CONCAT(D",
+    "write string_agg(a, ',' ORDER BY a)",
+  ],
+  [
+    "SELECT GROUP_CONCAT(v SEPARATOR ', ') FROM demo.kv",
+    "SEPARATOR ', '",
+    "write string_agg(a, ', ' ORDER BY a)",
+  ],
+  [
+    "SELECT DATEDIFF(now(), now())",
+    "DATEDIFF(now()",
+    "write DATE '2026-02-01' - DATE '2026-01-31', or age(a, b)",
+  ],
+  ["SELECT DATE_ADD(now(), '1 day')", "DATE_ADD(now()", "write a + INTERVAL '1 day'"],
+  ["SELECT STRFTIME('%Y', now())", "STRFTIME('%Y',", "write to_char(a, 'YYYY-MM-DD HH24:MI:SS')"],
+  [
+    "SELECT DATE_FORMAT(now(), '%Y')",
+    "DATE_FORMAT(no",
+    "write to_char(a, 'YYYY-MM-DD HH24:MI:SS')",
+  ],
+  ["SELECT GETDATE()", "GETDATE()", "write now(), or CURRENT_DATE"],
+  [
+    "SELECT JSON_EXTRACT(doc, '$.a') FROM demo.notes",
+    "JSON_EXTRACT(d",
+    "write doc ->> 'field', or doc #>> '{a,b}'",
+  ],
+  ["SELECT UUID()", "UUID()", "write gen_random_uuid()"],
+  ["SELECT LEN(v) FROM demo.kv", "LEN(v) FROM de", "write length(a), or octet_length(a) for bytes"],
+  [
+    "SELECT CHARINDEX('a', v) FROM demo.kv",
+    "CHARINDEX('a',",
+    "write position('b' IN a), or strpos(a, 'b')",
+  ],
+  ["SELECT LAST_INSERT_ID()", "LAST_INSERT_ID", "write INSERT INTO t … RETURNING id"],
+  ["SELECT TRY_CAST(v AS INT) FROM demo.kv", "TRY_CAST(v AS ", "write CAST(a AS INT)"],
+  [
+    "SELECT IF(k = 1, 'a', 'b') FROM demo.kv",
+    "IF(k = 1, 'a',",
+    "write CASE WHEN a > 1 THEN 'x' ELSE 'y' END",
+  ],
+  ["SELECT CURRENT_DATE()", "()", "leave the parentheses out"],
+];
+
+const REFUSED: readonly Mistake[] = [
+  [
+    "COPY demo.kv TO STDOUT WITH CSV",
+    "COPY demo.kv T",
+    "INSERT takes many rows at once; a SELECT is answered as CSV with the header Accept: text/csv",
+  ],
+  [
+    "COPY demo.kv FROM '/tmp/x.csv'",
+    "COPY demo.kv F",
+    "INSERT takes many rows at once; a SELECT is answered as CSV with the header Accept: text/csv",
+  ],
+  [
+    "CREATE POLICY p ON demo.kv USING (true)",
+    "POLICY p ON de",
+    "rows of a USER table are seen and written by who wrote them: CREATE USER TABLE",
+  ],
+  [
+    "ALTER TABLE demo.kv ENABLE ROW LEVEL SECURITY",
+    "ENABLE ROW LEV",
+    "rows of a USER table are seen and written by who wrote them: CREATE USER TABLE",
+  ],
+  [
+    "ALTER TABLE demo.kv OWNER TO alice",
+    "OWNER TO alice",
+    "a namespace has an owner: ALTER NAMESPACE … OWNER TO",
+  ],
+  [
+    "ALTER TABLE demo.kv ADD INDEX (v)",
+    "ADD INDEX (v)",
+    "lead with key columns: the primary key is the index of a table",
+  ],
+  [
+    "ALTER TABLE demo.kv CHANGE v w TEXT",
+    "CHANGE v w TEX",
+    "RENAME COLUMN a TO b, ALTER COLUMN b TYPE new_type",
+  ],
+  ["CREATE TOPIC t", "TOPIC t", "SUBSCRIBE TO follows a table, and resumes where it was"],
+  ["CONSUME FROM t", "CONSUME FROM t", "SUBSCRIBE TO follows a table, and resumes where it was"],
+  ["TRUNCATE TABLE demo.kv", "TRUNCATE TABLE", "DELETE FROM t WHERE true"],
+  ["SAVEPOINT s", "SAVEPOINT s", "send what may fail by itself as a transaction of its own"],
+  ["VACUUM FULL demo.kv", "VACUUM FULL de", "STORAGE COMPACT TABLE merges segments"],
+  ["PRAGMA table_info(kv)", "PRAGMA table_i", "DESCRIBE t shows columns, SHOW ALL the settings"],
+  [
+    "SHOW CREATE TABLE demo.kv",
+    "CREATE TABLE d",
+    "DESCRIBE t shows its columns, SHOW TABLES its options",
+  ],
+  ["SHOW DATABASES", "DATABASES", "SHOW NAMESPACES lists namespaces"],
+  [
+    "SHOW INDEX FROM demo.kv",
+    "INDEX FROM dem",
+    "DESCRIBE t shows the primary key, which is its index",
+  ],
+  [
+    "EXPORT USER DATA",
+    "EXPORT USER DA",
+    "a SELECT is answered as CSV with the header Accept: text/csv",
+  ],
+];
+
+test.each([
+  ...NAMES,
+  ...PARAMETERS,
+  ...OPERATORS,
+  ...CLAUSES,
+  ...CHANGES,
+  ...DEFINITIONS,
+  ...FUNCTIONS,
+])("%s", async (sql, at, hint) => {
+  const { error } = await engine.ask(sql);
+  expect(error?.hint).toBe(hint);
+  expect(sql.slice(error?.position)).toStartWith(at);
+});
+
+test.each([...REFUSED])("refused by name: %s", async (sql, at, hint) => {
+  const { error } = await engine.ask(sql);
+  expect(error?.condition).toBe("UNSUPPORTED_FEATURE");
+  expect(error?.hint).toBe(hint);
+  expect(sql.slice(error?.position)).toStartWith(at);
+  const word = /^\w+/.exec(at)?.[0] ?? "";
+  expect(error?.message).toContain(word);
+});
+
+test("a password in the wrong quotes is in no message", async () => {
+  const sql = 'ALTER USER alice SET PASSWORD "correct horse 9"';
+  const { error } = await engine.ask(sql);
+  expect(`${error?.message} ${error?.hint}`).not.toContain("horse");
+});
+
+test("a hint names no table that the caller may not read", async () => {
+  engine.userId = "alice";
+  for (const sql of ["SELECT * FROM kv", "SELECT * FROM nowhere.kv", "SELECT * FROM demo.kw"]) {
+    const { error } = await engine.ask(sql);
+    expect(error?.hint ?? "").not.toContain("demo.kv");
+  }
+  const { error } = await engine.ask("SELECT * FROM notes");
+  expect(error?.hint).toStartWith("did you mean demo.notes?");
+  engine.userId = "root";
+});
