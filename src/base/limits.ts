@@ -33,6 +33,12 @@ export const NESTING_MAX = 128;
  */
 export const JSON_PARTS_MAX = 10_000;
 
+/**
+ * Items of an array, or parts of a JSON value, that are made of one text: each is an object of its
+ * own, and so many take a tenth of a second.
+ */
+export const PARTS_OF_TEXT_MAX: number = 512 * 1024;
+
 /** How long the first turn of a statement may hold the event loop before others get it. */
 export const TURN_MS_MAX = 5;
 

@@ -2,6 +2,7 @@
  * The text form of arrays: `{1,NULL,"a b"}`. One dimension only.
  */
 import { DatabaseError } from "../base/errors.ts";
+import { PARTS_OF_TEXT_MAX } from "../base/limits.ts";
 import { excerpt } from "./excerpt.ts";
 import type { Value } from "./value.ts";
 
@@ -40,9 +41,17 @@ function itemsFromText(text: string): (string | null)[] {
     else items.push(bare.toUpperCase() === "NULL" ? null : unescape(bare));
     at = ITEM.lastIndex;
     if (match[3] === "}") break;
+    if (items.length === PARTS_OF_TEXT_MAX) throw tooLong();
   }
   if (at < trimmed.length) throw malformed(text);
   return items;
+}
+
+function tooLong(): DatabaseError {
+  return new DatabaseError(
+    "VALUE_TOO_LONG",
+    `Cannot read an array from a text: it has more than ${PARTS_OF_TEXT_MAX} items`,
+  );
 }
 
 function unescape(text: string): string {

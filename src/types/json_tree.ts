@@ -6,6 +6,7 @@
  * exponent; one space after `:` and `,`.
  */
 import { DatabaseError } from "../base/errors.ts";
+import { PARTS_OF_TEXT_MAX } from "../base/limits.ts";
 import { compareCodePoints } from "./code_points.ts";
 import { compareWhole, digitsFromText, rescale, textFromDecimal } from "./decimal.ts";
 import {
@@ -43,16 +44,19 @@ export function isJsonObject(node: JsonNode): node is JsonObject {
 
 /** Reads valid JSON text. @throws {DatabaseError} VALUE_OUT_OF_RANGE, INVALID_VALUE */
 export function jsonTree(text: string): JsonNode {
-  return nodeAt(text, jsonRoot(text));
+  return nodeAt(text, jsonRoot(text), { left: Number.POSITIVE_INFINITY });
 }
 
 /** Validates and canonicalises. @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE */
 export function canonicalJson(text: string): string {
   checkJson(text);
-  return textFromJson(jsonTree(text));
+  return textFromJson(nodeAt(text, jsonRoot(text), { left: PARTS_OF_TEXT_MAX }));
 }
 
-function nodeAt(text: string, slice: JsonSlice): JsonNode {
+/** @param parts How many the value may have. */
+function nodeAt(text: string, slice: JsonSlice, parts: { left: number }): JsonNode {
+  parts.left -= 1;
+  if (parts.left < 0) throw tooManyParts();
   switch (jsonKindAt(text, slice.start)) {
     case "null":
       return null;
@@ -63,12 +67,23 @@ function nodeAt(text: string, slice: JsonSlice): JsonNode {
     case "number":
       return { number: canonicalNumber(text.slice(slice.start, slice.end)) };
     case "array":
-      return jsonElements(text, slice).map((element) => nodeAt(text, element));
+      return jsonElements(text, slice).map((element) => nodeAt(text, element, parts));
     case "object":
       return jsonObject(
-        jsonMembers(text, slice).map(({ key, value }) => [checkedString(key), nodeAt(text, value)]),
+        jsonMembers(text, slice).map(({ key, value }) => [
+          checkedString(key),
+          nodeAt(text, value, parts),
+        ]),
       );
   }
+}
+
+function tooManyParts(): DatabaseError {
+  return new DatabaseError(
+    "VALUE_TOO_LONG",
+    `Cannot hold a JSON value in JSONB: it has more than ${PARTS_OF_TEXT_MAX} parts`,
+    { hint: "use JSON, which keeps its text, or several values" },
+  );
 }
 
 function checkedString(text: string): string {

@@ -2,10 +2,11 @@
  * Functions on arrays. Positions count from 1; arrays have one dimension.
  */
 import { DatabaseError } from "../../base/errors.ts";
+import { PARTS_OF_TEXT_MAX } from "../../base/limits.ts";
 import { type DataType, groupKeyOf, INT, outputText, TEXT, type Value } from "../../types/mod.ts";
 import { firstType, functionsNamed, overload } from "./base/define.ts";
 import type { Overload, ScalarFunction } from "./base/function.ts";
-import { checkMadeLength } from "./base/made_length.ts";
+import { checkMadeItems, checkMadeLength } from "./base/made_length.ts";
 
 type Items = readonly Value[];
 
@@ -72,8 +73,16 @@ function toText(
 /** A NULL separator splits into characters, an empty one does not split. */
 function splitText(text: string, separator: string | null): string[] {
   if (text === "") return [];
-  if (separator === null) return Array.from(text);
-  return separator === "" ? [text] : text.split(separator);
+  // No character has more than two units.
+  if (separator === null) checkMadeItems(text.length / 2);
+  const parts =
+    separator === null
+      ? Array.from(text)
+      : separator === ""
+        ? [text]
+        : text.split(separator, PARTS_OF_TEXT_MAX + 1);
+  checkMadeItems(parts.length);
+  return parts;
 }
 
 export function fromText([text = null, separator = null, asNull]: readonly Value[]): Value {
@@ -207,7 +216,10 @@ export const ARRAY_FUNCTIONS: readonly ScalarFunction[] = [
   ),
   ...functionsNamed(
     ["string_to_array"],
-    overload([TEXT, TEXT, TEXT], TEXT_ARRAY, fromText, { optionalCount: 1, seesNull: true }),
+    overload([TEXT, TEXT, TEXT], TEXT_ARRAY, fromText, {
+      optionalCount: 1,
+      seesNull: true,
+    }),
   ),
   ...functionsNamed(["trim_array"], overload(["array", INT], firstType, trimArray)),
   ...functionsNamed(

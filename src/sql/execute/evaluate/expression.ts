@@ -135,6 +135,7 @@ function convertedBy(
     const values: Value[] = Array.from({ length: vector.length });
     for (let row = 0; row < vector.length; row += 1) {
       const value = valueAt(vector, row);
+      pauses.noteRead(value);
       const converted = value === null ? null : convert(value);
       pauses.note(converted);
       values[row] = converted;
@@ -198,6 +199,7 @@ function compileCall(expression: Of<"call">, layout: Layout): Evaluator {
     const { pauses } = run;
     return mapDistinct(vector, type, (value) => {
       values[position] = value;
+      for (const each of values) pauses.noteRead(each);
       const answer = evaluate(values, run.call);
       pauses.note(answer);
       return answer;
@@ -209,6 +211,7 @@ function compileCall(expression: Of<"call">, layout: Layout): Evaluator {
       const value = valueAt(defined(vectors[i], "an argument has its vector"), row);
       if (value === null && !seesNull) return null;
       values[i] = value;
+      run.pauses.noteRead(value);
     }
     return evaluate(values, run.call);
   }

@@ -43,6 +43,10 @@ const CALLS_PER_LOOK = 16;
 /** Rows over which a loop of numbers takes as long as a short call. */
 const ROWS_PER_CALL = 64;
 
+/** Characters, or items of arrays, that take a call as long as others take as a whole. */
+const CHARACTERS_PER_CALL = 4096;
+const ITEMS_PER_CALL = 64;
+
 /** A call for which the clock was worth a look of its own. */
 const LONG_CALL_MS = 0.1;
 
@@ -132,6 +136,17 @@ export class Pauses {
   get wereFew(): boolean {
     if (this.#madeBytes > MADE_TOGETHER_MAX / 4) return false;
     return this.#now() < this.#atMs - (TURN_MS_MAX * 3) / 4;
+  }
+
+  /** A call is about to read a value of a row: the longer it is, the sooner is the next look. */
+  noteRead(value: Value): void {
+    if (typeof value === "string") {
+      if (value.length >= NOTED_CHARACTERS_MIN) {
+        this.#callsToLook -= value.length / CHARACTERS_PER_CALL;
+      }
+    } else if (Array.isArray(value)) {
+      this.#callsToLook -= value.length / ITEMS_PER_CALL;
+    }
   }
 
   /**

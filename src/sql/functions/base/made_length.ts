@@ -3,9 +3,23 @@
  * gigabytes, and the runtime throws on them.
  */
 import { DatabaseError } from "../../../base/errors.ts";
+import { PARTS_OF_TEXT_MAX } from "../../../base/limits.ts";
 
-/** Characters of a text that a function may make out of nothing: 256 MiB would stop the server. */
-const MADE_LENGTH_MAX = 4 * 1024 * 1024;
+/**
+ * Characters of a text that a function may make out of nothing: 256 MiB would stop the server, and
+ * to go through so many once takes a tenth of a second.
+ */
+const MADE_LENGTH_MAX = 2 * 1024 * 1024;
+
+/** The items of an array that is made of a text. @throws {DatabaseError} VALUE_TOO_LONG */
+export function checkMadeItems(count: number): void {
+  if (count <= PARTS_OF_TEXT_MAX) return;
+  throw new DatabaseError(
+    "VALUE_TOO_LONG",
+    `Cannot split a text into more than ${PARTS_OF_TEXT_MAX} parts`,
+    { hint: "split a shorter text" },
+  );
+}
 
 /** @throws {DatabaseError} VALUE_TOO_LONG */
 export function checkMadeLength(length: number): void {

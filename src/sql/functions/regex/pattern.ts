@@ -12,13 +12,16 @@ import {
 } from "../../../types/mod.ts";
 import { functionsNamed, overload } from "../base/define.ts";
 import type { ScalarFunction } from "../base/function.ts";
-import { checkMadeLength } from "../base/made_length.ts";
+import { checkMadeItems, checkMadeLength } from "../base/made_length.ts";
 import { remembering } from "../base/remembering.ts";
 import { compileRegex, type Regex } from "./regex.ts";
 import { Effort } from "./regex_effort.ts";
 import type { RegexMatch } from "./regex_search.ts";
 
 const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
+
+/** What a match costs besides the search for it, in steps: it becomes a list, a text and a turn. */
+const STEPS_PER_MATCH = 8;
 
 /** Flags come first, so that patterns with the same flags share. */
 const regexByKey = remembering((key) => {
@@ -49,6 +52,7 @@ export function* matchesOf(regex: Regex, text: string, from: number): Generator<
   while (at <= text.length) {
     const match = regex.exec(text, at, effort);
     if (match === undefined) return;
+    effort.spend(STEPS_PER_MATCH);
     yield match;
     const [start = 0, end = 0] = match;
     // After an empty match the next one begins a character later.
@@ -207,7 +211,11 @@ function replaceWithFlags([
   flags,
 ]: readonly Value[]): string {
   const occurrence = typeof flags === "string" && flags.includes("g") ? 0 : 1;
-  return replace(text as string, [pattern, by], { start: 1, occurrence, flags });
+  return replace(text as string, [pattern, by], {
+    start: 1,
+    occurrence,
+    flags,
+  });
 }
 
 function replaceFrom(values: readonly Value[]): string {
@@ -234,6 +242,7 @@ export function splitByPattern(text: string, regex: Regex): string[] {
     const isEmpty = start === end;
     if (isEmpty && (start === at || start >= text.length)) continue;
     parts.push(text.slice(at, start));
+    checkMadeItems(parts.length);
     at = end;
   }
   parts.push(text.slice(at));
@@ -257,11 +266,15 @@ export const PATTERN_FUNCTIONS: readonly ScalarFunction[] = [
   ),
   ...functionsNamed(
     ["regexp_instr"],
-    overload([TEXT, TEXT, INT, INT, INT, TEXT, INT], INT, instr, { optionalCount: 5 }),
+    overload([TEXT, TEXT, INT, INT, INT, TEXT, INT], INT, instr, {
+      optionalCount: 5,
+    }),
   ),
   ...functionsNamed(
     ["regexp_substr"],
-    overload([TEXT, TEXT, INT, INT, TEXT, INT], TEXT, substr, { optionalCount: 4 }),
+    overload([TEXT, TEXT, INT, INT, TEXT, INT], TEXT, substr, {
+      optionalCount: 4,
+    }),
   ),
   ...functionsNamed(
     ["regexp_match"],
@@ -277,8 +290,12 @@ export const PATTERN_FUNCTIONS: readonly ScalarFunction[] = [
   ),
   ...functionsNamed(
     ["regexp_replace"],
-    overload([TEXT, TEXT, TEXT, TEXT], TEXT, replaceWithFlags, { optionalCount: 1 }),
-    overload([TEXT, TEXT, TEXT, INT, INT, TEXT], TEXT, replaceFrom, { optionalCount: 2 }),
+    overload([TEXT, TEXT, TEXT, TEXT], TEXT, replaceWithFlags, {
+      optionalCount: 1,
+    }),
+    overload([TEXT, TEXT, TEXT, INT, INT, TEXT], TEXT, replaceFrom, {
+      optionalCount: 2,
+    }),
   ),
   ...functionsNamed(
     ["regexp_split_to_array"],

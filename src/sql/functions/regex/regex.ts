@@ -38,6 +38,12 @@ const STATES_MAX = 1000;
 const PLACES_MAX = 100_000;
 const ASCII_COUNT = 128;
 
+/** Characters of a text whose next state is known cost as much as one step together. */
+const KNOWN_PER_STEP = 8;
+
+/** Steps that one costs whose next state has to be found, besides one for each of its places. */
+const FOUND_STEPS = 32;
+
 /** A step has a number that fits the marks of places. */
 const STEP_MAX = 2 ** 32 - 1;
 
@@ -62,8 +68,10 @@ export function compileRegex(pattern: string, flags: string): Regex {
 interface State {
   readonly places: readonly number[];
   readonly before: Neighbour;
-  /** By ASCII code; the last entry is the end of the text. */
+  /** By ASCII code. */
   readonly next: (State | "match" | undefined)[];
+  /** By any other code, once one was met. */
+  others: Map<number, State | "match"> | undefined;
 }
 
 type Find = (text: string, from: number, effort: Effort) => RegexMatch | undefined;
@@ -88,26 +96,36 @@ class Machine {
   test(text: string): boolean {
     let state = this.#state([], NOTHING);
     const forgottenMax = this.#forgottenCount + 1;
+    const effort = new Effort();
+    effort.spend(text.length / KNOWN_PER_STEP);
     for (let at = 0; at <= text.length; at += 1) {
       let code = at < text.length ? text.charCodeAt(at) : END_OF_TEXT;
       if (code >= 0xd800 && code <= 0xdbff) {
         code = text.codePointAt(at) ?? code;
         if (code > 0xffff) at += 1;
       }
-      // The first character beyond ASCII has the number of the slot that stands for the end.
-      const isKept = code < ASCII_COUNT;
-      const slot = code === END_OF_TEXT ? ASCII_COUNT : code;
-      const known = isKept ? state.next[slot] : undefined;
-      const next = known ?? this.#advance(state, code);
-      if (isKept && known === undefined) state.next[slot] = next;
+      const known = code < ASCII_COUNT ? state.next[code] : state.others?.get(code);
+      const next = known ?? this.#found(state, code, effort);
       if (next === "match") return true;
       // A text that meets new states all the time is sooner searched without them.
-      if (this.#forgottenCount > forgottenMax) {
-        return this.#find(text, 0, new Effort()) !== undefined;
-      }
+      if (this.#forgottenCount > forgottenMax) return this.#find(text, 0, effort) !== undefined;
       state = next;
     }
     return false;
+  }
+
+  /** Finds the state behind a character, and keeps it. */
+  #found(state: State, code: number, effort: Effort): State | "match" {
+    effort.spend(FOUND_STEPS + this.#instructions.length);
+    const next = this.#advance(state, code);
+    if (code < ASCII_COUNT) state.next[code] = next;
+    else {
+      // As many characters beyond ASCII as there are may follow a state.
+      state.others ??= new Map<number, State | "match">();
+      state.others.set(code, next);
+      this.#placesKept += 1;
+    }
+    return next;
   }
 
   #state(places: readonly number[], before: Neighbour): State {
@@ -120,7 +138,7 @@ class Machine {
       this.#forgottenCount += 1;
     }
     this.#placesKept += places.length;
-    const state: State = { places, before, next: [] };
+    const state: State = { places, before, next: [], others: undefined };
     this.#states.set(key, state);
     return state;
   }

@@ -60,7 +60,11 @@ const POSITIONS_KEPT = 256;
 const POSITIONS_KEPT_MAX = 16_384;
 
 function newThreads(length: number): Threads {
-  return { places: new Int32Array(length), slots: new Int32Array(POSITIONS_KEPT), count: 0 };
+  return {
+    places: new Int32Array(length),
+    slots: new Int32Array(POSITIONS_KEPT),
+    count: 0,
+  };
 }
 
 /** One for each program; it is in one search at a time. */
@@ -214,7 +218,8 @@ export class RegexSearch {
     this.#next.count = 0;
     const slots = this.#slots;
     const mayBegin = !this.#hasMatched;
-    let steps = 1;
+    // The positions of each thread are copied twice, which is less than following it.
+    let steps = 1 + threads.count * (slotCount >> 1);
     for (let thread = 0; thread < threads.count; thread += 1) {
       const start = thread * slotCount;
       for (let slot = 0; slot < slotCount; slot += 1)

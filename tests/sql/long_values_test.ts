@@ -1,0 +1,52 @@
+/**
+ * Calls over texts of megabytes: each is answered or refused in a moment, and many of them in a
+ * query let others run between two rows.
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { TestEngine } from "../support/sql_engine.ts";
+
+let engine: TestEngine;
+beforeAll(async () => {
+  engine = await TestEngine.open({ clock: systemClock });
+});
+afterAll(() => engine[Symbol.asyncDispose]());
+
+test.each([
+  ["repeat('é', 2000000) ~* '(É|e)*x'", false],
+  ["repeat('é', 2000000) SIMILAR TO '(é|b)*'", true],
+  ["length(regexp_replace(repeat('ab', 100000), 'b', '', 'g'))", 100_000],
+  ["cardinality(string_to_array(repeat('a,', 500000), ','))", 500_001],
+  ["jsonb_array_length(('[' || repeat('1,', 500000) || '1]')::jsonb)", 500_001],
+  ["jsonb_array_length(('[\"' || repeat(',', 1000000) || '\"]')::jsonb)", 1],
+  ["cardinality(('{' || repeat('1,', 500000) || '1}')::int[])", 500_001],
+  ["length(repeat('a', 2097152))", 2_097_152],
+])("%s", async (expression, answer) => {
+  expect(await engine.rows(`SELECT ${expression}`)).toEqual([[answer]]);
+});
+
+test.each([
+  ["regexp_replace(repeat('ab', 1000000), '(a|b)*c', '', 'g')", "LIMIT_EXCEEDED"],
+  ["regexp_count(repeat('a', 2000000), 'a')", "LIMIT_EXCEEDED"],
+  ["string_to_array(repeat('a,', 1000000), ',')", "VALUE_TOO_LONG"],
+  ["string_to_array(repeat('a', 2000000), NULL)", "VALUE_TOO_LONG"],
+  ["('[' || repeat('1,', 1000000) || '1]')::jsonb", "VALUE_TOO_LONG"],
+  ["('{' || repeat('1,', 1000000) || '1}')::int[]", "VALUE_TOO_LONG"],
+  ["repeat('a', 2097153)", "VALUE_TOO_LONG"],
+])("%s is refused", async (expression, condition) => {
+  expect(await engine.failure(`SELECT ${expression}`)).toStartWith(`${condition}@1`);
+});
+
+test("rows whose calls take long are taken one by one, and their time ends between two", async () => {
+  const call = "regexp_replace(repeat('ab', 20000), '(a|b)*' || g || 'c', '', 'g')";
+  let turns = 0;
+  const others = setInterval(() => {
+    turns += 1;
+  }, 0);
+  const rows = await engine.rows(`SELECT length(${call}) FROM generate_series(1, 40) AS t(g)`);
+  clearInterval(others);
+  expect(rows).toEqual(Array.from({ length: 40 }, () => [40_000]));
+  expect(turns).toBeGreaterThan(10);
+  const sql = `SELECT sum(length(${call})) FROM generate_series(1, 100000) AS t(g)`;
+  expect(await engine.failure(sql, { timeoutMs: 200 })).toBe("STATEMENT_TIMEOUT@1");
+});
