@@ -38,7 +38,10 @@ export function sentParameters(sql: string, params: readonly Parameter[]): SentP
   // Holes of the list count, too.
   return Array.from(params, (each: unknown, index) => {
     const number = index + 1;
-    if (Array.isArray(each) && places.takesArray(number)) return arrayText(each, number);
+    if (Array.isArray(each)) {
+      if (places.takesArray(number)) return arrayText(each, number);
+      if (places.isAloneInList(number)) throw noList(number);
+    }
     const isNumber = typeof each === "number" || typeof each === "bigint";
     const time = isNumber ? places.timeOf(number) : undefined;
     if (time !== undefined) throw noTime(number, time);
@@ -117,41 +120,70 @@ function noTime(number: number, type: string): TypeError {
   );
 }
 
+function noList(number: number): TypeError {
+  return new TypeError(
+    `Cannot send parameter ${number}: it is a list, and IN ($${number}) compares with one value; write = ANY($${number})`,
+  );
+}
+
 /** Texts and comments of SQL, in which a parameter is none. */
 const QUIET = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\//g;
 
-const TIME_TYPES = "timestamptz|timestamp|datetime|date|time";
+/** `$1::` or `CAST($1 AS`. */
+const CAST = String.raw`(?:\$(\d+) ?::|\bcast ?\( ?\$(\d+) as\b) ?`;
 
-/** What a statement says about its parameters, as far as its text shows. */
+const TIME_CAST = new RegExp(`${CAST}(timestamptz|timestamp|datetime|date|time)\\b`, "gi");
+
+/** To `int[]`, `varchar(3)[]`, `double precision ARRAY`. */
+const ARRAY_CAST = new RegExp(
+  String.raw`${CAST}\w+(?: varying| precision)? ?(?:\([\d ,]*\))?(?: with(?:out)? time zone)? ?(?:\[|\barray\b)`,
+  "gi",
+);
+
+/** Calls that take an array first. */
+const ARRAY_TAKER =
+  /\b(?:any|all|some|unnest|cardinality|array_\w+) ?\([ (]*(?:cast ?\([ (]*)?\$(\d+)/gi;
+
+const IN_ALONE = /\bin ?\( ?\$(\d+) ?\)/gi;
+
+/** What a statement says about its parameters, as far as its text shows: read when asked for. */
 class Places {
   readonly #sql: string;
   #read: string | undefined;
+  #arrays: ReadonlySet<number> | undefined;
+  #alone: ReadonlySet<number> | undefined;
+  #times: ReadonlyMap<number, string> | undefined;
 
   constructor(sql: string) {
     this.#sql = sql;
   }
 
   takesArray(number: number): boolean {
-    const taker = String.raw`\b(?:any|all|some|unnest|cardinality|array_\w+)\s*\(\s*(?:cast\s*\(\s*)?`;
-    const cast = String.raw`\s*(?:::|\bas\b)\s*[a-z][\w ]*(?:\([\d\s,]*\))?[\w ]*(?:\[|\barray\b)`;
-    return this.#has(String.raw`${taker}\$${number}\b|\$${number}${cast}`);
+    this.#arrays ??= new Set([...this.#find(ARRAY_TAKER), ...this.#find(ARRAY_CAST)].map(numberOf));
+    return this.#arrays.has(number);
+  }
+
+  /** Whether it is all that an IN compares with. */
+  isAloneInList(number: number): boolean {
+    this.#alone ??= new Set(this.#find(IN_ALONE).map(numberOf));
+    return this.#alone.has(number);
   }
 
   /** The type of date or time that a parameter is cast to. */
   timeOf(number: number): string | undefined {
-    const [type] =
-      new RegExp(String.raw`(?<=\$${number}\s*(?:::|\bas\b)\s*)(?:${TIME_TYPES})\b`, "i").exec(
-        this.#text,
-      ) ?? [];
-    return type?.toUpperCase();
+    this.#times ??= new Map(
+      this.#find(TIME_CAST).map((found) => [numberOf(found), (found[3] ?? "").toUpperCase()]),
+    );
+    return this.#times.get(number);
   }
 
-  #has(pattern: string): boolean {
-    return new RegExp(pattern, "i").test(this.#text);
+  #find(pattern: RegExp): RegExpMatchArray[] {
+    this.#read ??= this.#sql.replaceAll(QUIET, " ").replaceAll(/\s+/g, " ");
+    return [...this.#read.matchAll(pattern)];
   }
+}
 
-  get #text(): string {
-    this.#read ??= this.#sql.replaceAll(QUIET, " ");
-    return this.#read;
-  }
+/** Of the parameter that was found, in whichever form. */
+function numberOf([, first, second]: RegExpMatchArray): number {
+  return Number(first ?? second);
 }

@@ -113,12 +113,17 @@ test("lists are taken where a statement takes arrays", async () => {
     (await db.query(`SELECT id FROM v.t WHERE ${where} ORDER BY id`, params)).map(({ id }) => id);
   expect(await idsOf("id = ANY($1)", [[1, 3n, null]])).toEqual([1, 3]);
   expect(await idsOf("id = ANY($1)", [[]])).toEqual([]);
+  expect(await idsOf("id = ANY (($1))", [[1]])).toEqual([1]);
   expect(await idsOf("id <> ALL ( $1 )", [[0, 1, 2]])).toEqual([3, 4, 5]);
   expect(await idsOf("room = any ($1::text[])", [ROOMS.slice(1, 5)])).toEqual([1, 2, 3, 4]);
   expect(await idsOf("at = ANY($1)", [[new Date(1), new Date(5)]])).toEqual([1, 5]);
   expect(await idsOf("id = ANY(CAST($2 AS INT[])) AND room = $1", ["a", [0, 1]])).toEqual([0]);
   expect(await idsOf("id IN (SELECT * FROM unnest($1::int[]))", [[2, 5]])).toEqual([2, 5]);
   expect(await idsOf("id < cardinality($1)", [[true, false]])).toEqual([0, 1]);
+  expect(await idsOf("room = ANY($1::varchar(3) [])", [["a", "b c"]])).toEqual([0, 5]);
+  // What only stands near an array is none.
+  const near = "SELECT $1 AS array UNION ALL SELECT $1::text || (ARRAY['c'])[1]";
+  expect(await db.query(near, [["b"]])).toEqual([{ array: '["b"]' }, { array: '["b"]c' }]);
   // In a text, in a name and in a comment it is no array.
   const quiet = "SELECT $1::jsonb AS j, 'ANY($1)' AS \"ANY($1)\" -- = ANY($1)";
   expect(await db.query(quiet, [[1]])).toEqual([{ j: [1], "ANY($1)": "ANY($1)" }]);
@@ -135,6 +140,11 @@ test.each<[string, Parameter[], RegExp]>([
   ],
   ["SELECT CAST($1 AS DATE)", [5n], /it is a number where the statement has DATE/],
   ["SELECT $2 :: time", ["a", 5], /^Cannot send parameter 2: .* has TIME;/],
+  [
+    "SELECT 1 IN ($1)",
+    [[1, 2]],
+    /^Cannot send parameter 1: it is a list, and IN \(\$1\) compares with one value; write = ANY\(\$1\)/,
+  ],
   ["SELECT $1", [new Date(Number.NaN)], /^Cannot send parameter 1: it is a Date that is invalid/],
   ["SELECT $1", [{ a: Number.NaN }], /^Cannot send JSON: it holds NaN/],
   ["SELECT $1", [[2n ** 60n]], /^Cannot send JSON: it holds 1152921504606846976/],
@@ -150,6 +160,12 @@ test.each<[string, Parameter[], RegExp]>([
   const failure = await db.query(sql, params).catch((error: unknown) => error);
   expect(failure).toBeInstanceOf(TypeError);
   expect((failure as Error).message).toMatch(message);
+});
+
+test("a number is refused for a date by its cast only, and not by its name", async () => {
+  expect(await db.query("SELECT $1 AS date, $1 AS time", [5])).toEqual([{ date: 5, time: 5 }]);
+  const parts = "SELECT $1::text || '$1::date' AS \"CAST($1 AS DATE)\" -- $1::time";
+  expect(await db.query(parts, [5])).toEqual([{ "CAST($1 AS DATE)": "5$1::date" }]);
 });
 
 test('values: "wire" leaves every cell as it came', async () => {

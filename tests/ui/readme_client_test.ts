@@ -60,6 +60,14 @@ beforeAll(async () => {
   await server.rows(
     "CREATE NAMESPACE chat; CREATE TABLE chat.messages (id BIGINT PRIMARY KEY DEFAULT SNOWFLAKE_ID(), text TEXT)",
   );
+  for (const [path, name] of [
+    ["client.js", "client.js"],
+    ["client.d.ts", "client.d.ts"],
+    ["client.js", "client.mjs"],
+  ] as const) {
+    writeFileSync(join(folder, name), await (await server.get(`/v1/${path}`)).text());
+  }
+  symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
   if (chromiumMissing === undefined) browser = await launchBrowser();
 });
 
@@ -84,6 +92,8 @@ interface Opened {
   /** What the console complains of. */
   readonly faults: string[];
   readonly sockets: string[];
+  /** Messages by which the client asks whether the connection lives. */
+  readonly pings: string[];
 }
 
 async function open(html: string): Promise<Opened> {
@@ -95,9 +105,15 @@ async function open(html: string): Promise<Opened> {
     if (["error", "warning"].includes(message.type())) faults.push(message.text());
   });
   page.on("pageerror", (error) => faults.push(String(error)));
-  page.on("websocket", (socket) => sockets.push(socket.url()));
+  const pings: string[] = [];
+  page.on("websocket", (socket) => {
+    sockets.push(socket.url());
+    socket.on("framesent", ({ payload }) => {
+      if (String(payload).includes('"type":"ping"')) pings.push(String(payload));
+    });
+  });
   await page.goto(`http://127.0.0.1:${pages.port}/`);
-  return { page, faults, sockets };
+  return { page, faults, sockets, pings };
 }
 
 async function shows(page: Page, ...texts: string[]): Promise<void> {
@@ -128,39 +144,67 @@ testUnless(chromiumMissing)(
 );
 
 testUnless(chromiumMissing)(
-  "the React hook compiles, and follows over one socket in StrictMode, without a warning",
+  "the page asks at once whether its connection lives, when the network or the visitor is back",
   async () => {
-    await server.rows("DELETE FROM chat.messages");
-    await insert("first");
-    writeFileSync(join(folder, "use_live.ts"), example("tsx"));
-    writeFileSync(join(folder, "main.tsx"), APP);
-    for (const name of ["client.js", "client.d.ts"]) {
-      writeFileSync(join(folder, name), await (await server.get(`/v1/${name}`)).text());
+    const { page, pings, sockets } = await open(example("html"));
+    await shows(page, "<b>again</b>");
+    expect(pings).toEqual([]);
+    for (const [index, event] of [
+      'window.dispatchEvent(new Event("online"))',
+      'window.dispatchEvent(new Event("pageshow"))',
+      'document.dispatchEvent(new Event("visibilitychange", { bubbles: true }))',
+    ].entries()) {
+      await page.evaluate(event);
+      await until(() => pings.length === index + 1);
     }
-    symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
-    await expectCompiles();
-    const built = await Bun.build({
-      entrypoints: [join(folder, "main.tsx")],
-      target: "browser",
-      // What React has for developers, which mounts everything twice.
-      define: { "process.env.NODE_ENV": '"development"' },
-    });
-    const [script] = built.outputs;
-    served.set("/main.js", { text: (await script?.text()) ?? "", type: "text/javascript" });
-    const { faults, page, sockets } = await open(
-      '<!doctype html><title>React</title><div id="root"></div><script type="module" src="/main.js"></script>',
-    );
-    await shows(page, "first");
-    await insert("second");
-    await shows(page, "first", "second");
-    await page.getByRole("button").click();
-    await shows(page, "second");
-    expect(faults.filter((text) => !text.includes("React DevTools"))).toEqual([]);
     expect(sockets).toHaveLength(1);
     await page.close();
   },
   60_000,
 );
+
+const LOGIN = 'auth: { user: "ada", password: "correct horse 9" }';
+
+/** With a token there is no log-in to wait for: the socket is asked for as React mounts. */
+const HOOKS: [string, (hook: string) => string][] = [
+  ["compiles, and follows", (hook) => hook],
+  ["with a token follows", (hook) => hook.replace(LOGIN, `auth: { token: "${server.token}" }`)],
+];
+
+for (const [name, change] of HOOKS) {
+  testUnless(chromiumMissing)(
+    `the React hook ${name} over one socket in StrictMode, without a warning`,
+    async () => {
+      await server.rows("DELETE FROM chat.messages");
+      await insert("first");
+      const hook = example("tsx");
+      expect(hook).toContain(LOGIN);
+      writeFileSync(join(folder, "use_live.ts"), change(hook));
+      writeFileSync(join(folder, "main.tsx"), APP);
+      await expectCompiles();
+      const built = await Bun.build({
+        entrypoints: [join(folder, "main.tsx")],
+        target: "browser",
+        // What React has for developers, which mounts everything twice.
+        define: { "process.env.NODE_ENV": '"development"' },
+      });
+      const [script] = built.outputs;
+      served.set("/main.js", { text: (await script?.text()) ?? "", type: "text/javascript" });
+      const { faults, page, sockets } = await open(
+        '<!doctype html><title>React</title><div id="root"></div><script type="module" src="/main.js"></script>',
+      );
+      await shows(page, "first");
+      await insert("second");
+      await shows(page, "first", "second");
+      await page.getByRole("button").click();
+      await shows(page, "second");
+      expect(faults.filter((text) => !text.includes("React DevTools"))).toEqual([]);
+      expect(sockets).toHaveLength(1);
+      await page.close();
+    },
+    60_000,
+  );
+}
 
 async function expectCompiles(): Promise<void> {
   const compilerOptions = {
@@ -185,8 +229,6 @@ testUnless(programMissing("node", "nodejs"))(
   "the script runs in Node, and prints what it wrote",
   async () => {
     writeFileSync(join(folder, "script.mjs"), example("js"));
-    const script = await (await server.get("/v1/client.js")).text();
-    writeFileSync(join(folder, "client.mjs"), script);
     const { stderr, stdout } = await runNode(join(folder, "script.mjs"));
     expect(stderr).toBe("");
     expect(stdout).toMatch(/^\d{4}-\d\d-\d\dT\S+Z \/start \[ 'new', 'mobile' \]\n$/);
