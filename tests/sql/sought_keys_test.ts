@@ -11,6 +11,27 @@ import { TestEngine } from "../support/sql_engine.ts";
 
 let engine: TestEngine;
 
+function countedUpTo(count: number): string {
+  return Array.from({ length: count }, (_, i) => i).join(", ");
+}
+
+/** The first keys of `lines`, and one before them. */
+function firstKeys(count: number): (readonly [number, number])[] {
+  return Array.from({ length: count }, (_, i) => [Math.floor(i / 3), i % 3]);
+}
+
+function pairs(count: number, order = "o, l"): string {
+  return firstKeys(count)
+    .map(([o, l]) => (order === "o, l" ? `(${o}, ${l})` : `(${l}, ${o})`))
+    .join(", ");
+}
+
+function alternatives(count: number): string {
+  return firstKeys(count)
+    .map(([o, l], i) => (i % 2 === 0 ? `(o = ${o} AND l = ${l})` : `(${l} = l AND o = ${o})`))
+    .join(" OR ");
+}
+
 beforeAll(async () => {
   engine = await TestEngine.open({ clock: systemClock });
   await engine.run(
@@ -43,15 +64,25 @@ describe("a list of keys", () => {
     ["SELECT v FROM lines WHERE (o, l) IN ((1, 1), (2, 1), (2, 1))", "any of 3", 2],
     ["SELECT v FROM lines WHERE (o = 1 AND l = 1) OR (o = 2 AND l IN (0, 2))", "any of 3", 3],
     ["SELECT v FROM words WHERE w IN ('w1', 'w3000', 'x')", "any of 3", 2],
+    // However many there are, but not as many as rows.
+    [`SELECT v FROM parts WHERE id IN (${countedUpTo(4000)})`, "any of 4000", 3942],
+    [`SELECT v FROM lines WHERE (o, l) IN (${pairs(1000)})`, "any of 1000", 999],
+    [`SELECT v FROM lines WHERE (l, o) IN (${pairs(2000, "l, o")})`, "any of 2000", 1999],
+    [`SELECT v FROM lines WHERE ${alternatives(1000)}`, "any of 1000", 999],
+    [`SELECT v FROM lines WHERE (o, l) IN (${pairs(1000)}, (NULL, 1))`, "any of 1001", 999],
+    // In another width, and in the types of arrays.
+    ["SELECT v FROM parts WHERE id = ANY ('{1,2,NULL}')", "any of the elements of '{1,2,NULL}'", 2],
+    ["SELECT v FROM parts WHERE id = ANY (ARRAY[1, 2]::bigint[])", "any of the elements of", 2],
+    ["SELECT v FROM parts WHERE id = ANY ('{1,2}'::smallint[])", "any of", 2],
     // Each once, although both alternatives list (1, 1), and one of them twice.
     [
       "SELECT v FROM lines WHERE (o = 1 AND l IN (1, 2)) OR (o IN (1, 2, 1) AND l = 1)",
       "any of 5",
       3,
     ],
-  ])("%s is looked up", async (sql, keys, readCount) => {
+  ])("%s is looked up", async (sql, listed, readCount) => {
     const plan = await planText(sql);
-    expect(plan).toContain(`key: ${keys};`);
+    expect(plan).toContain(`key: ${listed}`);
     expect(plan).toMatch(new RegExp(`Key Lookup .* rows: ${readCount}; loops: 1`));
   });
 
@@ -83,10 +114,51 @@ describe("a list of keys", () => {
     "SELECT v FROM lines WHERE o IN (5, 6)",
     "SELECT v FROM lines WHERE (o = 1 AND l = 1) OR o = 2",
     "SELECT v FROM parts WHERE id IN (1, (SELECT max(v) FROM parts))",
-    `SELECT v FROM parts WHERE id IN (${Array.from({ length: 500 }, (_, i) => i).join(",")})`,
-  ])("%# is scanned where the keys are not known, or many", async (sql) => {
+    `SELECT v FROM parts WHERE id IN (${countedUpTo(5001)})`,
+  ])("%# is scanned where the keys are not known, or as many as rows", async (sql) => {
     const [entry] = await engine.run(`EXPLAIN ${sql}`);
     expect(JSON.stringify(entry?.rows)).toContain("Table Scan");
+  });
+
+  test.each([
+    ["SELECT v FROM parts WHERE id IN ($1::int, $2::bigint)", ["5", "6"], 2],
+    ["SELECT v FROM parts WHERE id = CAST($1 AS INT) OR id = $2::int", ["5", "6"], 2],
+    ["SELECT v FROM parts WHERE id = ANY ($1)", ["{5,6,NULL,99999}"], 2],
+    ["SELECT v FROM parts WHERE id = ANY ($1::int[])", ["{5,6,5}"], 2],
+    ["SELECT v FROM parts WHERE id = ANY (ARRAY[$1, $2]::int[])", ["5", "6"], 2],
+    ["SELECT v FROM words WHERE w = ANY ($1::text[])", ["{w5,w6}"], 2],
+    [
+      "SELECT v FROM lines WHERE (o, l) IN (($1::bigint, $2::int), ($3::bigint, $4::int))",
+      ["1", "1", "2", "1"],
+      2,
+    ],
+  ])("in parameters, %s, is looked up", async (sql, params, readCount) => {
+    const [entry] = await engine.run(`EXPLAIN ANALYZE ${sql}`, { params });
+    const plan = (entry?.rows ?? []).join("\n");
+    expect(plan).toMatch(new RegExp(`Key Lookup .* rows: ${readCount}; loops: 1`));
+    expect(await engine.rows(sql, { params })).toHaveLength(2);
+  });
+
+  test("in an array of as many elements as the table has rows is scanned", async () => {
+    const sql = "SELECT count(*) FROM parts WHERE id = ANY ($1)";
+    const params = [`{${countedUpTo(6000)}}`];
+    expect(await engine.rows(sql, { params })).toEqual(
+      await engine.rows("SELECT count(*) FROM parts WHERE id < 6000"),
+    );
+  });
+
+  test("for the first column of a key says which rows are read", async () => {
+    const plan = await planText("SELECT v FROM lines WHERE o IN (5, 600, 1900) AND v > 0");
+    expect(plan).toContain("access: key_range; prefix: o any of 3;");
+    const listed = (condition: string): Promise<readonly (readonly unknown[])[]> =>
+      engine.rows(`SELECT count(*), sum(v) FROM lines WHERE ${condition}`);
+    for (const condition of ["# IN (5, 600, 1900)", "# = ANY ('{7,1900,NULL}')", "# IN (NULL)"]) {
+      // The order of a column is made at the second question.
+      await listed(condition.replace("#", "o"));
+      expect(await listed(condition.replace("#", "o")), condition).toEqual(
+        await listed(condition.replace("#", "(o + 0)")),
+      );
+    }
   });
 
   test("more keys than can be held are few of no table", () => {
@@ -96,14 +168,16 @@ describe("a list of keys", () => {
     expect(areFewKeys({ rowCount, table }, 65_537)).toBe(false);
   });
 
-  test("many keys of a table that belongs to many users are scanned", async () => {
+  test("of a table that belongs to many users is looked up among the rows of the caller", async () => {
     await engine.run(
       "CREATE USER TABLE own (id INT PRIMARY KEY);" +
         "INSERT INTO own SELECT g FROM generate_series(1, 9000) g",
     );
-    const list = (count: number): string => Array.from({ length: count }, (_, i) => i).join(", ");
-    expect(await planText(`SELECT id FROM own WHERE id IN (${list(32)})`)).toContain("any of 32;");
-    expect(await planText(`SELECT id FROM own WHERE id IN (${list(33)})`)).toContain("Table Scan");
+    for (const count of [32, 33, 1000, 8999]) {
+      const sql = `SELECT id FROM own WHERE id IN (${countedUpTo(count)})`;
+      expect(await planText(sql)).toContain(`any of ${count};`);
+      expect(await engine.rows(`SELECT count(*) FROM (${sql}) s`)).toEqual([[count - 1]]);
+    }
   });
 
   test("x = ANY (ARRAY[…]) means what it means of other arrays", async () => {

@@ -165,7 +165,16 @@ export type BoundExpression =
       readonly items: readonly BoundExpression[];
       /** Further items, of the operand's type: none of many is an expression. */
       readonly constants: readonly Value[];
+      /** An array without columns, whose elements are further items; it may be NULL. */
+      readonly list?: BoundExpression | undefined;
       readonly negated: boolean;
+    }
+  | {
+      /** Membership in a list of rows, which read no column; each has the operands' types. */
+      readonly kind: "row in";
+      readonly type: DataType;
+      readonly operands: readonly BoundExpression[];
+      readonly rows: readonly (readonly BoundExpression[])[];
     };
 
 /** Rows that are known before the statement runs, column by column. */

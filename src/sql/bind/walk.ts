@@ -34,8 +34,12 @@ export function childrenOf(expression: BoundExpression): readonly BoundExpressio
       const branches = expression.branches.flatMap(({ when, value }) => [when, value]);
       return expression.otherwise === undefined ? branches : [...branches, expression.otherwise];
     }
-    case "in":
-      return [expression.operand, ...expression.items];
+    case "in": {
+      const { items, list, operand } = expression;
+      return list === undefined ? [operand, ...items] : [operand, ...items, list];
+    }
+    case "row in":
+      return [...expression.operands, ...expression.rows.flat()];
   }
 }
 
@@ -119,6 +123,13 @@ export function mapChildren(
         ...expression,
         operand: change(expression.operand),
         items: expression.items.map(change),
+        list: expression.list === undefined ? undefined : change(expression.list),
+      };
+    case "row in":
+      return {
+        ...expression,
+        operands: expression.operands.map(change),
+        rows: expression.rows.map((row) => row.map(change)),
       };
   }
 }
@@ -296,6 +307,8 @@ function formOf(expression: BoundExpression): unknown {
       return `${expression.test} ${expression.negated}`;
     case "in":
       return `${expression.negated} ${constantsText(expression)}`;
+    case "row in":
+      return expression.operands.length;
     default:
       return undefined;
   }

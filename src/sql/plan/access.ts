@@ -1,9 +1,11 @@
 /**
  * How a table is reached: which conditions fix its primary key, and which bound single columns.
  *
- * Keys that a condition lists are looked up, up to one for each 100 rows, as a lookup takes 5 µs
- * and a scanned row 40 ns: 10 of 300,000 rows take 0.3 ms, not 12. The condition stays above, so
- * the list can only be too generous.
+ * Keys that a condition lists are looked up, as long as they are fewer than the rows: a lookup
+ * takes 5 µs, and 10 of 300,000 rows take 0.3 ms, not 12. The condition stays above, so the list
+ * can only be too generous.
+ *
+ * Where values are listed for the first column of a key only, a scan reads the rows that have them.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import { isInteger, isNumberType, isTextType } from "../../types/mod.ts";
@@ -25,6 +27,8 @@ export interface Access {
   readonly lookup: KeyAccess | undefined;
   /** The keys that rows can have, when the conditions list them. */
   readonly sought: SoughtKeys | undefined;
+  /** The values that the first column of the key can have, as alternatives. */
+  readonly prefix: readonly KeyPart[] | undefined;
   readonly ranges: readonly PlannedRange[];
   /** Bounds of columns of text. */
   readonly textRanges: readonly PlannedRange[];
@@ -72,8 +76,23 @@ export function accessOf(table: TableEntry, conditions: readonly Condition[]): A
     else if (isSure(bound.value)) textRanges.push(range);
   }
   const lookup = keyAccessOf(table, bounds);
-  const sought = lookup === undefined ? soughtKeysOf(table, conditions) : undefined;
-  return { lookup, sought, ranges, textRanges };
+  if (lookup !== undefined) {
+    return { lookup, sought: undefined, prefix: undefined, ranges, textRanges };
+  }
+  const { primaryKey } = table;
+  const sought = soughtKeysOf(primaryKey, conditions);
+  return { lookup, sought, prefix: prefixOf(primaryKey, conditions), ranges, textRanges };
+}
+
+/** One value alone is a range like any other. */
+function prefixOf(
+  primaryKey: readonly number[],
+  conditions: readonly Condition[],
+): readonly KeyPart[] | undefined {
+  if (primaryKey.length < 2) return undefined;
+  const listed = soughtKeysOf(primaryKey.slice(0, 1), conditions);
+  if (listed === undefined || keyCountOf(listed) < 2) return undefined;
+  return listed.flat();
 }
 
 /** Rows of a scan that take about as long as finding one row by its key: 5 µs. */
@@ -94,6 +113,14 @@ export function areFewKeys(
   return keyCount <= KEYS_MAX && keyCount * ROWS_PER_KEY < rowCount();
 }
 
+/** Whether keys that a statement lists are looked up, if there are so many. */
+export function areListed(keyCount: number, rowCount: number): boolean {
+  return keyCount <= KEYS_MAX && keyCount < rowCount;
+}
+
+/** Elements of an array that is not known yet. */
+const ELEMENTS_EXPECTED = 10;
+
 /** How many keys are looked up; a key that is listed twice counts twice. */
 export function keyCountOf(sought: SoughtKeys): number {
   return sought.reduce((sum, parts) => sum + productOf(parts), 0);
@@ -101,7 +128,8 @@ export function keyCountOf(sought: SoughtKeys): number {
 
 function productOf(parts: readonly KeyPart[]): number {
   return parts.reduce(
-    (count, { constants, items }) => count * (items.length + constants.length),
+    (count, { constants, items, lists }) =>
+      count * (items.length + constants.length + lists.length * ELEMENTS_EXPECTED),
     1,
   );
 }
@@ -115,7 +143,7 @@ function productOf(parts: readonly KeyPart[]): number {
  * Undefined when the conditions do not list them.
  */
 function soughtKeysOf(
-  { primaryKey }: TableEntry,
+  primaryKey: readonly number[],
   conditions: readonly Condition[],
 ): SoughtKeys | undefined {
   if (primaryKey.length === 0) return undefined;
@@ -124,16 +152,66 @@ function soughtKeysOf(
   const whole = keyPartsOf(primaryKey, parts);
   if (whole !== undefined) return [whole];
   for (const { expression } of conditions) {
-    const alternatives = expression.kind === "or" ? expression.operands : [];
-    const keys = alternatives.flatMap((alternative) => {
-      const own = new Map(parts);
-      for (const each of conjunctsOf(alternative)) addPart(each, own);
-      const key = keyPartsOf(primaryKey, own);
-      return key === undefined ? [] : [key];
-    });
-    if (keys.length > 0 && keys.length === alternatives.length) return keys;
+    const keys =
+      expression.kind === "row in"
+        ? keysOfRows(expression, primaryKey, parts)
+        : keysOfAlternatives(expression, primaryKey, parts);
+    if (keys !== undefined) return keys;
   }
   return undefined;
+}
+
+function keysOfAlternatives(
+  expression: BoundExpression,
+  primaryKey: readonly number[],
+  parts: ReadonlyMap<number, KeyPart>,
+): SoughtKeys | undefined {
+  if (expression.kind !== "or") return undefined;
+  const keys: (readonly KeyPart[])[] = [];
+  for (const alternative of expression.operands) {
+    // Rows are listed in a row of alternatives, too.
+    const inner =
+      alternative.kind === "row in" ? keysOfRows(alternative, primaryKey, parts) : undefined;
+    if (inner !== undefined) {
+      keys.push(...inner);
+      continue;
+    }
+    const own = new Map(parts);
+    for (const each of conjunctsOf(alternative)) addPart(each, own);
+    const key = keyPartsOf(primaryKey, own);
+    if (key === undefined) return undefined;
+    keys.push(key);
+  }
+  return keys;
+}
+
+/** Each row lists one value of each of its columns. */
+function keysOfRows(
+  { operands, rows }: Extract<BoundExpression, { kind: "row in" }>,
+  primaryKey: readonly number[],
+  parts: ReadonlyMap<number, KeyPart>,
+): SoughtKeys | undefined {
+  const positions = new Map<number, number>();
+  for (const [position, operand] of operands.entries()) {
+    const columnId = storedColumnId(operand);
+    if (columnId !== undefined) positions.set(columnId, position);
+  }
+  if (!primaryKey.some((columnId) => positions.has(columnId))) return undefined;
+  if (!primaryKey.every((columnId) => positions.has(columnId) || parts.has(columnId))) {
+    return undefined;
+  }
+  return rows.map((row) =>
+    primaryKey.flatMap((columnId) => {
+      const value = row[positions.get(columnId) ?? -1];
+      return value === undefined ? (parts.get(columnId) ?? []) : partOf(value);
+    }),
+  );
+}
+
+function partOf(value: BoundExpression): KeyPart {
+  return value.kind === "constant"
+    ? { items: [], constants: [value.value], lists: [] }
+    : { items: [value], constants: [], lists: [] };
 }
 
 function keyPartsOf(
@@ -148,20 +226,40 @@ function keyPartsOf(
 function addPart(condition: BoundExpression, into: Map<number, KeyPart>): void {
   const equality = equalityIn(condition);
   if (equality !== undefined && isSure(equality.value)) {
-    into.set(equality.columnId, { items: [equality.value], constants: [] });
+    into.set(equality.columnId, partOf(equality.value));
     return;
   }
   if (condition.kind !== "in" || condition.negated) return;
   const columnId = storedColumnId(condition.operand);
-  const { constants, items } = condition;
+  const { constants, items, list } = condition;
   if (columnId === undefined || into.has(columnId)) return;
-  if (items.every((item) => isFixed(item) && isSure(item)))
-    into.set(columnId, { items, constants });
+  const lists = list === undefined ? [] : [list];
+  if ([...items, ...lists].every((item) => isFixed(item) && isSure(item))) {
+    into.set(columnId, { items, constants, lists });
+  }
 }
 
 /** Whether it can be evaluated although no row may ask for it. */
 export function isSure(value: BoundExpression): boolean {
-  return !mayFail(value) && !hasSubquery(value);
+  return isGiven(value) || (!mayFail(value) && !hasSubquery(value));
+}
+
+/**
+ * What the request gives, also in the type of its place: `$1::int`, `ARRAY[$1, $2]`. One that
+ * cannot be read fails its statement, whatever rows there are.
+ */
+function isGiven(value: BoundExpression): boolean {
+  switch (value.kind) {
+    case "constant":
+    case "slot":
+      return true;
+    case "cast":
+      return isGiven(value.operand);
+    case "call":
+      return (value.name === "array" || value.readsTimeWords === true) && value.args.every(isGiven);
+    default:
+      return false;
+  }
 }
 
 function rangeOf({ columnId, operator, value }: Bound): PlannedRange | undefined {

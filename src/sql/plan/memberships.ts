@@ -3,13 +3,14 @@
  * values instead of compared with each of them.
  *
  *     a = 1 OR a = 2 OR b > 3 OR a = 4    =    a IN (1, 2, 4) OR b > 3
+ *     (a, b) IN ((1, 2), (3, 4), …)       =    rows that are looked up by both values
  *
  * 30,000 equalities over 100,000 rows take half a second, most of it to read the text; one by one
  * they take longer than a statement may.
  */
 import { BOOLEAN, sameType } from "../../types/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
-import { isVolatile, readsColumn } from "../bind/walk.ts";
+import { conjunctsOf, isVolatile, readsColumn } from "../bind/walk.ts";
 import { isSure } from "./access.ts";
 
 /** Fewer equalities are as soon compared. */
@@ -28,18 +29,63 @@ interface Group {
   readonly place: number;
 }
 
+/** Equalities of several columns at once, in the same types. */
+interface RowGroup {
+  readonly columns: readonly BoundExpression[];
+  readonly values: (readonly BoundExpression[])[];
+  /** Where the first of them stands. */
+  readonly place: number;
+}
+
 /** The same condition; what was no OR of many equalities is returned as it is. */
 export function gathered(condition: BoundExpression): BoundExpression {
+  if (condition.kind === "not") {
+    const operand = gathered(condition.operand);
+    return operand === condition.operand ? condition : { ...condition, operand };
+  }
   if (condition.kind !== "or" || condition.operands.length < EQUALITIES_MIN) return condition;
   const groups = new Map<number, Group>();
-  const grouped = condition.operands.map((operand, place) => groupFor(operand, groups, place));
+  const rows = new Map<string, RowGroup>();
+  const grouped = condition.operands.map((operand, place) =>
+    operand.kind === "and" ? rowFor(operand, rows, place) : groupFor(operand, groups, place),
+  );
   const operands = condition.operands.flatMap((operand, place) => {
     const group = grouped[place];
     if (group === undefined || group.values.length < EQUALITIES_MIN) return [operand];
-    return group.place === place ? [membershipOf(group)] : [];
+    if (group.place !== place) return [];
+    return ["columns" in group ? rowMembershipOf(group) : membershipOf(group)];
   });
   const [only] = operands;
   return operands.length === 1 && only !== undefined ? only : { ...condition, operands };
+}
+
+/** Puts equalities of several columns to those of the same columns; undefined for any other AND. */
+function rowFor(
+  condition: BoundExpression,
+  rows: Map<string, RowGroup>,
+  place: number,
+): RowGroup | undefined {
+  const found: { readonly sign: string; readonly equality: Equality }[] = [];
+  for (const each of conjunctsOf(condition)) {
+    const equality = equalityOf(each);
+    if (equality === undefined) return undefined;
+    const { column } = equality;
+    // The same column may be compared in several types.
+    const sign = `${columnIdIn(column)} ${column.kind} ${JSON.stringify(column.type)}`;
+    if (found.some((other) => other.sign === sign)) return undefined;
+    found.push({ sign, equality });
+  }
+  found.sort((left, right) => (left.sign < right.sign ? -1 : 1));
+  const signs = found.map(({ sign }) => sign).join();
+  const columns = found.map(({ equality }) => equality.column);
+  const group = rows.get(signs) ?? { columns, values: [], place };
+  rows.set(signs, group);
+  group.values.push(found.map(({ equality }) => equality.value));
+  return group;
+}
+
+function rowMembershipOf({ columns, values }: RowGroup): BoundExpression {
+  return { kind: "row in", type: BOOLEAN, operands: columns, rows: values };
 }
 
 /** Puts an equality to those of its column; undefined for every other condition. */

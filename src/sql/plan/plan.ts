@@ -39,6 +39,8 @@ export interface KeyPart {
   readonly items: readonly BoundExpression[];
   /** Further values. */
   readonly constants: readonly Value[];
+  /** Arrays of further values; how many is known when they are there. */
+  readonly lists: readonly BoundExpression[];
 }
 
 /** Keys, as alternatives: of each all combinations of its parts, which stand in key order. */
@@ -54,8 +56,10 @@ export interface ScanNode {
   readonly textRanges?: readonly PlannedRange[] | undefined;
   /** Values of the whole primary key, when the filter fixes it: a lookup instead of a scan. */
   readonly key: readonly BoundExpression[] | undefined;
-  /** Every key that the filter above accepts, where to look them up is less work than to scan. */
+  /** Every key that the filter above accepts, unless there are as many as rows. */
   readonly sought?: SoughtKeys | undefined;
+  /** Every value that the first column of the key can have, where the whole key is not listed. */
+  readonly prefix?: readonly KeyPart[] | undefined;
   readonly withTombstones: boolean;
   /** How many rows the table has now, over all owners. */
   readonly rowCount: () => number;

@@ -143,9 +143,10 @@ function expressionsOf(node: PlanNode): readonly BoundExpression[] {
 }
 
 function expressionsOfScan(node: ScanNode): readonly BoundExpression[] {
-  const { key = [], ranges, sought, textRanges = [] } = node;
-  if (ranges.length === 0 && textRanges.length === 0 && sought === undefined) return key;
-  const found = [...key, ...(sought?.flat().flatMap(({ items }) => items) ?? [])];
+  const { key = [], prefix = [], ranges, sought = [], textRanges = [] } = node;
+  const parts = [...sought.flat(), ...prefix];
+  if (ranges.length === 0 && textRanges.length === 0 && parts.length === 0) return key;
+  const found = key.concat(parts.flatMap(({ items, lists }) => items.concat(lists)));
   for (const { like, max, min } of [...ranges, ...textRanges]) {
     found.push(...present([min, max, like]));
   }

@@ -29,6 +29,8 @@ export function shareOf(condition: BoundExpression, rowCount: number): number {
       const share = Math.min(0.5, count * each);
       return condition.negated ? 1 - share : share;
     }
+    case "row in":
+      return Math.min(0.5, condition.rows.length / Math.max(1, rowCount));
     case "compare":
       return shareOfComparison(condition, rowCount);
     case "call":

@@ -8,7 +8,7 @@
 import { DELETED_COLUMN_ID } from "../../storage/mod.ts";
 import type { BoundRelation } from "../bind/bound.ts";
 import type { BoundColumn } from "../bind/bound_expressions.ts";
-import { accessOf, areFewKeys, type KeyAccess, keyCountOf } from "./access.ts";
+import { accessOf, areListed, type KeyAccess, keyCountOf } from "./access.ts";
 import type { Condition } from "./conditions.ts";
 import type { PlanNode } from "./plan.ts";
 import { narrowed, type PlanningState, stillRead } from "./planning_state.ts";
@@ -21,7 +21,7 @@ export function planTable(
   conditions: readonly Condition[],
   state: PlanningState,
 ): PlanNode {
-  const { lookup, ranges, sought, textRanges } = accessOf(relation.table, conditions);
+  const { lookup, prefix, ranges, sought, textRanges } = accessOf(relation.table, conditions);
   // Tombstones are read only where a condition of the same block names `_deleted`.
   const deleted = relation.columns.find(isDeletedColumn);
   const withTombstones = deleted !== undefined && state.readers.isReadByCondition(deleted.id);
@@ -31,7 +31,7 @@ export function planTable(
   const columns = stillRead(relation.columns, state);
   // Rows are counted only for a list of keys: counting opens the files of a table.
   const isWanted =
-    sought !== undefined && !withTombstones && areFewKeys(relation, keyCountOf(sought));
+    sought !== undefined && !withTombstones && areListed(keyCountOf(sought), relation.rowCount());
   const scan: PlanNode = {
     kind: "scan",
     table: relation.table,
@@ -40,6 +40,7 @@ export function planTable(
     textRanges: textRanges.length === 0 ? undefined : textRanges,
     key: undefined,
     sought: isWanted ? sought : undefined,
+    prefix,
     withTombstones,
     rowCount: relation.rowCount,
     isBulk: state.isBulk,

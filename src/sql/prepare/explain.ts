@@ -22,7 +22,7 @@ import { nameText } from "../parse/print/print_expressions.ts";
 import { keyCountOf } from "../plan/access.ts";
 import { estimatedRows, type Known } from "../plan/estimate.ts";
 import { keyedSideOf } from "../plan/keyed_side.ts";
-import type { PlanNode, ScanNode } from "../plan/plan.ts";
+import type { PlanNode, ScanNode, SoughtKeys } from "../plan/plan.ts";
 import { inputsOf, isByKey, ownSubqueries } from "../plan/plan_walk.ts";
 import { type Slots, textOfExpression } from "./explain_expression.ts";
 import type { Prepared } from "./prepared.ts";
@@ -273,7 +273,14 @@ class Explainer {
     }
   }
 
-  #scan({ key, ranges, sought, table, withTombstones }: ScanNode): ExplainNode {
+  /** How many keys there are; those of an array are known when the statement runs. */
+  #listed(sought: SoughtKeys): string {
+    const lists = sought.flat().flatMap((part) => part.lists);
+    if (lists.length === 0) return `any of ${keyCountOf(sought)}`;
+    return `any of the elements of ${this.#texts(lists)}`;
+  }
+
+  #scan({ key, prefix, ranges, sought, table, withTombstones }: ScanNode): ExplainNode {
     const text = (expression: BoundExpression): string => this.#text(expression);
     const nameOf = (columnId: number): string =>
       columnId === SEQ_COLUMN_ID
@@ -283,7 +290,11 @@ class Explainer {
           );
     const keys =
       key?.map((value, i) => `${nameOf(table.primaryKey[i] ?? 0)} = ${text(value)}`) ??
-      (sought === undefined ? undefined : [`any of ${keyCountOf(sought)}`]);
+      (sought === undefined ? undefined : [this.#listed(sought)]);
+    const listed =
+      prefix === undefined || keys !== undefined
+        ? undefined
+        : `${nameOf(table.primaryKey[0] ?? 0)} ${this.#listed(prefix.map((part) => [part]))}`;
     const bounds = ranges.flatMap(({ columnId, max, min }) => {
       if (min !== undefined && min === max) return [`${nameOf(columnId)} = ${text(min)}`];
       const low = min === undefined ? [] : [`${nameOf(columnId)} >= ${text(min)}`];
@@ -293,7 +304,7 @@ class Explainer {
     const access: Access =
       keys !== undefined
         ? "key"
-        : bounded.has(table.primaryKey[0] ?? 0)
+        : listed !== undefined || bounded.has(table.primaryKey[0] ?? 0)
           ? "key_range"
           : bounded.has(SEQ_COLUMN_ID)
             ? "seq_range"
@@ -303,6 +314,7 @@ class Explainer {
       table: `${table.namespace}.${table.name}`,
       access,
       ...(keys === undefined ? {} : { key: keys.join(" AND ") }),
+      ...(listed === undefined ? {} : { prefix: listed }),
       ...(bounds.length === 0 ? {} : { ranges: bounds.join(" AND ") }),
       ...(table.kind === "shared" ? {} : { owner: this.#call.principal.userId }),
       ...(withTombstones ? { tombstones: true } : {}),

@@ -47,15 +47,27 @@ function textOf(expression: BoundExpression, slots: Slots): string {
       return `coalesce(${expression.operands.map((each) => textOf(each, slots)).join(", ")})`;
     case "subquery":
       return subqueryText(expression, slots);
-    case "in": {
-      const { type } = expression.operand;
-      const items = [
-        ...expression.items.map((each) => textOf(each, slots)),
-        ...expression.constants.map((value) => literal(value, type)),
-      ];
-      return `${inner(expression.operand)} ${not(expression)}IN (${items.join(", ")})`;
-    }
+    case "in":
+    case "row in":
+      return membershipText(expression, slots);
   }
+}
+
+function membershipText(
+  expression: Extract<BoundExpression, { kind: "in" | "row in" }>,
+  slots: Slots,
+): string {
+  const listed = (values: readonly BoundExpression[]): string[] =>
+    values.map((each) => textOf(each, slots));
+  if (expression.kind === "row in") {
+    const rows = expression.rows.map((row) => `(${listed(row).join(", ")})`);
+    return `(${listed(expression.operands).join(", ")}) IN (${rows.join(", ")})`;
+  }
+  const { constants, items, list, operand } = expression;
+  const left = nested(operand, slots);
+  if (list !== undefined) return `${left} = ANY (${textOf(list, slots)})`;
+  const all = [...listed(items), ...constants.map((value) => literal(value, operand.type))];
+  return `${left} ${not(expression)}IN (${all.join(", ")})`;
 }
 
 function not({ negated }: { readonly negated: boolean }): string {
@@ -93,6 +105,7 @@ function nested(expression: BoundExpression, slots: Slots): string {
     case "not":
     case "is":
     case "in":
+    case "row in":
       return `(${text})`;
     default:
       return text;

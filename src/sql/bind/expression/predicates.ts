@@ -26,6 +26,7 @@ import { isSelectNode } from "../../parse/ast/query_nodes.ts";
 import type { Bind, Place } from "../binding.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { withoutExpansions } from "../query/expansions.ts";
+import { hasSubquery, isVolatile, readsColumn } from "../walk.ts";
 import { binaryOf, elementOf } from "./binary_forms.ts";
 import { castTo, castToCompare } from "./casts.ts";
 import { constantsOf, literalColumnOf } from "./constant_columns.ts";
@@ -239,22 +240,38 @@ export function bindQuantified(expression: ExprBinary, place: Place, bind: Bind)
   };
 }
 
-/** `x = ANY (ARRAY[…])` as the IN that it is: tested against a set. Undefined for other arrays. */
+/**
+ * `x = ANY (array)` as the IN that it is: tested against a set. Undefined for arrays of the row.
+ */
 function inElements(
   operand: BoundExpression,
   array: BoundExpression,
   node: Expr,
 ): BoundExpression | undefined {
   const { type } = operand;
-  if (!isListable(type)) return undefined;
-  const list = { kind: "in", type: BOOLEAN, operand, negated: false } as const;
-  if (array.kind === "constant" && Array.isArray(array.value)) {
+  const list = {
+    kind: "in",
+    type: BOOLEAN,
+    operand,
+    items: [],
+    constants: [],
+    negated: false,
+  } as const;
+  if (isListable(type)) {
     // Nothing at all is in an empty array, whereas IN says of NULL that it is unknown.
-    return array.value.length === 0 ? undefined : { ...list, items: [], constants: array.value };
+    if (array.kind === "constant" && Array.isArray(array.value) && array.value.length > 0) {
+      return { ...list, constants: array.value };
+    }
+    if (array.kind === "call" && array.name === "array" && array.args.length > 0) {
+      return {
+        ...list,
+        items: array.args.map((item) => castTo(item, { to: type, mode: "implicit", node })),
+      };
+    }
   }
-  if (array.kind !== "call" || array.name !== "array" || array.args.length === 0) return undefined;
-  const items = array.args.map((item) => castTo(item, { to: type, mode: "implicit", node }));
-  return { ...list, items, constants: [] };
+  if (readsColumn(array) || isVolatile(array) || hasSubquery(array)) return undefined;
+  const whole = castTo(array, { to: { kind: "array", element: type }, mode: "implicit", node });
+  return { ...list, list: whole };
 }
 
 function settled(type: DataType): DataType {

@@ -10,9 +10,10 @@ import {
   type OrderedScan,
   SEQ_COLUMN_ID,
 } from "../../../storage/mod.ts";
-import type { DataType, Row, Value } from "../../../types/mod.ts";
+import { type DataType, isNumberType, type Row, type Value } from "../../../types/mod.ts";
 import { hasSubquery } from "../../bind/walk.ts";
-import type { PlanNode, ScanNode } from "../../plan/plan.ts";
+import { areListed } from "../../plan/access.ts";
+import type { KeyPart, PlanNode, ScanNode } from "../../plan/plan.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
 import { keyTextOf } from "../keys/key_text.ts";
 import { PortionSource, RowCounts } from "../operators/filter.ts";
@@ -84,21 +85,53 @@ export interface ScanUse {
 export function buildScan(node: ScanNode, use: ScanUse): OperatorFactory {
   const optionsOf = scanOptions(node, use);
   const keysOf = compileKeys(node);
-  if (keysOf !== undefined) {
-    return (run) => shaped(node, new KeyLookup(optionsOf(run), keysOf(run)));
+  if (keysOf === undefined) return buildTableScan(node, use);
+  if (node.sought === undefined) {
+    return (run) => shaped(node, new KeyLookup(optionsOf(run), keysOf(run).keys));
   }
+  // Most runs never scan.
+  let scan: OperatorFactory | undefined;
+  return (run) => {
+    const { count, keys } = keysOf(run);
+    if (areWorthLookingUp(node, count, run)) {
+      return shaped(node, new KeyLookup(optionsOf(run), keys));
+    }
+    scan ??= buildTableScan(node, use);
+    return scan(run);
+  };
+}
+
+/**
+ * Whether the listed keys of a run are looked up: how many elements its arrays have, and how many
+ * rows of a table are the caller's, no plan knows.
+ */
+function areWorthLookingUp({ sought = [], table }: ScanNode, count: number, run: Run): boolean {
+  const isPlanned = table.kind === "shared" && !sought.flat().some(({ lists }) => lists.length > 0);
+  if (isPlanned || count <= FEW_KEYS) return true;
+  return areListed(count, run.store.liveRowCount(table.tableId, ownerOf(run.principal, table)));
+}
+
+/** So few keys are looked up without asking how many rows there are. */
+const FEW_KEYS = 32;
+
+function buildTableScan(node: ScanNode, use: ScanUse): OperatorFactory {
+  const optionsOf = scanOptions(node, use);
   const { table } = node;
   const { ranges, spanRanges } = compileRanges(node);
   const [firstKeyId] = table.primaryKey;
+  const prefixOf = compilePrefix(node);
   const hasKeySpan = spanRanges.some(({ columnId }) => columnId === firstKeyId);
   const keySpans = (run: Run): KeySpans | undefined => {
+    const listed = prefixOf?.(run);
+    if (listed !== undefined) return listed;
     if (firstKeyId === undefined || !hasKeySpan) return undefined;
     const type = typeOfColumn(table, firstKeyId);
     const span = spanOfRanges(spanRanges, { columnId: firstKeyId, type, run });
     return span === undefined ? undefined : { columnId: firstKeyId, spans: [span] };
   };
   return (run) => {
-    const where = { ranges: rangesOf(ranges, run), keySpans: keySpans(run) };
+    const spans = keySpans(run);
+    const where = { ranges: [...rangesOf(ranges, run), ...around(table, spans)], keySpans: spans };
     const onEnd = prunedIn(node, run);
     return shaped(node, new TableScan({ ...optionsOf(run), ...where, onEnd }));
   };
@@ -248,6 +281,18 @@ function typeOfColumn({ columns }: TableEntry, columnId: number): DataType {
   return defined(column, "a table is read by a column of its own").type;
 }
 
+/** Between which numbers all spans of a list lie: row groups beyond are not read. */
+function around(table: TableEntry, keySpans: KeySpans | undefined): ColumnRange[] {
+  if (keySpans === undefined || keySpans.spans.length < 2) return [];
+  if (!isNumberType(typeOfColumn(table, keySpans.columnId))) return [];
+  return [
+    spanOf(
+      table,
+      keySpans.spans.map(({ min = null }) => [min]),
+    ),
+  ];
+}
+
 /** Between which values of the first key column keys lie. */
 function spanOf({ primaryKey }: TableEntry, keys: readonly Row[]): ColumnRange {
   let min = Number.POSITIVE_INFINITY;
@@ -259,33 +304,70 @@ function spanOf({ primaryKey }: TableEntry, keys: readonly Row[]): ColumnRange {
   return { columnId: defined(primaryKey[0], "a keyed side has a key"), min, max };
 }
 
+/** The keys of a lookup, and how many they are at most. */
+interface LookedUp {
+  readonly keys: Iterable<Row>;
+  readonly count: number;
+}
+
 /** The keys of a lookup, each once; none with a NULL, which equals nothing. */
-function compileKeys({ key, sought, table }: ScanNode): ((run: Run) => Iterable<Row>) | undefined {
+function compileKeys({ key, sought, table }: ScanNode): ((run: Run) => LookedUp) | undefined {
   if (key !== undefined) {
     const parts = key.map((value) => compileScalar(value));
     return (run) => {
       const values = parts.map((part) => part(run));
-      return values.includes(null) ? [] : [values];
+      return values.includes(null) ? { keys: [], count: 0 } : { keys: [values], count: 1 };
     };
   }
   if (sought === undefined) return undefined;
   const { keyTypes } = runtimeOf(table);
-  const alternatives = sought.map((parts) =>
-    parts.map(({ constants, items }) => {
-      const scalars = items.map((item) => compileScalar(item));
-      return (run: Run): Value[] => [...scalars.map((scalar) => scalar(run)), ...constants];
-    }),
-  );
+  const alternatives = sought.map((parts) => parts.map(compilePart));
   return (run) => {
-    const lists = alternatives.map((parts) =>
-      parts.map((part, i) => distinct(part(run), keyTypes.slice(i, i + 1))),
+    let count = 0;
+    const lists = alternatives.map((parts) => {
+      const own = parts.map((part, i) => distinct(part(run), keyTypes.slice(i, i + 1)));
+      count += own.reduce((product, { length }) => product * length, 1);
+      return own;
+    });
+    return { keys: combinations(lists, keyTypes), count };
+  };
+}
+
+/** The values that a column of a key may have, NULL and what is listed twice among them. */
+function compilePart({ constants, items, lists }: KeyPart): (run: Run) => readonly Value[] {
+  if (items.length === 0 && lists.length === 0) return () => constants;
+  const scalars = items.map((item) => compileScalar(item));
+  const arrays = lists.map((list) => compileScalar(list));
+  return (run) => {
+    const values = scalars.map((scalar) => scalar(run)).concat(constants);
+    for (const array of arrays) {
+      const elements = array(run);
+      if (Array.isArray(elements))
+        for (const each of elements as readonly Value[]) values.push(each);
+    }
+    return values;
+  };
+}
+
+/** Where the rows lie whose first key column has a listed value; undefined for no list. */
+function compilePrefix({ prefix, table }: ScanNode): ((run: Run) => KeySpans) | undefined {
+  const [columnId] = table.primaryKey;
+  if (prefix === undefined || columnId === undefined) return undefined;
+  const parts = prefix.map(compilePart);
+  const types = [typeOfColumn(table, columnId)];
+  return (run) => {
+    const values = distinct(
+      parts.flatMap((part) => part(run)),
+      types,
     );
-    return combinations(lists, keyTypes);
+    return { columnId, spans: values.map((value) => ({ min: value, max: value })) };
   };
 }
 
 /** The values of a list, each once and no NULL. */
 function distinct(values: readonly Value[], types: readonly DataType[]): readonly Value[] {
+  const [only] = values;
+  if (values.length === 1 && only !== undefined) return only === null ? [] : values;
   const found = new Map<string, Value>();
   for (const value of values) if (value !== null) found.set(keyTextOf(types, [value]), value);
   return [...found.values()];

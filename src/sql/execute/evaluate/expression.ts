@@ -36,7 +36,8 @@ import type { Run } from "../run/run.ts";
 import { type Compiling, compileCase, compileCoalesce, compileLogic } from "./branches.ts";
 import { mapDistinct, mayHoldNull } from "./distinct_values.ts";
 import { type Layout, SINGLE_ROW } from "./layout.ts";
-import { isMember, type Members, membersAt, membersOf } from "./members.ts";
+import { isMember, type Members, membersAt, membersOf, membersWith } from "./members.ts";
+import { compileRowIn } from "./row_members.ts";
 
 /** Computes one value for each row of a batch. @throws {DatabaseError} What a row raises. */
 export type Evaluator = (batch: Batch, run: Run) => Vector;
@@ -82,6 +83,8 @@ export function compileExpression(expression: BoundExpression, layout: Layout): 
       return compileCoalesce(expression, compilingFor(layout));
     case "in":
       return compileIn(expression, layout);
+    case "row in":
+      return compileRowIn(expression, compilingFor(layout));
     case "outer": {
       const { id } = expression;
       return (batch, run) => constVector(run.outer.get(id) ?? null, batch.rowCount);
@@ -313,6 +316,7 @@ function compileSubquery(expression: Of<"subquery">, layout: Layout): Evaluator 
 function compileIn(expression: Of<"in">, layout: Layout): Evaluator {
   const operand = compileExpression(expression.operand, layout);
   const items = expression.items.map((item) => compileExpression(item, layout));
+  const list = expression.list && compileExpression(expression.list, layout);
   const isConstant = !expression.items.some(readsColumn);
   const operandType = expression.operand.type;
   const constants = membersOf(operandType, expression.constants);
@@ -323,8 +327,14 @@ function compileIn(expression: Of<"in">, layout: Layout): Evaluator {
     let members = isConstant ? membersOfRun.get(run) : undefined;
     if (isConstant && members === undefined) {
       const vectors = items.map((item) => item(SINGLE_ROW, run));
+      const listed = list === undefined ? [] : valueAt(list(SINGLE_ROW, run), 0);
       members = membersAt(operandType, vectors, { row: 0, constants });
+      if (list !== undefined) members = membersWith(operandType, members, listed);
       membersOfRun.set(run, members);
+    }
+    if (list !== undefined && members?.keys.size === 0) {
+      // Nothing is in an empty array, not even what is unknown.
+      return constVector(members.hasNull ? null : expression.negated, batch.rowCount);
     }
     const fixed = members;
     if (fixed !== undefined) {

@@ -46,6 +46,14 @@ export function membersAt(
   return { keys, hasNull };
 }
 
+/** With the elements of an array besides; of one that is NULL, nothing is known. */
+export function membersWith(type: DataType, members: Members, array: Value): Members {
+  if (!Array.isArray(array)) return { ...members, hasNull: true };
+  const listed = membersOf(type, array as readonly Value[]);
+  const keys = new Set([...members.keys, ...listed.keys]);
+  return { keys, hasNull: members.hasNull || listed.hasNull };
+}
+
 /** NULL where it is open. */
 export function isMember(
   value: Value,

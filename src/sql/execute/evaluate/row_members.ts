@@ -1,0 +1,98 @@
+/**
+ * Whether the values of a row are one of the rows of `(a, b) IN (…)`: looked up among them, however
+ * many they are.
+ *
+ * Rows are equal if all their values are, different if any is, and else it is open: a NULL in
+ * either leaves it open only beside values that are equal.
+ */
+import {
+  type DataType,
+  groupKeyOf,
+  type Row,
+  type Value,
+  valueAt,
+  vectorFromValues,
+} from "../../../types/mod.ts";
+import type { BoundExpression } from "../../bind/bound_expressions.ts";
+import { keyTextOf } from "../keys/key_text.ts";
+import type { Run } from "../run/run.ts";
+import type { Compiling } from "./branches.ts";
+import type { Evaluator } from "./expression.ts";
+
+interface RowMembers {
+  readonly rows: readonly Row[];
+  /** Of those without a NULL. */
+  readonly keys: ReadonlySet<string>;
+  /** Those with one. */
+  readonly open: readonly Row[];
+  /** What was answered for values with a NULL, which are compared with all rows. */
+  readonly known: Map<string, Value>;
+}
+
+/** Answers for values with a NULL that are kept. */
+const KNOWN_MAX = 10_000;
+
+/** One row without columns: what the list is evaluated over. */
+const SINGLE_ROW = { rowCount: 1, columns: [] };
+
+export function compileRowIn(
+  { operands, rows, type }: Extract<BoundExpression, { kind: "row in" }>,
+  { compile }: Compiling,
+): Evaluator {
+  const types = operands.map((operand) => operand.type);
+  const asked = operands.map(compile);
+  const listed = rows.map((row) => row.map(compile));
+  const membersOfRun = new WeakMap<Run, RowMembers>();
+  return (batch, run) => {
+    const vectors = asked.map((operand) => operand(batch, run));
+    let members = membersOfRun.get(run);
+    if (members === undefined) {
+      const values = listed.map((row) =>
+        row.map((item): Value => valueAt(item(SINGLE_ROW, run), 0)),
+      );
+      members = rowMembersOf(values, types);
+      membersOfRun.set(run, members);
+    }
+    const results: Value[] = Array.from({ length: batch.rowCount });
+    for (let row = 0; row < batch.rowCount; row += 1) {
+      const values = vectors.map((vector) => valueAt(vector, row));
+      results[row] = isRowMember(values, members, types);
+    }
+    return vectorFromValues(type, results);
+  };
+}
+
+function rowMembersOf(rows: readonly Row[], types: readonly DataType[]): RowMembers {
+  const keys = new Set<string>();
+  const open: Row[] = [];
+  for (const row of rows) {
+    if (row.includes(null)) open.push(row);
+    else keys.add(keyTextOf(types, row));
+  }
+  return { rows, keys, open, known: new Map() };
+}
+
+/** NULL where it is open. */
+function isRowMember(values: Row, members: RowMembers, types: readonly DataType[]): Value {
+  const key = keyTextOf(types, values);
+  const { keys, known, open, rows } = members;
+  if (!values.includes(null)) {
+    if (keys.has(key)) return true;
+    return open.some((row) => mayEqual(row, values, types)) ? null : false;
+  }
+  const before = known.get(key);
+  if (before !== undefined) return before;
+  const answer = rows.some((row) => mayEqual(row, values, types)) ? null : false;
+  if (known.size < KNOWN_MAX) known.set(key, answer);
+  return answer;
+}
+
+/** Whether nothing tells two rows apart. */
+function mayEqual(left: Row, right: Row, types: readonly DataType[]): boolean {
+  return types.every((type, i) => {
+    const one = left[i] ?? null;
+    const other = right[i] ?? null;
+    if (one === null || other === null) return true;
+    return groupKeyOf(type, one) === groupKeyOf(type, other);
+  });
+}
