@@ -26,7 +26,7 @@ import {
 import { type ConnectionState, LiveConnection } from "./connection.ts";
 import { type Credentials, requireCredentials } from "./credentials.ts";
 import { type ClientEnvironment, globalEnvironment, withLongTimers } from "./environment.ts";
-import { entriesIn, errorFromBody } from "./errors.ts";
+import { entriesIn, errorFromBody, ServerError, withResults } from "./errors.ts";
 import { guarded } from "./handlers.ts";
 import type { LiveQuery } from "./live.ts";
 import type { LiveOptions } from "./live_options.ts";
@@ -36,7 +36,7 @@ import { type Duration, isRead, msFromDuration } from "./repeats.ts";
 import type { Answer } from "./requests.ts";
 import { serverUrlFrom } from "./server_url.ts";
 import { Session } from "./session.ts";
-import { type CellObject, readEntry, type Values } from "./values.ts";
+import { type CellObject, readEntries, type Values } from "./values.ts";
 
 export interface ClientOptions {
   /** Base address of the server, of http or https. */
@@ -215,10 +215,15 @@ function executeBy(session: Session, values: Values): Client["execute"] {
       ...(idempotencyKey === undefined ? {} : { idempotency_key: idempotencyKey }),
     };
     const isRepeatable = idempotencyKey !== undefined || isRead(sql);
-    const answer = await session.call("/v1/api/sql", body, { signal, isRepeatable });
-    const execution = executionFrom(answer);
-    if (execution === undefined) throw session.foreign(answer);
-    return { ...execution, results: execution.results.map((entry) => readEntry(entry, values)) };
+    try {
+      const answer = await session.call("/v1/api/sql", body, { signal, isRepeatable });
+      const execution = executionFrom(answer);
+      if (execution === undefined) throw session.foreign(answer);
+      return { ...execution, results: readEntries(execution.results, values) };
+    } catch (error) {
+      if (!(error instanceof ServerError) || error.results.length === 0) throw error;
+      throw withResults(error, readEntries(error.results, values));
+    }
   };
 }
 

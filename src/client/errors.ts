@@ -103,11 +103,24 @@ export function errorFromBody(
   });
 }
 
+/** The same refusal, with its results in another form. */
+export function withResults(error: ServerError, results: readonly StatementEntry[]): ServerError {
+  const { code, field, hint, message, position, reason, retryAfterSeconds, statement, status } =
+    error;
+  const details = { field, hint, position, reason, retryAfterSeconds, statement, status };
+  return new ServerError(code, message, { ...details, results });
+}
+
 /** The results of an answer; undefined if they are none. */
 export function entriesIn(value: unknown): readonly StatementEntry[] | undefined {
-  return Array.isArray(value) && value.every(isObject)
-    ? (value as unknown as readonly StatementEntry[])
-    : undefined;
+  return Array.isArray(value) && value.every(isEntry) ? value : undefined;
+}
+
+function isEntry(value: unknown): boolean {
+  if (!isObject(value)) return false;
+  const { rows = [], schema = [] } = value;
+  const isTable = Array.isArray(rows) && rows.every(Array.isArray);
+  return isTable && Array.isArray(schema) && schema.every(isObject);
 }
 
 export function isObject(value: unknown): value is Record<string, unknown> {

@@ -5,10 +5,12 @@
  *     bigint        a number, or beyond 2^53 its digits
  *     Date          ISO text, which the server reads as TIMESTAMP, DATETIME, DATE or TIME
  *     bytes         "\x00ff"
+ *     number        itself; one like Date.now(), where it is stored as it is, as its digits
  *     list, object  JSON text; a list where the statement takes an array, as `= ANY($1)` and
  *                   `$1::int[]` do, as the text of one: {1,2,NULL}
  */
 import { kindOf } from "./checks.ts";
+import { Places } from "./places.ts";
 
 /**
  * An integer beyond 2^53 is a bigint, or its decimal digits; an object is a Date, bytes, a list or
@@ -45,6 +47,8 @@ export function sentParameters(sql: string, params: readonly Parameter[]): SentP
     const isNumber = typeof each === "number" || typeof each === "bigint";
     const time = isNumber ? places.timeOf(number) : undefined;
     if (time !== undefined) throw noTime(number, time);
+    // As text the server refuses it for a date, and takes it for whatever a number may be.
+    if (isLikeMoment(each) && places.isStored(number)) return String(each);
     return sentParameter(each, `parameter ${number}`);
   });
 }
@@ -120,70 +124,15 @@ function noTime(number: number, type: string): TypeError {
   );
 }
 
+/** As Date.now() gives it: a TIMESTAMP would take it for microseconds, and be one of 1970. */
+function isLikeMoment(value: unknown): boolean {
+  if (typeof value !== "number" && typeof value !== "bigint") return false;
+  const ms = Math.abs(Number(value));
+  return Number.isInteger(ms) && ms >= 1e11 && ms < 1e14;
+}
+
 function noList(number: number): TypeError {
   return new TypeError(
     `Cannot send parameter ${number}: it is a list, and IN ($${number}) compares with one value; write = ANY($${number})`,
   );
-}
-
-/** Texts and comments of SQL, in which a parameter is none. */
-const QUIET = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\//g;
-
-/** `$1::` or `CAST($1 AS`. */
-const CAST = String.raw`(?:\$(\d+) ?::|\bcast ?\( ?\$(\d+) as\b) ?`;
-
-const TIME_CAST = new RegExp(`${CAST}(timestamptz|timestamp|datetime|date|time)\\b`, "gi");
-
-/** To `int[]`, `varchar(3)[]`, `double precision ARRAY`. */
-const ARRAY_CAST = new RegExp(
-  String.raw`${CAST}\w+(?: varying| precision)? ?(?:\([\d ,]*\))?(?: with(?:out)? time zone)? ?(?:\[|\barray\b)`,
-  "gi",
-);
-
-/** Calls that take an array first. */
-const ARRAY_TAKER =
-  /\b(?:any|all|some|unnest|cardinality|array_\w+) ?\([ (]*(?:cast ?\([ (]*)?\$(\d+)/gi;
-
-const IN_ALONE = /\bin ?\( ?\$(\d+) ?\)/gi;
-
-/** What a statement says about its parameters, as far as its text shows: read when asked for. */
-class Places {
-  readonly #sql: string;
-  #read: string | undefined;
-  #arrays: ReadonlySet<number> | undefined;
-  #alone: ReadonlySet<number> | undefined;
-  #times: ReadonlyMap<number, string> | undefined;
-
-  constructor(sql: string) {
-    this.#sql = sql;
-  }
-
-  takesArray(number: number): boolean {
-    this.#arrays ??= new Set([...this.#find(ARRAY_TAKER), ...this.#find(ARRAY_CAST)].map(numberOf));
-    return this.#arrays.has(number);
-  }
-
-  /** Whether it is all that an IN compares with. */
-  isAloneInList(number: number): boolean {
-    this.#alone ??= new Set(this.#find(IN_ALONE).map(numberOf));
-    return this.#alone.has(number);
-  }
-
-  /** The type of date or time that a parameter is cast to. */
-  timeOf(number: number): string | undefined {
-    this.#times ??= new Map(
-      this.#find(TIME_CAST).map((found) => [numberOf(found), (found[3] ?? "").toUpperCase()]),
-    );
-    return this.#times.get(number);
-  }
-
-  #find(pattern: RegExp): RegExpMatchArray[] {
-    this.#read ??= this.#sql.replaceAll(QUIET, " ").replaceAll(/\s+/g, " ");
-    return [...this.#read.matchAll(pattern)];
-  }
-}
-
-/** Of the parameter that was found, in whichever form. */
-function numberOf([, first, second]: RegExpMatchArray): number {
-  return Number(first ?? second);
 }

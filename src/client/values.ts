@@ -70,8 +70,15 @@ export function rowReaderFor(
   };
 }
 
-/** The result of a statement with its cells read. */
-export function readEntry(entry: StatementEntry, values: Values): StatementEntry {
+/** Results of statements with their cells read. */
+export function readEntries(
+  entries: readonly StatementEntry[],
+  values: Values,
+): readonly StatementEntry[] {
+  return values === "wire" ? entries : entries.map((entry) => readEntry(entry, values));
+}
+
+function readEntry(entry: StatementEntry, values: Values): StatementEntry {
   const readers = readersOf(entry.schema ?? [], values);
   if (readers.length === 0 || entry.rows === undefined) return entry;
   const rows = entry.rows.map((cells) => {

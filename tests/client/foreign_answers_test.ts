@@ -81,6 +81,10 @@ test.each<[string, unknown]>([
   ["results that are no list", { status: "success", results: {} }],
   ["results of null", { status: "success", results: [null] }],
   ["no results", { status: "success" }],
+  ["rows that are none", { status: "success", results: [{ rows: 5 }] }],
+  ["rows of no cells", { status: "success", results: [{ rows: [null] }] }],
+  ["a schema that is none", { status: "success", results: [{ schema: {} }] }],
+  ["fields that are none", { status: "success", results: [{ schema: [null] }] }],
   ["another status", { status: "ok", results: [] }],
 ])("an answer with %s is none of the server's", async (_name, body) => {
   answer = () => Response.json(body);

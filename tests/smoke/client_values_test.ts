@@ -162,10 +162,58 @@ test.each<[string, Parameter[], RegExp]>([
   expect((failure as Error).message).toMatch(message);
 });
 
+test("what ran before a failure has values, too", async () => {
+  const failure = await db
+    .execute("SELECT TIMESTAMP '1970-01-01 00:00:01' AS t; SELECT 1/0")
+    .catch((error: unknown) => error);
+  expect(failure).toMatchObject({
+    code: "SQL_EXECUTION_ERROR",
+    status: 400,
+    statement: 1,
+    results: [{ rows: [[new Date(1000)]] }],
+  });
+});
+
 test("a number is refused for a date by its cast only, and not by its name", async () => {
   expect(await db.query("SELECT $1 AS date, $1 AS time", [5])).toEqual([{ date: 5, time: 5 }]);
   const parts = "SELECT $1::text || '$1::date' AS \"CAST($1 AS DATE)\" -- $1::time";
   expect(await db.query(parts, [5])).toEqual([{ "CAST($1 AS DATE)": "5$1::date" }]);
+});
+
+test("a number of milliseconds is stored as a number, and refused as a moment", async () => {
+  await db.execute("DROP TABLE IF EXISTS v.t");
+  const columns =
+    "id INT PRIMARY KEY, at TIMESTAMP, tz TIMESTAMPTZ, n BIGINT, x DOUBLE, t TEXT, d DECIMAL(20,1)";
+  await db.execute(`CREATE TABLE v.t (${columns})`);
+  const ms = 1_795_000_000_000;
+  const stored = "INSERT INTO v.t (id, n, x, t, d) VALUES (1, $1, $2, $3, $4)";
+  await db.execute(stored, { params: [ms, ms, ms, BigInt(ms)] });
+  const row = { n: ms, x: ms, t: String(ms), d: `${ms}.0` };
+  expect(await db.query("SELECT n, x, t, d FROM v.t")).toEqual([row]);
+  await db.execute("UPDATE v.t SET n = $1, x = $1 WHERE n = $1", { params: [ms] });
+  // Where it is part of something else it stays a number.
+  const sum = "INSERT INTO v.t (id, n, t) VALUES (2, $1 + 1, pg_typeof($1)), (3, abs($1), '')";
+  await db.execute(sum, { params: [ms] });
+  expect(await db.query("SELECT n, t FROM v.t WHERE id > 1 ORDER BY id")).toEqual([
+    { n: ms + 1, t: "bigint" },
+    { n: ms, t: "" },
+  ]);
+  for (const sql of [
+    "INSERT INTO v.t (id, at) VALUES (9, $1)",
+    "insert into v.t (id, at) values (8, now()), (9, $1) returning id",
+    "INSERT INTO v.t (tz, id) VALUES ($1, 9) ON CONFLICT (id) DO NOTHING",
+    "UPDATE v.t SET at = $1 WHERE id = 1",
+    'UPDATE v.t SET n = 1, "at" = $1',
+    "INSERT INTO v.t (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET at = $1",
+  ]) {
+    for (const given of [ms, BigInt(ms)]) {
+      const failure = await db.execute(sql, { params: [given] }).catch((error: unknown) => error);
+      expect((failure as Error).message, sql).toMatch(/1795000000000.* as a timestamp/);
+    }
+  }
+  // Microseconds as the wire has them are no mistake.
+  await db.execute("UPDATE v.t SET at = $1 WHERE id = 1", { params: [ms * 1000] });
+  expect(await db.query("SELECT at FROM v.t WHERE id = 1")).toEqual([{ at: new Date(ms) }]);
 });
 
 test('values: "wire" leaves every cell as it came', async () => {
