@@ -2,6 +2,7 @@
  * BACKUP DATABASE and RESTORE DATABASE as jobs: which paths they may name, what they do, and how
  * they end. One of each kind at a time.
  */
+import { shownMs } from "../base/clock.ts";
 import type { DiskFile } from "../base/disk.ts";
 import { DatabaseError, DiskError, isExpected } from "../base/errors.ts";
 import type { Log, LogFields } from "../base/log.ts";
@@ -195,7 +196,7 @@ export class BackupJobs implements BackupAccess {
       try {
         const { list, message } = await work(job);
         const bytes = list.files.reduce((sum, file) => sum + file.bytes, 0);
-        const ms = Math.round(clock.monotonicMs() - startMs);
+        const ms = shownMs(clock.monotonicMs() - startMs);
         this.#tellCompleted(kind, { ...about, seq: list.seq, bytes, ms });
         return { status: "completed", message };
       } catch (error) {

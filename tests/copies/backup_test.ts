@@ -838,11 +838,11 @@ test("BACKUP and RESTORE are in the log, with who ordered them, and the restore 
   const about = `"orderedBy":"root","path":"${target}"`;
   const wanted = [
     `info began a backup .*${about}`,
-    `info completed a backup .*${about},"seq":\\d+,"bytes":\\d+,"ms":\\d+`,
+    `info completed a backup .*${about},"seq":\\d+,"bytes":\\d+,"ms":[\\d.]+`,
     `info began a backup .*${about}`,
     `error a backup failed .*${about},"error":"Cannot back up to .*it holds a backup already`,
     `info began a restore .*${about}`,
-    `warn prepared a restore: the next start carries it out .*${about},"seq":\\d+,"bytes":\\d+,"ms":\\d+,"withdraw":"${withdraw}"`,
+    `warn prepared a restore: the next start carries it out .*${about},"seq":\\d+,"bytes":\\d+,"ms":[\\d.]+,"withdraw":"${withdraw}"`,
     `warn restored a backup .*"orderedBy":"root","source":"${target}"`,
   ];
   const found = lines.filter((line) => /backup|restore/.test(line));

@@ -3,7 +3,7 @@
  * use, since the fast path needs few of them.
  */
 import type { Caller } from "../../auth/mod.ts";
-import type { Clock } from "../../base/clock.ts";
+import { type Clock, shownMs } from "../../base/clock.ts";
 import type { Random } from "../../base/random.ts";
 import type { IpRange } from "../common/ip_address.ts";
 import { isHostAllowed, isSecureRequest, type Origin, originOf } from "../common/local_only.ts";
@@ -162,7 +162,7 @@ export class RequestIds {
   }
 }
 
-/** Milliseconds since the request came, rounded to microseconds. */
+/** Milliseconds since the request came. */
 export function tookMs(exchange: Exchange, clock: Clock): number {
-  return Math.round((clock.monotonicMs() - exchange.startedMs) * 1000) / 1000;
+  return shownMs(clock.monotonicMs() - exchange.startedMs);
 }

@@ -13,10 +13,11 @@ import {
   namesOnly,
   withoutPaths,
 } from "../../base/errors.ts";
-import { type ErrorBody, type SqlResponseBody, wireErrorOf } from "../../protocol/mod.ts";
+import { type ErrorBody, wireErrorOf } from "../../protocol/mod.ts";
 import { endedStream, wantsEvents } from "./ended_stream.ts";
 import { type Exchange, tookMs } from "./exchange.ts";
-import { json } from "./responses.ts";
+import { json, jsonText } from "./responses.ts";
+import { jsonBody } from "./result_format.ts";
 
 /** A refusal that the server itself decides: protection, paths, media types. */
 export class HttpError extends Error {
@@ -87,13 +88,8 @@ function failedResponse(
   { body, extra, status }: Failure,
   clock: Clock,
 ): Response {
-  const answer: SqlResponseBody = {
-    results: [],
-    status: "error",
-    took: tookMs(exchange, clock),
-    error: body,
-  };
-  const response = json(exchange, status, answer);
+  const answer = jsonBody([], { tookMs: tookMs(exchange, clock), error: body });
+  const response = jsonText(exchange, status, answer);
   addErrorHeaders(response.headers, extra);
   if (status === 401) response.headers.set("WWW-Authenticate", "Bearer");
   return response;

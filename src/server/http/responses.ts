@@ -67,7 +67,12 @@ function respond(
 }
 
 export function json(exchange: Exchange, status: number, body: object): Response {
-  return respond(exchange, JSON.stringify(body), { status, headers: JSON_HEADERS });
+  return jsonText(exchange, status, JSON.stringify(body));
+}
+
+/** The same of a text that is JSON. */
+export function jsonText(exchange: Exchange, status: number, text: string): Response {
+  return respond(exchange, text, { status, headers: JSON_HEADERS });
 }
 
 /** An answer without body. */

@@ -6,6 +6,7 @@
  */
 import type { ErrorBody, SchemaField } from "../../protocol/mod.ts";
 import type { StatementResult } from "../../sql/mod.ts";
+import { csvField, csvWriters } from "./csv_cells.ts";
 import { millisecondsText, seqText } from "./number_text.ts";
 
 export type ResultFormat = "json" | "ndjson" | "csv";
@@ -133,21 +134,25 @@ export function ndjsonRows(rows: Rows): Generator<string> {
 
 /** The line of success. */
 export function ndjsonTail({ rowCount, tookMs }: { rowCount: number; tookMs: number }): string {
-  return `${JSON.stringify({ status: "success", row_count: rowCount, took: tookMs })}\n`;
+  const took = millisecondsText(tookMs);
+  return `{"status":"success","row_count":${rowCount},"took":${took}}\n`;
 }
 
-/** One row-returning result as CSV (RFC 4180): NULL is empty, empty text is quoted. */
+/** One row-returning result as CSV. */
 export function* csvPieces({ schema = [], rows = [] }: StatementResult): Generator<string> {
   yield csvHead(schema);
-  yield* csvRows(rows);
+  yield* csvRows(rows, schema);
 }
 
 export function csvHead(schema: readonly SchemaField[]): string {
   return `${schema.map(({ name }) => csvField(name)).join(",")}\r\n`;
 }
 
-export function csvRows(rows: Rows): Generator<string> {
-  return rowPieces(rows, { separator: "", write: (row) => `${row.map(csvField).join(",")}\r\n` });
+export function csvRows(rows: Rows, schema: readonly SchemaField[]): Generator<string> {
+  const writers = csvWriters(schema);
+  const write = (row: readonly unknown[]): string =>
+    `${writers.map((cell, column) => cell(row[column])).join(",")}\r\n`;
+  return rowPieces(rows, { separator: "", write });
 }
 
 /** Rows as elements of a JSON array. @param isFirst No row of the array was written before. */
@@ -245,12 +250,4 @@ function* rowPieces(
 
 function jsonRow(row: readonly unknown[]): string {
   return JSON.stringify(row);
-}
-
-function csvField(cell: unknown): string {
-  if (cell === null || cell === undefined) return "";
-  if (typeof cell === "number" || typeof cell === "boolean") return String(cell);
-  const text = typeof cell === "string" ? cell : JSON.stringify(cell);
-  if (text !== "" && !/[",\r\n]/.test(text)) return text;
-  return `"${text.replaceAll('"', '""')}"`;
 }

@@ -124,7 +124,7 @@ export async function* streamedCsv(answer: StreamedAnswer): AsyncGenerator<strin
     if (part.kind === "rows") {
       if (!isBegun) yield csvHead(part.schema);
       isBegun = true;
-      yield* csvRows(part.rows);
+      yield* csvRows(part.rows, part.schema);
     } else if (part.kind === "end" && part.error !== undefined) {
       throw new Error(`The statement failed after its first rows: ${part.error.message}`);
     }

@@ -149,7 +149,10 @@ export const SQL_OPERATION: Operation = {
           ...TEXT,
           description: "A line with schema and as_user, one array for each row, a line with status",
         },
-        "text/csv": { ...TEXT, description: "RFC 4180 with a header line" },
+        "text/csv": {
+          ...TEXT,
+          description: "RFC 4180 with a header line; dates and times are ISO 8601",
+        },
       },
       headers: { "Idempotency-Replayed": "true when this is the answer of an earlier request" },
     },

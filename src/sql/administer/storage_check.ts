@@ -2,6 +2,7 @@
  * STORAGE CHECK: whether the server can write, read, list and delete in a storage, asked by doing
  * it.
  */
+import { shownMs } from "../../base/clock.ts";
 import type { Catalog } from "../../catalog/mod.ts";
 import { BIGINT, BOOLEAN, DATETIME, DOUBLE, type Row, TEXT } from "../../types/mod.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
@@ -44,7 +45,7 @@ export async function checkStorage(
   const storageId = checkedStorage(catalog, node);
   const startMs = clock.monotonicMs();
   const probe = await storages.examine(storageId);
-  const latencyMs = clock.monotonicMs() - startMs;
+  const latencyMs = shownMs(clock.monotonicMs() - startMs);
   const { fault, isDeletable, isListable, isReadable, isWritable } = probe;
   const abilities = [isReadable, isWritable, isListable, isDeletable];
   const sizes = node.extended === true ? storages.sizesOf(storageId) : undefined;

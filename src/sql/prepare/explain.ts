@@ -6,6 +6,7 @@
  */
 
 import type { Principal } from "../../auth/mod.ts";
+import { shownMs } from "../../base/clock.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
 import { SEQ_COLUMN_ID, type Store } from "../../storage/mod.ts";
 import { type Row, TEXT } from "../../types/mod.ts";
@@ -106,7 +107,7 @@ class Explainer {
     return {
       node: kind[0]?.toUpperCase() + kind.slice(1),
       table: `${target.namespace}.${target.name}`,
-      ...(outcome === undefined ? {} : { rows: outcome.rowCount, loops: 1, ms: roundedMs(tookMs) }),
+      ...(outcome === undefined ? {} : { rows: outcome.rowCount, loops: 1, ms: shownMs(tookMs) }),
       children,
     };
   }
@@ -354,13 +355,9 @@ function measuredFields(plan: PlanNode, measured: Measured | undefined): Record<
     spilledBytes = 0,
   } = measured ?? {};
   const spilled = spilledBytes === 0 ? {} : { spilled_bytes: spilledBytes };
-  const fields = { rows, loops, ms: roundedMs(ms), bytes, ...spilled };
+  const fields = { rows, loops, ms: shownMs(ms), bytes, ...spilled };
   if (plan.kind !== "scan" || isByKey(plan)) return fields;
   return { ...fields, segments_read: groupsRead, segments_pruned: groupsPruned };
-}
-
-function roundedMs(ms: number): number {
-  return Math.round(ms * 1000) / 1000;
 }
 
 /** A line for each node, indented below the one that reads it. */

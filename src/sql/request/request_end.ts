@@ -2,7 +2,9 @@
  * The end of a request, whichever way it went: what it holds is given back, and a slow one is told
  * of in the log.
  */
+
 import type { Principal } from "../../auth/mod.ts";
+import { shownMs } from "../../base/clock.ts";
 import { collectAfterTurn } from "../../base/garbage.ts";
 import { type RunningRequest, slowSql } from "../common/activity.ts";
 import type { SqlRequest } from "../common/engine.ts";
@@ -29,7 +31,7 @@ export function closeRequest(world: ClosingWorld, ended: EndedRequest): number {
   if (memory?.wasLarge === true) collectAfterTurn(clock);
   const { slowQueryMs } = limits;
   if (slowQueryMs !== 0 && atMs - startMs >= slowQueryMs) {
-    logSlow(world, ended, Math.round(atMs - startMs));
+    logSlow(world, ended, shownMs(atMs - startMs));
   }
   return atMs;
 }

@@ -1,6 +1,7 @@
 /**
  * `system.queries` and `system.query_stats`: what runs now, and what ran since the start.
  */
+import { shownMs } from "../../base/clock.ts";
 import { BIGINT, DATETIME, DOUBLE, TEXT } from "../../types/mod.ts";
 import type { SystemView } from "../bind/query/select_world.ts";
 import { shownSql } from "../common/activity.ts";
@@ -44,7 +45,7 @@ function queriesView({ activity, clock, limits }: ActivityViewWorld): SystemView
           }),
           ledger.cancelledBy === undefined ? "running" : "cancelling",
           startedAtMs * 1000,
-          clock.monotonicMs() - ledger.startMs,
+          shownMs(clock.monotonicMs() - ledger.startMs),
           ledger.rowsRead,
           ledger.memory?.bytes ?? 0,
         ]),
@@ -78,12 +79,12 @@ function queryStatsView({ activity, clock }: ActivityViewWorld): SystemView {
           stat.calls,
           stat.errors,
           stat.rows,
-          stat.totalMs,
-          stat.totalMs / stat.calls,
-          stat.percentile(0.5),
-          stat.percentile(0.95),
-          stat.percentile(0.99),
-          stat.maxMs,
+          shownMs(stat.totalMs),
+          shownMs(stat.totalMs / stat.calls),
+          shownMs(stat.percentile(0.5)),
+          shownMs(stat.percentile(0.95)),
+          shownMs(stat.percentile(0.99)),
+          shownMs(stat.maxMs),
           Math.round(startMs + stat.lastSeenMs) * 1000,
         ]);
     },

@@ -49,7 +49,7 @@ function statsView(world: StatsWorld): SystemView {
           "of one processor, on average since the start",
         ),
         row("server_version", version),
-        row("server_uptime_seconds", seconds.toFixed(0), "seconds"),
+        row("server_uptime_seconds", seconds.toFixed(3), "seconds"),
         row("node_id", nodeId),
         ...metrics().map(({ description, name, value }) =>
           row(name, value, undefined, description),

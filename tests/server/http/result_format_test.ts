@@ -2,6 +2,7 @@
  * Results as JSON, NDJSON and CSV: the same bytes whether in one piece or many.
  */
 import { expect, spyOn, test } from "bun:test";
+import type { SchemaField } from "../../../src/protocol/mod.ts";
 import {
   csvPieces,
   formatFromAccept,
@@ -90,6 +91,18 @@ test("jsonPieces write short rows together, and long ones by themselves", () => 
   expect(pieces.filter((piece) => piece.length > 500_000).length).toBeLessThan(2);
 });
 
+test("a duration has three decimals in each format", () => {
+  for (const [tookMs, text] of [
+    [1.23456, "1.235"],
+    [0, "0.000"],
+    [12, "12.000"],
+  ] as const) {
+    expect(jsonBody([], { tookMs })).toEndWith(`"took":${text}}`);
+    const lines = [...ndjsonPieces(selected([]), () => tookMs)];
+    expect(lines.join("")).toEndWith(`"took":${text}}\n`);
+  }
+});
+
 test("ndjsonPieces begin with the schema and end with the status", () => {
   const lines = [
     ...ndjsonPieces(
@@ -129,6 +142,25 @@ test("csvPieces quote what RFC 4180 asks, and tell NULL from empty text", () => 
       "9007199254740993,true\r\n" +
       '1.5,"[1,2]"\r\n',
   );
+});
+
+test("csvPieces have dates and times as ISO 8601, where JSON has numbers", () => {
+  const schema: SchemaField[] = ["Date", "Time", "Timestamp", "DateTime", "BigInt"].map(
+    (data_type, index) => ({ name: data_type.toLowerCase(), data_type, index }),
+  );
+  const rows = [
+    [20_484, 52_200_000_000, 1_769_869_800_000_000, 1_769_869_800_123_456, 1],
+    [-1, 0, -1, "253402300799999999", 2],
+    [null, null, null, null, null],
+  ];
+  const result = { schema, rows, rowCount: rows.length, asUser: "ada" };
+  expect([...csvPieces(result)].join("")).toBe(
+    "date,time,timestamp,datetime,bigint\r\n" +
+      "2026-01-31,14:30:00,2026-01-31T14:30:00,2026-01-31T14:30:00.123456Z,1\r\n" +
+      "1969-12-31,00:00:00,1969-12-31T23:59:59.999999,9999-12-31T23:59:59.999999Z,2\r\n" +
+      ",,,,\r\n",
+  );
+  expect(jsonBody([result], { tookMs: 1 })).toContain("[20484,52200000000,1769869800000000,");
 });
 
 test.each<[string | null, string]>([

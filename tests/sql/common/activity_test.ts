@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import { slowSql } from "../../../src/sql/common/activity.ts";
 import { QueryStat } from "../../../src/sql/common/query_stats.ts";
+import { ManualClock } from "../../support/manual_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 import { until } from "../../support/until.ts";
 
@@ -158,6 +159,23 @@ test("a request that begins when all were ended is ended, too", async () => {
   expect(stopped.database.sql.shutDown()).toBe(0);
   const sql = "SELECT count(*) FROM generate_series(1, 2000000) g WHERE g % 7 = 0";
   expect(await stopped.failure(sql)).toStartWith("SHUTTING_DOWN");
+});
+
+test("durations have at most three decimals", async () => {
+  let nowMs = 1000;
+  const clock = new ManualClock();
+  clock.monotonicMs = () => (nowMs += 0.123_456_7);
+  await using ticking = await TestEngine.open({ clock });
+  await ticking.run("SELECT 1; SELECT 1");
+  const rows = await ticking.rows(
+    "SELECT total_ms, mean_ms, p50_ms, p99_ms, max_ms FROM system.query_stats UNION ALL " +
+      "SELECT elapsed_ms, NULL, NULL, NULL, NULL FROM system.queries",
+  );
+  const [checked] = await ticking.rows("STORAGE CHECK local");
+  const [plan] = await ticking.rows("EXPLAIN (ANALYZE, FORMAT JSON) SELECT 1");
+  const shown = `${JSON.stringify(rows)} ${JSON.stringify(checked)} ${String(plan)}`;
+  expect(shown).toMatch(/\d\.\d{3}/);
+  expect(shown).not.toMatch(/\.\d{4}/);
 });
 
 describe("system.query_stats", () => {

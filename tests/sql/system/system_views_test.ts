@@ -332,7 +332,7 @@ test("system.stats counts its seconds from the opening, whenever the first state
     await quiet.rows(
       "SELECT metric_value FROM system.stats WHERE metric_name = 'server_uptime_seconds'",
     ),
-  ).toEqual([["90"]]);
+  ).toEqual([["90.000"]]);
 });
 
 test("every node_id is the one of the configuration", async () => {
