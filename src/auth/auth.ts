@@ -169,9 +169,13 @@ export class Auth {
     return this.#setup.setUp(body, caller);
   }
 
-  /** @param body The JSON value of the body, undefined when it was not JSON. @throws {AuthError} */
-  login(body: unknown, caller: Caller): Promise<LoginBody> {
-    return this.#logins.login(body, caller);
+  /**
+   * @param body The JSON value of the body, undefined when it was not JSON.
+   * @param token One that the device has of an earlier login, of whatever age.
+   * @throws {AuthError}
+   */
+  login(body: unknown, caller: Caller, token?: string): Promise<LoginBody> {
+    return this.#logins.login(body, caller, token);
   }
 
   /** @throws {AuthError} unauthorized, rate_limited */

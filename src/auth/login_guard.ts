@@ -1,13 +1,18 @@
 /**
  * Guessing is slow: what stands between a password and whoever tries many.
  *
- * - A pair of (login name, address) is locked after a number of consecutive failures. The name may
- *   exist or not. Another address can still log in, so nobody can lock another user out.
- * - A name that fails from many addresses gets slower for everybody, but stays open.
+ * - A pair of login name and sender is locked after a number of consecutive failures. The name may
+ *   exist or not. Another sender can still log in, so nobody can lock another user out.
+ * - A name has at most so many failures an hour from all senders together. Beyond that, and slower
+ *   before, it is open to known devices only: a device that brings a token of an earlier login of
+ *   the user, or a sender from which the user has logged in. Each of them counts by itself.
+ * - Of a name one login is looked at and one waits, but for known devices, which have their own
+ *   line; so the bounds hold for attempts that come together, too.
  * - A new password forgives all failures of its name: they were guesses at another one.
  * - An address has a bucket of attempts: logins, setups, refreshes and failed tokens.
  *
- * Nothing here outlives the process. Memory is bounded: above the bound the oldest entry goes.
+ * Nothing here outlives the process. Memory is bounded: above the bound the oldest entry goes, and
+ * to make so many takes longer than they count.
  */
 import type { Clock } from "../base/clock.ts";
 import { putNewest } from "../base/newest.ts";
@@ -21,6 +26,17 @@ export interface LoginGuardOptions {
   failuresMax: number;
   lockMs: number;
 }
+
+/** Failures of one name within an hour after which only known devices may try. */
+const FAILURES_MAX = 100;
+const FAILURES_WINDOW_MS = 3_600_000;
+
+/** Logins that wait for the one that is looked at: of a name, and of a known device of it. */
+const WAITING_MAX = 1;
+const WAITING_KNOWN_MAX = 16;
+
+/** Senders that are remembered of a user. */
+const KNOWN_SENDERS_MAX = 20;
 
 /** Failures of one name within the window after which each login of the name waits. */
 const SLOW_AFTER_FAILURES = 20;
@@ -38,6 +54,20 @@ export interface LoginTrouble {
   readonly lockedForMs: number;
 }
 
+/** A login as the guard sees it. */
+export interface Attempt {
+  readonly name: string;
+  /** Its sender, or the device that it comes from. */
+  readonly from: string;
+  /** Whether the user has logged in from there before. */
+  readonly isKnown: boolean;
+}
+
+/** Logins of one name, or of one known device of it, that are under way. */
+interface Line {
+  readonly waiting: (() => void)[];
+}
+
 interface Failures {
   count: number;
   /** 0 while not locked. */
@@ -49,8 +79,11 @@ export class LoginGuard {
   readonly #failuresMax: number;
   readonly #lockMs: number;
   readonly #pairs = new Map<string, Failures>();
-  /** When a name failed, newest last; at most as many as make it slow. */
-  readonly #names = new Map<string, number[]>();
+  /** When a name failed, or a known device of it, newest last; at most as many as close it. */
+  readonly #times = new Map<string, number[]>();
+  /** From where a user has logged in. */
+  readonly #known = new Map<string, Map<string, true>>();
+  readonly #lines = new Map<string, Line>();
 
   constructor({ clock, failuresMax, lockMs }: LoginGuardOptions) {
     this.#clock = clock;
@@ -58,9 +91,19 @@ export class LoginGuard {
     this.#lockMs = lockMs;
   }
 
+  /**
+   * What is known of where a login comes from.
+   * @param sessionId Of a token of this user that it brings: an earlier login of the device.
+   */
+  attempt(name: string, address: string, sessionId?: string): Attempt {
+    if (sessionId !== undefined) return { name, from: `session ${sessionId}`, isKnown: true };
+    const from = senderOf(address);
+    return { name, from, isKnown: this.#known.get(name)?.has(from) === true };
+  }
+
   /** Seconds until the pair may try again, at least 1; undefined when it may now. */
-  lockedForSeconds(name: string, address: string): number | undefined {
-    const key = pairKey(name, address);
+  lockedForSeconds({ from, name }: Attempt): number | undefined {
+    const key = pairKey(name, from);
     const failures = this.#pairs.get(key);
     if (failures === undefined || failures.lockedUntilMs === 0) return undefined;
     const leftMs = failures.lockedUntilMs - this.#clock.monotonicMs();
@@ -69,23 +112,60 @@ export class LoginGuard {
     return undefined;
   }
 
-  /** How long a login of this name waits before it is looked at. */
-  delayMs(name: string): number {
-    const times = this.#names.get(name);
-    if (times === undefined || times.length < SLOW_AFTER_FAILURES) return 0;
-    const oldest = times[0] ?? 0;
-    return this.#clock.monotonicMs() - oldest <= SLOW_WINDOW_MS ? SLOW_BY_MS : 0;
+  /** Seconds for which the name has failed too often; undefined when it may be tried now. */
+  closedForSeconds(attempt: Attempt): number | undefined {
+    const times = this.#times.get(lineKey(attempt));
+    if (times === undefined || times.length < FAILURES_MAX) return undefined;
+    const leftMs = (times[0] ?? 0) + FAILURES_WINDOW_MS - this.#clock.monotonicMs();
+    return leftMs > 0 ? Math.ceil(leftMs / 1000) : undefined;
+  }
+
+  /** How long a login waits before it is looked at. */
+  delayMs(attempt: Attempt): number {
+    if (attempt.isKnown) return 0;
+    const time = this.#times.get(lineKey(attempt))?.at(-SLOW_AFTER_FAILURES);
+    if (time === undefined) return 0;
+    return this.#clock.monotonicMs() - time <= SLOW_WINDOW_MS ? SLOW_BY_MS : 0;
+  }
+
+  /**
+   * Resolves when no other login of the line is looked at. Returns what lets the next one in.
+   * @throws {AuthError} rate_limited when others wait already.
+   */
+  async enter(attempt: Attempt): Promise<() => void> {
+    const key = lineKey(attempt);
+    const line = this.#lines.get(key);
+    if (line === undefined) {
+      this.#lines.set(key, { waiting: [] });
+    } else {
+      const waitingMax = attempt.isKnown ? WAITING_KNOWN_MAX : WAITING_MAX;
+      if (line.waiting.length >= waitingMax) {
+        throw new AuthError("rate_limited", "Too many logins of this user at once", {
+          retryAfterSeconds: 1,
+        });
+      }
+      await new Promise<void>((resolve) => line.waiting.push(resolve));
+    }
+    return () => this.#leave(key);
+  }
+
+  #leave(key: string): void {
+    const next = this.#lines.get(key)?.waiting.shift();
+    if (next === undefined) this.#lines.delete(key);
+    else next();
   }
 
   /** Returns whether this failure locked the pair. */
-  failed(name: string, address: string): boolean {
+  failed(attempt: Attempt): boolean {
+    const { from, name } = attempt;
     const nowMs = this.#clock.monotonicMs();
-    const times = this.#names.get(name) ?? [];
+    const line = lineKey(attempt);
+    const times = this.#times.get(line) ?? [];
     times.push(nowMs);
-    if (times.length > SLOW_AFTER_FAILURES) times.shift();
-    putNewest(this.#names, [name, times], ENTRIES_MAX);
+    if (times.length > FAILURES_MAX) times.shift();
+    putNewest(this.#times, [line, times], ENTRIES_MAX);
     if (this.#failuresMax === 0) return false;
-    const key = pairKey(name, address);
+    const key = pairKey(name, from);
     const failures = this.#pairs.get(key) ?? { count: 0, lockedUntilMs: 0 };
     failures.count += 1;
     const isLocked = failures.count === this.#failuresMax;
@@ -110,14 +190,23 @@ export class LoginGuard {
     return found;
   }
 
-  succeeded(name: string, address: string): void {
-    this.#pairs.delete(pairKey(name, address));
+  /** @param address From which the user may come again. */
+  succeeded({ from, name }: Attempt, address: string): void {
+    this.#pairs.delete(pairKey(name, from));
+    const senders = this.#known.get(name) ?? new Map<string, true>();
+    putNewest(senders, [senderOf(address), true], KNOWN_SENDERS_MAX);
+    putNewest(this.#known, [name, senders], ENTRIES_MAX);
   }
 
-  /** Lifts every lock of a name, and forgets its failures. */
+  /**
+   * Lifts every lock of a name, and forgets its failures; and the senders that it knew, as a new
+   * password may be meant against one of them.
+   */
   forgive(name: string): void {
-    this.#names.delete(name);
-    for (const key of this.#pairs.keys()) if (nameIn(key) === name) this.#pairs.delete(key);
+    this.#known.delete(name);
+    for (const keys of [this.#times, this.#pairs]) {
+      for (const key of keys.keys()) if (nameIn(key) === name) keys.delete(key);
+    }
   }
 }
 
@@ -169,9 +258,14 @@ export class AuthBucket {
 
 const BUCKET_SECONDS = 5;
 
-function pairKey(name: string, address: string): string {
-  // An address has no line break, so two pairs never share a key.
-  return `${address}\n${name}`;
+function pairKey(name: string, from: string): string {
+  // A sender has no line break, so two pairs never share a key.
+  return `${from}\n${name}`;
+}
+
+/** Of a name, or of a known device of it. */
+function lineKey({ from, isKnown, name }: Attempt): string {
+  return pairKey(name, isKnown ? from : "");
 }
 
 function nameIn(key: string): string {

@@ -7,12 +7,13 @@
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { senderOf } from "../base/sender.ts";
 import type { Catalog } from "../catalog/mod.ts";
 import type { LoginBody } from "../protocol/mod.ts";
 import { bodyFields, type Caller, textField } from "./answers.ts";
 import { type OnAudit, sourceOf } from "./audit.ts";
 import { AuthError } from "./auth_error.ts";
-import type { AuthBucket, LoginGuard, LoginTrouble } from "./login_guard.ts";
+import type { Attempt, AuthBucket, LoginGuard, LoginTrouble } from "./login_guard.ts";
 import type { PasswordHasher } from "./password.ts";
 import type { Sessions } from "./sessions.ts";
 
@@ -43,9 +44,13 @@ export class Logins {
     return this.#options.guard.troubles();
   }
 
-  /** @param body The JSON value of the body, undefined when it was not JSON. @throws {AuthError} */
-  async login(body: unknown, caller: Caller): Promise<LoginBody> {
-    const { bucket, catalog, clock, guard, hasher, isSetupNeeded, log, sessions } = this.#options;
+  /**
+   * @param body The JSON value of the body, undefined when it was not JSON.
+   * @param token One that the device has of an earlier login, of whatever age.
+   * @throws {AuthError}
+   */
+  async login(body: unknown, caller: Caller, token?: string): Promise<LoginBody> {
+    const { bucket, guard, isSetupNeeded } = this.#options;
     bucket.takeAttempt(caller);
     const fields = bodyFields(body);
     const name = textField(fields, ["user", "username"], USER_LENGTH_MAX);
@@ -53,34 +58,70 @@ export class Logins {
     if (isSetupNeeded()) {
       throw new AuthError("setup_required", "The server needs first-time setup before a login");
     }
-    this.#refuseLocked(name, caller);
-    const delayMs = guard.delayMs(name);
+    const attempt = guard.attempt(name, caller.address, this.#sessionOf(name, token));
+    this.#refuse(attempt);
+    const leave = await guard.enter(attempt);
+    try {
+      return await this.#attempt(attempt, password, caller);
+    } finally {
+      leave();
+    }
+  }
+
+  /** One login of a name, or of a known device of it, at a time. */
+  async #attempt(attempt: Attempt, password: string, caller: Caller): Promise<LoginBody> {
+    const { catalog, clock, guard, hasher, log, sessions } = this.#options;
+    const { name } = attempt;
+    // The one before may have been one too many.
+    this.#refuse(attempt);
+    const delayMs = guard.delayMs(attempt);
     if (delayMs > 0) await new Promise<void>((resolve) => clock.after(delayMs, resolve));
     const hash = catalog.user(name)?.passwordHash;
-    const isRight = await hasher.matches(password, hash);
+    const turn = { sender: senderOf(caller.address), isTrusted: attempt.isKnown };
+    const isRight = await hasher.matches(password, hash, turn);
     // Guesses that ran beside the one that locked the name learn nothing, right or wrong.
-    this.#refuseLocked(name, caller);
+    this.#refuse(attempt);
     const user = catalog.user(name);
     if (!isRight || user === undefined || user.passwordHash !== hash) {
-      const isLocked = guard.failed(name, caller.address);
+      const isLocked = guard.failed(attempt);
       this.#audit(name, caller, { outcome: "failed", isLocked });
+      const { address, requestId: request } = caller;
       if (isLocked) {
-        const { address, requestId: request } = caller;
         log.warn("login locked after repeated failures", { user: name, address, request });
+      }
+      if (guard.closedForSeconds(attempt) !== undefined) {
+        const what = "logins of a user failed so often that only known devices may try";
+        log.warn(what, { user: name, address, request });
       }
       throw new AuthError("unauthorized", "User or password is wrong");
     }
-    guard.succeeded(name, caller.address);
+    guard.succeeded(attempt, caller.address);
     this.#audit(name, caller, { outcome: "ok", isLocked: false });
     return await sessions.begin(user);
   }
 
-  #refuseLocked(name: string, caller: Caller): void {
-    const retryAfterSeconds = this.#options.guard.lockedForSeconds(name, caller.address);
-    if (retryAfterSeconds === undefined) return;
-    throw new AuthError("account_locked", "Too many failed logins; try again later", {
-      retryAfterSeconds,
-    });
+  /** The session of a token of this user, unless it was ended; its time does not matter. */
+  #sessionOf(name: string, token: string | undefined): string | undefined {
+    const { sessions } = this.#options;
+    const session = token === undefined ? undefined : sessions.sessionOf(token);
+    return session?.userId === name ? session.sessionId : undefined;
+  }
+
+  #refuse(attempt: Attempt): void {
+    const { guard } = this.#options;
+    const lockedForSeconds = guard.lockedForSeconds(attempt);
+    if (lockedForSeconds !== undefined) {
+      throw new AuthError("account_locked", "Too many failed logins; try again later", {
+        retryAfterSeconds: lockedForSeconds,
+      });
+    }
+    const closedForSeconds = guard.closedForSeconds(attempt);
+    if (closedForSeconds === undefined) return;
+    throw new AuthError(
+      "rate_limited",
+      "Too many failed logins of this user; try again later, or from where you have logged in before",
+      { retryAfterSeconds: closedForSeconds },
+    );
   }
 
   #audit(

@@ -3,12 +3,12 @@
  * user exists.
  *
  * Stored as argon2id (m = 19456 KiB, t = 2, p = 1), about 30 ms of one core off the event loop. So
- * few at a time run, and a bounded number wait: a flood of logins costs latency of logins, not the
- * machine.
+ * few at a time run, and a bounded number wait, by turns of their senders: a flood of logins costs
+ * latency of its own logins, not the machine.
  */
 import { assert } from "../base/assert.ts";
-import { AuthError } from "./auth_error.ts";
 import { isCommonPassword } from "./common_passwords.ts";
+import { type HashTurn, HashTurns } from "./hash_turns.ts";
 
 export interface PasswordPolicy {
   /** In code points, as the next one. */
@@ -36,6 +36,7 @@ export function passwordFault(
   }
   const length = Array.from(password).length;
   if (length < policy.lengthMin) return `it should have at least ${policy.lengthMin} characters`;
+  if (!SEEN.test(password)) return "it should have characters that can be seen";
   if (length > policy.lengthMax) return `it should have at most ${policy.lengthMax} characters`;
   if (isCommonPassword(password)) return "it is one of the most common passwords";
   if (password.toLowerCase() === userId.toLowerCase()) return "it should differ from the user id";
@@ -47,7 +48,7 @@ export function passwordFault(
 
 export class PasswordHasher {
   readonly #runningMax: number;
-  readonly #waiting: (() => void)[] = [];
+  readonly #turns = new HashTurns();
   #running = 0;
 
   constructor({ runningMax }: { runningMax: number }) {
@@ -56,9 +57,9 @@ export class PasswordHasher {
   }
 
   /** @throws {AuthError} rate_limited when too many wait already. */
-  hash(password: string): Promise<string> {
+  hash(password: string, turn: HashTurn): Promise<string> {
     assert(Buffer.byteLength(password) <= PASSWORD_BYTES_MAX, "the policy bounds a password");
-    return this.#inTurn(() =>
+    return this.#inTurn(turn, () =>
       Bun.password.hash(password, { algorithm: "argon2id", memoryCost: 19456, timeCost: 2 }),
     );
   }
@@ -69,10 +70,10 @@ export class PasswordHasher {
    * @param hash Undefined for a user who does not exist or has no password.
    * @throws {AuthError} rate_limited when too many wait already.
    */
-  async matches(password: string, hash: string | undefined): Promise<boolean> {
+  async matches(password: string, hash: string | undefined, turn: HashTurn): Promise<boolean> {
     const isTooLong = Buffer.byteLength(password) > PASSWORD_BYTES_MAX;
     const isPossible = hash !== undefined && !isTooLong;
-    const isSame = await this.#inTurn(() =>
+    const isSame = await this.#inTurn(turn, () =>
       Bun.password.verify(
         isTooLong || password === "" ? "x" : password,
         isPossible ? hash : DUMMY_HASH,
@@ -81,33 +82,23 @@ export class PasswordHasher {
     return isSame && isPossible && password !== "";
   }
 
-  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#running < this.#runningMax) {
-      this.#running += 1;
-    } else {
-      if (this.#waiting.length >= WAITING_MAX) {
-        throw new AuthError("rate_limited", "Too many logins at once; try again soon", {
-          retryAfterSeconds: 5,
-        });
-      }
-      // Whoever finishes hands its place over, so the count stays.
-      await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    }
+  async #inTurn<T>(turn: HashTurn, work: () => Promise<T>): Promise<T> {
+    // Whoever finishes hands its place over, so the count stays.
+    if (this.#running >= this.#runningMax) await this.#turns.wait(turn);
+    else this.#running += 1;
     try {
       return await work();
     } finally {
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#running -= 1;
-      else next();
+      if (!this.#turns.startNext()) this.#running -= 1;
     }
   }
 }
 
-/** Some twelve seconds of work for one core: a longer wait is no service. */
-const WAITING_MAX = 400;
-
 /** Of a random password that nobody kept; same cost as a real one. */
 const DUMMY_HASH =
   "$argon2id$v=19$m=19456,t=2,p=1$BENXesyrkMxrbkVw8yvxR43EzDk11nSSPeDixLqg+t0$OZLZWMHw+qKr1jyEMOIoi3vsGp5TIqOhC/MNSRTZo5I";
+
+/** Neither a blank nor a control, format or unassigned character. */
+const SEEN = /[^\p{White_Space}\p{C}\u2800\u3164\u115f\u1160\uffa0]/u;
 
 const COMPLEX: readonly RegExp[] = [/\p{Lu}/u, /\p{Ll}/u, /\p{Nd}/u, /[^\p{L}\p{Nd}]/u];

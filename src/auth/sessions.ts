@@ -137,6 +137,12 @@ export class Sessions {
     return this.#options.tokens.age(claims) === "valid" ? this.userBehind(claims) : undefined;
   }
 
+  /** Whose session a token is of, unless it was ended; whatever the time. */
+  sessionOf(token: string): { readonly userId: string; readonly sessionId: string } | undefined {
+    const claims = this.#options.tokens.verify(token);
+    return claims === undefined || this.userBehind(claims) === undefined ? undefined : claims;
+  }
+
   /** The same, whatever the time. */
   userBehind(claims: TokenClaims): UserEntry | undefined {
     const { catalog } = this.#options;

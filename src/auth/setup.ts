@@ -8,7 +8,8 @@
 import { assert } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import { type Catalog, isUserId, ROOT_USER_ID } from "../catalog/mod.ts";
+import { senderOf } from "../base/sender.ts";
+import { type Catalog, newUserIdFault, ROOT_USER_ID } from "../catalog/mod.ts";
 import type { AuthStatusBody, SetupBody } from "../protocol/mod.ts";
 import { answerFromUser, bodyFields, type Caller, textField } from "./answers.ts";
 import { type OnAudit, sourceOf } from "./audit.ts";
@@ -82,8 +83,9 @@ export class Setup {
     }
     const root = catalog.user(ROOT_USER_ID);
     assert(root !== undefined, "root always exists");
-    if (await hasher.matches(password, root.passwordHash)) return;
-    catalog.changeUser(ROOT_USER_ID, { passwordHash: await hasher.hash(password) });
+    const turn = { sender: ROOT_USER_ID, isTrusted: true };
+    if (await hasher.matches(password, root.passwordHash, turn)) return;
+    catalog.changeUser(ROOT_USER_ID, { passwordHash: await hasher.hash(password, turn) });
     log.info("root has the configured password; its earlier tokens are revoked");
     onAudit({
       action: "alter user",
@@ -98,9 +100,10 @@ export class Setup {
   async #run(request: SetupRequest, caller: Caller): Promise<SetupBody> {
     const { catalog, hasher, log, onAudit } = this.#options;
     this.#refuseConfigured();
+    const turn = { sender: senderOf(caller.address), isTrusted: false };
     const [rootPasswordHash, passwordHash] = await Promise.all([
-      hasher.hash(request.rootPassword),
-      hasher.hash(request.password),
+      hasher.hash(request.rootPassword, turn),
+      hasher.hash(request.password, turn),
     ]);
     this.#refuseConfigured();
     this.#refuseTaken(request.userId);
@@ -141,12 +144,9 @@ export class Setup {
         `"email" should be a string of at most ${EMAIL_LENGTH_MAX} characters`,
       );
     }
-    if (!isUserId(userId) || userId === ROOT_USER_ID) {
-      throw new AuthError(
-        "invalid_user",
-        `The user should be 1 to 128 bytes without control characters, "/", "\\" and "..", and not "${ROOT_USER_ID}"`,
-      );
-    }
+    const fault =
+      userId === ROOT_USER_ID ? `it should not be "${ROOT_USER_ID}"` : newUserIdFault(userId);
+    if (fault !== undefined) throw new AuthError("invalid_user", `Cannot use "user": ${fault}`);
     this.#refuseWeak(password, "password", userId);
     this.#refuseWeak(rootPassword, "root_password", ROOT_USER_ID);
     this.#refuseTaken(userId);

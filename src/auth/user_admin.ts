@@ -9,7 +9,7 @@ import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import {
   type Catalog,
-  checkUserId,
+  checkNewUserId,
   type NewUser,
   ROOT_USER_ID,
   type Role,
@@ -76,7 +76,7 @@ export class UserAdmin {
   checkCreate(principal: Principal, request: CreateUserRequest): void {
     const { userId } = request;
     this.#authoriseCreate(principal, request);
-    checkUserId(userId);
+    checkNewUserId(userId);
     if (this.#options.catalog.user(userId) !== undefined) {
       throw new DatabaseError("ALREADY_EXISTS", `Cannot create user ${userId}: it already exists`);
     }
@@ -96,7 +96,7 @@ export class UserAdmin {
       role,
       authType: credentials.kind,
       ...(email === undefined ? {} : { email }),
-      ...(await this.#stored(userId, credentials)),
+      ...(await this.#stored(principal, userId, credentials)),
     };
     this.#authoriseCreate(principal, request);
     this.#refuseLinked(entry);
@@ -131,7 +131,8 @@ export class UserAdmin {
     const { catalog, log, sessionEnds } = this.#options;
     const { userId, password, role, email } = request;
     const before = this.checkAlter(principal, request);
-    const passwordHash = password === undefined ? undefined : await this.#hash(userId, password);
+    const passwordHash =
+      password === undefined ? undefined : await this.#hash(userId, password, principal);
     const { tokenVersion } = this.#authoriseAlter(principal, request);
     // Whoever had a stolen token would else set the password behind the one that ended it.
     if (userId === principal.actorId && tokenVersion !== before.tokenVersion) {
@@ -232,12 +233,13 @@ export class UserAdmin {
   }
 
   async #stored(
+    principal: Principal,
     userId: string,
     credentials: NewCredentials,
   ): Promise<{ passwordHash?: string; authData?: string }> {
     switch (credentials.kind) {
       case "password":
-        return { passwordHash: await this.#hash(userId, credentials.password) };
+        return { passwordHash: await this.#hash(userId, credentials.password, principal) };
       case "oauth":
         return { authData: oauthLink(userId, credentials.link) };
       case "internal":
@@ -245,7 +247,7 @@ export class UserAdmin {
     }
   }
 
-  async #hash(userId: string, password: string): Promise<string> {
+  async #hash(userId: string, password: string, { actorId }: Principal): Promise<string> {
     const fault = passwordFault(password, { userId, policy: this.#options.policy });
     if (fault !== undefined) {
       throw new DatabaseError(
@@ -254,7 +256,7 @@ export class UserAdmin {
       );
     }
     try {
-      return await this.#options.hasher.hash(password);
+      return await this.#options.hasher.hash(password, { sender: actorId, isTrusted: true });
     } catch (error) {
       if (!(error instanceof AuthError)) throw error;
       throw new DatabaseError("LIMIT_EXCEEDED", error.message, { cause: error });

@@ -33,14 +33,15 @@ export {
 } from "./manifest_database.ts";
 export {
   checkColumnName,
+  checkNewUserId,
   checkObjectName,
   checkUserId,
   DEFAULT_NAMESPACE,
   isReservedNamespace,
   isSystemNamespace,
-  isUserId,
   keyNameOf,
   NAME_LENGTH_MAX,
+  newUserIdFault,
 } from "./names.ts";
 export {
   accessLevelOf,

@@ -85,7 +85,7 @@ export function keyNameOf({ keyName, name }: Pick<TableEntry, "keyName" | "name"
 }
 
 /** Whether text can be a user id: the test that login and setup share with SQL. */
-export function isUserId(userId: string): boolean {
+function isUserId(userId: string): boolean {
   return (
     userId !== "" &&
     userId.isWellFormed() &&
@@ -94,12 +94,35 @@ export function isUserId(userId: string): boolean {
   );
 }
 
+/**
+ * Why text cannot be the id of a new user, as the end of a sentence; undefined when it can. Two ids
+ * that look alike would be two users whom nobody can tell apart.
+ */
+export function newUserIdFault(userId: string): string | undefined {
+  if (!isUserId(userId)) return USER_ID_RULE;
+  if (userId !== userId.trim()) return "it should neither begin nor end with a blank";
+  if (UNSEEN_IN_USER_ID.test(userId)) {
+    return "it should have no characters that cannot be seen or that turn the direction of text, and no blanks but the plain one";
+  }
+  if (userId !== userId.normalize("NFC")) {
+    return "its letters with marks should be composed ones (Unicode form NFC)";
+  }
+  return undefined;
+}
+
+/** @throws {DatabaseError} INVALID_NAME */
+export function checkNewUserId(userId: string): void {
+  const fault = newUserIdFault(userId);
+  if (fault === undefined) return;
+  throw new DatabaseError("INVALID_NAME", `Cannot use ${quoted(userId)} as a user id: ${fault}`);
+}
+
 /** @throws {DatabaseError} INVALID_NAME */
 export function checkUserId(userId: string, details: ErrorDetails = {}): void {
   if (isUserId(userId)) return;
   throw new DatabaseError(
     "INVALID_NAME",
-    `Cannot use ${quoted(userId)} as a user id: it should be 1 to ${USER_ID_BYTES_MAX} bytes without control characters, "/", "\\" and ".."`,
+    `Cannot use ${quoted(userId)} as a user id: ${USER_ID_RULE}`,
     details,
   );
 }
@@ -122,6 +145,11 @@ const OBJECT_NAME = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
 // Printable: no control, unassigned or private character, no line break, and of the format
 // characters only the joiners, without which some scripts cannot be written.
 const QUOTED_COLUMN_NAME = /^(?:[^\p{C}\p{Zl}\p{Zp}]|\u200C|\u200D){1,64}$/u;
+
+const USER_ID_RULE = `it should be 1 to ${USER_ID_BYTES_MAX} bytes without control characters, "/", "\\" and ".."`;
+
+/** Zero-width, bidirectional, unassigned and private characters, fillers, and blanks but U+0020. */
+const UNSEEN_IN_USER_ID = /[\p{C}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{White_Space}/u;
 
 const FORBIDDEN_IN_USER_ID = /[\p{Cc}/\\]|\.\./u;
 

@@ -70,15 +70,16 @@ function routesOf(options: ServerOptions, parts: ServerParts): readonly Route[] 
   const { config, auth, live, sql, clock, version, buildDate, onBug } = options;
   const { beginStream, connections, cors, isStopping, metrics, nextNumber, url } = parts;
   const bodies = new BodyLedger();
+  const mayUseCookies = (request: Request): boolean => cors.mayUseCookies(request);
   return [
     sqlRoute({ auth, sql, config, clock, bodies, onBug, beginStream }),
-    liveRoute({ auth, live, config, clock, connections, nextNumber }),
+    liveRoute({ auth, live, config, clock, connections, mayUseCookies, nextNumber }),
     ...authRoutes({
       auth,
       bodies,
       bodyBytesMax: config.limits.max_body_bytes,
       areCookiesSecure: config.auth.cookie_secure,
-      mayUseCookies: (request) => cors.mayUseCookies(request),
+      mayUseCookies,
       mayAct: (request) => cors.mayAct(request),
     }),
     ...healthRoutes({

@@ -16,6 +16,7 @@ import { rangesFrom } from "./common/ip_address.ts";
 import { type DescriptorGauge, type Gauges, Metrics } from "./common/metrics.ts";
 import type { ServerConfig, ServerOptions } from "./common/options.ts";
 import { RateLimiter } from "./common/rate_limit.ts";
+import { strangersWarning } from "./common/strangers.ts";
 import { AcceptWatch } from "./connections/accept_watch.ts";
 import { Connections } from "./connections/connections.ts";
 import { type SocketState, Sockets } from "./connections/sockets.ts";
@@ -126,6 +127,7 @@ class HttpServer implements RunningServer {
       network: {
         trustedProxies: rangesFrom("security.trusted_proxies", config.security.trusted_proxies),
         allowedHosts: new Set(config.security.allowed_hosts.map((host) => host.toLowerCase())),
+        onStranger: strangersWarning(options.log),
       },
       requestIds: new RequestIds(options),
       publicOrigin: config.server.public_origin,

@@ -3,7 +3,7 @@
  * once, everywhere, and after a restart too.
  */
 import { afterAll, expect, test } from "bun:test";
-import type { Revocation } from "../../src/auth/mod.ts";
+import type { Caller, Revocation } from "../../src/auth/mod.ts";
 import { DatabaseError } from "../../src/base/errors.ts";
 import type { UserEntry } from "../../src/catalog/mod.ts";
 import { openCatalog, removeCatalogs } from "../catalog/catalog_fixture.ts";
@@ -125,15 +125,59 @@ test("Auth.login locks after 5 failures, existing name or not, also for the righ
   }
 });
 
-test("Auth.login: of 50 parallel guesses only the first 5 learn anything", async () => {
+test("Auth.login: of 50 parallel guesses one is looked at and one waits", async () => {
   const { auth } = configuredServer();
   const guesses = Array.from({ length: 50 }, (_, index) =>
     failureOf(() => auth.login(index < 40 ? WRONG : RIGHT, LOCAL)),
   );
   const codes = await Promise.all(guesses);
 
-  expect(codes.filter((code) => code === "unauthorized")).toHaveLength(5);
-  expect(codes.filter((code) => code === "account_locked")).toHaveLength(45);
+  expect(codes.filter((code) => code === "unauthorized")).toHaveLength(2);
+  expect(codes.filter((code) => code === "rate_limited")).toHaveLength(48);
+});
+
+/** A caller from the n-th address. */
+function callerOf(index: number): Caller {
+  return { address: `203.${index >> 16}.${(index >> 8) & 255}.${index & 255}`, isLocal: false };
+}
+
+test("Auth.login: of guesses from 240 addresses at once two are tried, whether the user is or not", async () => {
+  const { auth } = configuredServer();
+  for (const user of ["ada", "nobody"]) {
+    const guesses = Array.from({ length: 240 }, (_, index) =>
+      failureOf(() => auth.login({ ...WRONG, user }, callerOf(index))),
+    );
+    const codes = await Promise.all(guesses);
+    expect(codes.filter((code) => code === "unauthorized")).toHaveLength(2);
+    expect(codes.filter((code) => code === "rate_limited")).toHaveLength(238);
+  }
+});
+
+test("Auth.login: 100 failures in an hour close a name, but not to a device that it knows", async () => {
+  const { auth, clock } = configuredServer();
+  const known = callerOf(1000);
+  const { refresh_token } = await auth.login(RIGHT, known);
+  for (let index = 0; index < 100; index += 1) {
+    const guess = failureOf(() => auth.login(WRONG, callerOf(index)));
+    // From the 20th on each waits for a second.
+    if (index >= 20) while (clock.timerCount === 0) await clock.yield();
+    clock.advance(1000);
+    expect(await guess).toBe("unauthorized");
+  }
+  const stranger = callerOf(2000);
+  expect(await failureOf(() => auth.login(WRONG, stranger))).toBe("rate_limited");
+  expect(await failureOf(() => auth.login(RIGHT, stranger))).toBe("rate_limited");
+  expect(await failureOf(() => auth.login({ ...RIGHT, user: "bob" }, stranger))).toBe(
+    "unauthorized",
+  );
+  expect((await auth.login(RIGHT, known)).user.id).toBe("ada");
+  expect((await auth.login(RIGHT, stranger, refresh_token)).user.id).toBe("ada");
+  // A device is known by its sessions, of which this one has ended.
+  auth.logout(refresh_token, known);
+  const other = callerOf(3000);
+  expect(await failureOf(() => auth.login(RIGHT, other, refresh_token))).toBe("rate_limited");
+  clock.advance(3_600_000);
+  expect((await auth.login(RIGHT, other)).user.id).toBe("ada");
 });
 
 test("Auth.login does not end tokens that are already out when it locks", async () => {

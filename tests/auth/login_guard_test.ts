@@ -12,75 +12,77 @@ function newGuard(failuresMax = 5): { clock: ManualClock; guard: LoginGuard } {
 
 test("LoginGuard locks a pair at the failure that reaches the bound, for as long as it says", () => {
   const { clock, guard } = newGuard();
-  const locked = [1, 2, 3, 4, 5].map(() => guard.failed("ada", "1.1.1.1"));
+  const locked = [1, 2, 3, 4, 5].map(() => guard.failed(guard.attempt("ada", "1.1.1.1")));
 
   expect(locked).toEqual([false, false, false, false, true]);
-  expect(guard.lockedForSeconds("ada", "1.1.1.1")).toBe(900);
+  expect(guard.lockedForSeconds(guard.attempt("ada", "1.1.1.1"))).toBe(900);
   clock.advance(899_999);
-  expect(guard.lockedForSeconds("ada", "1.1.1.1")).toBe(1);
+  expect(guard.lockedForSeconds(guard.attempt("ada", "1.1.1.1"))).toBe(1);
   clock.advance(1);
-  expect(guard.lockedForSeconds("ada", "1.1.1.1")).toBeUndefined();
+  expect(guard.lockedForSeconds(guard.attempt("ada", "1.1.1.1"))).toBeUndefined();
 });
 
 test("LoginGuard counts from 0 after a success and after a lock", () => {
   const { clock, guard } = newGuard();
   const failTimes = (count: number): boolean[] =>
-    Array.from({ length: count }, () => guard.failed("ada", "1.1.1.1"));
+    Array.from({ length: count }, () => guard.failed(guard.attempt("ada", "1.1.1.1")));
 
   failTimes(4);
-  guard.succeeded("ada", "1.1.1.1");
+  guard.succeeded(guard.attempt("ada", "1.1.1.1"), "1.1.1.1");
   expect(failTimes(5).at(-1)).toBeTrue();
   clock.advance(900_000);
-  expect(guard.lockedForSeconds("ada", "1.1.1.1")).toBeUndefined();
+  expect(guard.lockedForSeconds(guard.attempt("ada", "1.1.1.1"))).toBeUndefined();
   expect(failTimes(4)).toEqual([false, false, false, false]);
-  expect(guard.lockedForSeconds("ada", "1.1.1.1")).toBeUndefined();
+  expect(guard.lockedForSeconds(guard.attempt("ada", "1.1.1.1"))).toBeUndefined();
 });
 
 test("LoginGuard locks neither another address nor another name", () => {
   const { guard } = newGuard(2);
-  guard.failed("ada", "1.1.1.1");
-  guard.failed("ada", "1.1.1.1");
+  guard.failed(guard.attempt("ada", "1.1.1.1"));
+  guard.failed(guard.attempt("ada", "1.1.1.1"));
 
-  expect(guard.lockedForSeconds("ada", "1.1.1.1")).toBeNumber();
-  expect(guard.lockedForSeconds("ada", "2.2.2.2")).toBeUndefined();
-  expect(guard.lockedForSeconds("bob", "1.1.1.1")).toBeUndefined();
+  expect(guard.lockedForSeconds(guard.attempt("ada", "1.1.1.1"))).toBeNumber();
+  expect(guard.lockedForSeconds(guard.attempt("ada", "2.2.2.2"))).toBeUndefined();
+  expect(guard.lockedForSeconds(guard.attempt("bob", "1.1.1.1"))).toBeUndefined();
 });
 
 test("LoginGuard.forgive lifts the locks and the slowness of one name, from everywhere", () => {
   const { guard } = newGuard(2);
   for (const name of ["ada", "ada\nbob", "bob"]) {
     for (const address of ["1.1.1.1", "2.2.2.2"]) {
-      for (let attempt = 0; attempt < 10; attempt += 1) guard.failed(name, address);
+      for (let attempt = 0; attempt < 10; attempt += 1) guard.failed(guard.attempt(name, address));
     }
   }
   guard.forgive("bob");
-  expect(["1.1.1.1", "2.2.2.2"].map((from) => guard.lockedForSeconds("bob", from))).toEqual([
-    undefined,
-    undefined,
-  ]);
-  expect([guard.delayMs("bob"), guard.delayMs("ada")]).toEqual([0, 1000]);
+  expect(
+    ["1.1.1.1", "2.2.2.2"].map((from) => guard.lockedForSeconds(guard.attempt("bob", from))),
+  ).toEqual([undefined, undefined]);
+  expect([
+    guard.delayMs(guard.attempt("bob", "9.9.9.9")),
+    guard.delayMs(guard.attempt("ada", "9.9.9.9")),
+  ]).toEqual([0, 1000]);
   expect([...guard.troubles().keys()]).toEqual(["ada", "ada\nbob"]);
 });
 
 test("LoginGuard with 0 failures never locks", () => {
   const { guard } = newGuard(0);
-  for (let count = 0; count < 200; count += 1) guard.failed("ada", "1.1.1.1");
+  for (let count = 0; count < 200; count += 1) guard.failed(guard.attempt("ada", "1.1.1.1"));
 
-  expect(guard.lockedForSeconds("ada", "1.1.1.1")).toBeUndefined();
+  expect(guard.lockedForSeconds(guard.attempt("ada", "1.1.1.1"))).toBeUndefined();
 });
 
 test("LoginGuard slows a name after 20 failures within 15 minutes, from wherever", () => {
   const { clock, guard } = newGuard();
-  for (let count = 0; count < 19; count += 1) guard.failed("ada", `10.0.0.${count}`);
+  for (let count = 0; count < 19; count += 1) guard.failed(guard.attempt("ada", `10.0.0.${count}`));
 
-  expect(guard.delayMs("ada")).toBe(0);
-  guard.failed("ada", "10.0.1.1");
-  expect(guard.delayMs("ada")).toBe(1000);
-  expect(guard.delayMs("bob")).toBe(0);
+  expect(guard.delayMs(guard.attempt("ada", "9.9.9.9"))).toBe(0);
+  guard.failed(guard.attempt("ada", "10.0.1.1"));
+  expect(guard.delayMs(guard.attempt("ada", "9.9.9.9"))).toBe(1000);
+  expect(guard.delayMs(guard.attempt("bob", "9.9.9.9"))).toBe(0);
   clock.advance(15 * 60_000);
-  expect(guard.delayMs("ada")).toBe(1000);
+  expect(guard.delayMs(guard.attempt("ada", "9.9.9.9"))).toBe(1000);
   clock.advance(1);
-  expect(guard.delayMs("ada")).toBe(0);
+  expect(guard.delayMs(guard.attempt("ada", "9.9.9.9"))).toBe(0);
 });
 
 test("AuthBucket holds five seconds' worth and refills at its rate", () => {
@@ -108,9 +110,97 @@ test("AuthBucket with rate 0 has no limit", () => {
 
 test("LoginGuard remembers a bounded number of names: the oldest goes first", () => {
   const { guard } = newGuard(1);
-  for (let index = 0; index <= 100_000; index += 1) guard.failed(`name${index}`, "1.1.1.1");
+  for (let index = 0; index <= 100_000; index += 1)
+    guard.failed(guard.attempt(`name${index}`, "1.1.1.1"));
 
-  expect(guard.lockedForSeconds("name0", "1.1.1.1")).toBeUndefined();
-  expect(guard.lockedForSeconds("name1", "1.1.1.1")).toBe(900);
-  expect(guard.lockedForSeconds("name100000", "1.1.1.1")).toBe(900);
+  expect(guard.lockedForSeconds(guard.attempt("name0", "1.1.1.1"))).toBeUndefined();
+  expect(guard.lockedForSeconds(guard.attempt("name1", "1.1.1.1"))).toBe(900);
+  expect(guard.lockedForSeconds(guard.attempt("name100000", "1.1.1.1"))).toBe(900);
+});
+
+const HOUR_MS = 3_600_000;
+
+/** Fails a name so many times, each time from another sender. */
+function failFromEverywhere(guard: LoginGuard, name: string, count: number): void {
+  for (let index = 0; index < count; index += 1) {
+    guard.failed(guard.attempt(name, `10.${index >> 8}.${index & 255}.1`));
+  }
+}
+
+test("LoginGuard closes a name at its 100th failure in an hour, from wherever they come", () => {
+  const { clock, guard } = newGuard();
+  failFromEverywhere(guard, "ada", 99);
+  const other = guard.attempt("ada", "9.9.9.9");
+  expect(guard.closedForSeconds(other)).toBeUndefined();
+  clock.advance(1000);
+  failFromEverywhere(guard, "ada", 1);
+  expect(guard.closedForSeconds(other)).toBe(3599);
+  expect(guard.closedForSeconds(guard.attempt("bob", "9.9.9.9"))).toBeUndefined();
+  clock.advance(HOUR_MS - 1001);
+  expect(guard.closedForSeconds(other)).toBe(1);
+  clock.advance(1);
+  expect(guard.closedForSeconds(other)).toBeUndefined();
+});
+
+test("LoginGuard leaves a closed name open to known devices, each of which counts by itself", () => {
+  const { guard } = newGuard(0);
+  guard.succeeded(guard.attempt("ada", "2.2.2.2"), "2.2.2.2");
+  guard.succeeded(guard.attempt("ada", "2001:db8:1:2:0:0:0:1"), "2001:db8:1:2:0:0:0:1");
+  failFromEverywhere(guard, "ada", 200);
+  const known = [
+    guard.attempt("ada", "2.2.2.2"),
+    guard.attempt("ada", "2001:db8:1:2:9:9:9:9"),
+    guard.attempt("ada", "9.9.9.9", "a session"),
+  ];
+  expect(known.map((attempt) => guard.closedForSeconds(attempt))).toEqual([
+    undefined,
+    undefined,
+    undefined,
+  ]);
+  expect(known.map((attempt) => guard.delayMs(attempt))).toEqual([0, 0, 0]);
+  expect(guard.closedForSeconds(guard.attempt("ada", "9.9.9.9"))).toBe(3600);
+  expect(guard.closedForSeconds(guard.attempt("bob", "2.2.2.2"))).toBeUndefined();
+
+  const [first] = known;
+  for (let count = 0; count < 100; count += 1) {
+    if (first !== undefined) guard.failed(first);
+  }
+  expect(known.map((attempt) => guard.closedForSeconds(attempt))).toEqual([
+    3600,
+    undefined,
+    undefined,
+  ]);
+  guard.forgive("ada");
+  expect(guard.attempt("ada", "2.2.2.2").isKnown).toBeFalse();
+  expect(guard.closedForSeconds(guard.attempt("ada", "9.9.9.9"))).toBeUndefined();
+});
+
+test("LoginGuard counts an IPv6 network of 64 bits as one sender", () => {
+  const { guard } = newGuard(2);
+  guard.failed(guard.attempt("ada", "2001:db8:1:2:0:0:0:1"));
+  guard.failed(guard.attempt("ada", "2001:db8:1:2:0:0:0:2"));
+  expect(guard.lockedForSeconds(guard.attempt("ada", "2001:db8:1:2:3:4:5:6"))).toBe(900);
+  expect(guard.lockedForSeconds(guard.attempt("ada", "2001:db8:1:3:0:0:0:1"))).toBeUndefined();
+});
+
+test("LoginGuard lets one login of a name in, one wait, and a known device past them", async () => {
+  const { guard } = newGuard();
+  guard.succeeded(guard.attempt("ada", "2.2.2.2"), "2.2.2.2");
+  const entered: string[] = [];
+  const enter = async (name: string, address: string): Promise<() => void> => {
+    const leave = await guard.enter(guard.attempt(name, address));
+    entered.push(`${name} from ${address}`);
+    return leave;
+  };
+  const leave = await enter("ada", "1.1.1.1");
+  const second = enter("ada", "1.1.1.2");
+  const refused: unknown = await enter("ada", "1.1.1.3").catch((error: unknown) => error);
+  expect(refused).toMatchObject({ code: "rate_limited", retryAfterSeconds: 1 });
+  (await enter("bob", "1.1.1.1"))();
+  (await enter("ada", "2.2.2.2"))();
+  expect(entered).toEqual(["ada from 1.1.1.1", "bob from 1.1.1.1", "ada from 2.2.2.2"]);
+  leave();
+  (await second)();
+  expect(entered.at(-1)).toBe("ada from 1.1.1.2");
+  (await enter("ada", "1.1.1.3"))();
 });

@@ -6,6 +6,8 @@ import { passwordFault } from "../../src/auth/mod.ts";
 import { PasswordHasher } from "../../src/auth/password.ts";
 import { failureOf, PASSWORD, PASSWORD_HASH } from "./auth_fixture.ts";
 
+const TURN = { sender: "1.1.1.1", isTrusted: false };
+
 const POLICY = { lengthMin: 8, lengthMax: 256, isComplex: false };
 
 function isAccepted(
@@ -39,6 +41,14 @@ test("passwordFault refuses common passwords without case, and the user id", () 
   expect(isAccepted("\ud800abcdefgh")).toBeFalse();
 });
 
+test("passwordFault refuses a password of blanks, whichever they are", () => {
+  for (const blank of [" ", "\t", "\u00a0", "\u3000", "\u200b", "\u202e", "\u2800", "\u3164"]) {
+    expect(isAccepted(blank.repeat(8)), JSON.stringify(blank)).toBeFalse();
+  }
+  expect(isAccepted(" \u200b \u3000    ")).toBeFalse();
+  expect(isAccepted("       x")).toBeTrue();
+});
+
 test("passwordFault with complexity asks for four kinds of characters", () => {
   const complex = { isComplex: true };
 
@@ -64,17 +74,20 @@ test("passwordFault never repeats the password", () => {
 
 test("PasswordHasher.hash stores argon2id with its cost, and another salt each time", async () => {
   const hasher = new PasswordHasher({ runningMax: 2 });
-  const [first, second] = await Promise.all([hasher.hash(PASSWORD), hasher.hash(PASSWORD)]);
+  const [first, second] = await Promise.all([
+    hasher.hash(PASSWORD, TURN),
+    hasher.hash(PASSWORD, TURN),
+  ]);
 
   expect(first).toStartWith("$argon2id$v=19$m=19456,t=2,p=1$");
   expect(first).not.toBe(second);
-  expect(await hasher.matches(PASSWORD, first)).toBeTrue();
-  expect(await hasher.matches(`${PASSWORD} `, first)).toBeFalse();
+  expect(await hasher.matches(PASSWORD, first, TURN)).toBeTrue();
+  expect(await hasher.matches(`${PASSWORD} `, first, TURN)).toBeFalse();
 });
 
 test("PasswordHasher.matches says no for what cannot match, by the same work", async () => {
   const hasher = new PasswordHasher({ runningMax: 1 });
-  const real = await hasher.hash(PASSWORD);
+  const real = await hasher.hash(PASSWORD, TURN);
   const verify = spyOn(Bun.password, "verify");
   try {
     for (const [password, hash] of [
@@ -84,7 +97,7 @@ test("PasswordHasher.matches says no for what cannot match, by the same work", a
       ["", real],
     ] as const) {
       verify.mockClear();
-      expect(await hasher.matches(password, hash)).toBeFalse();
+      expect(await hasher.matches(password, hash, TURN)).toBeFalse();
       // The work is in the parameters of the hash, which are the same for the one nobody has.
       const worked = verify.mock.calls.map(([, against]) => workOf(against));
       expect(worked).toEqual([workOf(real)]);
@@ -106,11 +119,11 @@ function workOf(hash: Parameters<typeof Bun.password.verify>[1]): string {
 test("PasswordHasher runs a few at a time and refuses when too many wait", async () => {
   const hasher = new PasswordHasher({ runningMax: 2 });
   const all = Array.from({ length: 420 }, () =>
-    failureOf(() => hasher.matches("x", PASSWORD_HASH)),
+    failureOf(() => hasher.matches("x", PASSWORD_HASH, TURN)),
   );
   const codes = await Promise.all(all);
 
   expect(codes.filter((code) => code === "rate_limited")).toHaveLength(18);
   expect(codes.filter((code) => code === undefined)).toHaveLength(402);
-  expect(await hasher.matches(PASSWORD, PASSWORD_HASH)).toBeTrue();
+  expect(await hasher.matches(PASSWORD, PASSWORD_HASH, TURN)).toBeTrue();
 });

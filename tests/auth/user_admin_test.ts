@@ -40,6 +40,26 @@ test("Auth.createUser makes users of each role, whom others may not make", async
   expect(await codeOf("d", "a", "user")).toBe("ALREADY_EXISTS");
   expect(await codeOf("d", "root", "user")).toBe("PERMISSION_DENIED");
   expect(await codeOf("d", "a/b", "user")).toBe("INVALID_NAME");
+  for (const name of [
+    "ada ",
+    " ada",
+    "a\u200bda",
+    "a\u2060da",
+    "ad\ufeffa",
+    "\u202eada",
+    "ada\u2066",
+    "a\u00adda",
+    "ada\u00a0b",
+    "ada\u3000b",
+    "ada\u3164",
+    "a\u034fda",
+    "ada\ufe0f",
+    "ada\ue000",
+    "ada\u2028b",
+    "ade\u0301",
+  ]) {
+    expect(await codeOf("d", name, "user"), JSON.stringify(name)).toBe("INVALID_NAME");
+  }
   const answer = await auth.login({ user: "a", password: CREDENTIALS.password }, LOCAL);
   expect(answer.user.role).toBe("dba");
 });

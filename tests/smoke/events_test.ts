@@ -365,8 +365,8 @@ describe("before it begins a stream is refused", () => {
     }
     const plain = await server.createUser("plain");
     const refused = await open({ sql }, { Authorization: `Bearer ${plain}` });
-    expect(refused.response.status).toBe(403);
-    expect(await refused.response.json()).toMatchObject({ error: { code: "UNAUTHORIZED" } });
+    expect(refused.response.status).toBe(404);
+    expect(await refused.response.json()).toMatchObject({ error: { code: "NOT_FOUND" } });
     const streams: EventClient[] = [];
     for (let i = 0; i < 8; i += 1) {
       const cookie = { Cookie: `tidemark_auth=${server.token}` };

@@ -2,7 +2,8 @@
  * Who is calling, and whether the call comes from this machine.
  *
  *     peer is no trusted proxy   address = peer; a forwarding header is not believed, but its
- *                                presence makes the request non-local and bars address lists
+ *                                presence makes the request non-local and bars address lists:
+ *                                behind a proxy that nobody named all clients are one address
  *     peer is a trusted proxy    the first present of Forwarded, X-Forwarded-For, X-Real-IP: from
  *                                the right, the first address that is no trusted proxy, the
  *                                leftmost if all are; unreadable: non-local, keyed by peer. Local
@@ -28,11 +29,15 @@ export interface Origin {
   readonly ip: IpBytes | undefined;
   /** A forwarding header came that is not believed: address lists do not apply. */
   readonly isForwardingDoubtful: boolean;
+  /** The forwarding header of a peer that is no trusted proxy. */
+  readonly strangersHeader?: string;
 }
 
 /** The part of `Headers` that is read here. */
 export interface HeaderReader {
   get(name: string): string | null;
+  /** In lower case. */
+  keys(): Iterable<string>;
 }
 
 /** Finds the client behind a request. `peer` is the TCP peer as the runtime writes it. */
@@ -46,10 +51,19 @@ export function originOf(
   const peerText = textFromIp(peerIp);
   const chains = forwardedChains(headers);
   const [first] = chains;
-  if (first === undefined) return believed(peerIp, peerText);
+  const sign = forwardingHeader(headers);
+  if (sign === undefined) return believed(peerIp, peerText);
   if (!isInRanges(peerIp, trustedProxies)) {
-    return { address: peerText, ip: peerIp, isLocal: false, isForwardingDoubtful: true };
+    return {
+      address: peerText,
+      ip: peerIp,
+      isLocal: false,
+      isForwardingDoubtful: true,
+      strangersHeader: sign,
+    };
   }
+  // The proxy does not say for whom.
+  if (first === undefined) return { ...believed(peerIp, peerText), isLocal: false };
   const client = clientOf(first, trustedProxies);
   if (client === undefined) return doubtful(peerText);
   const origin = believed(client, textFromIp(client));
@@ -100,6 +114,23 @@ function believed(ip: IpBytes, address: string): Origin {
 function doubtful(address: string): Origin {
   return { address, ip: undefined, isLocal: false, isForwardingDoubtful: true };
 }
+
+/** The first header that only a proxy sends; undefined where there is none. */
+function forwardingHeader(headers: HeaderReader): string | undefined {
+  for (const name of headers.keys()) {
+    if (FORWARDING.has(name) || name.startsWith("x-forwarded-")) return name;
+  }
+  return undefined;
+}
+
+const FORWARDING: ReadonlySet<string> = new Set([
+  "forwarded",
+  "via",
+  "x-real-ip",
+  "cf-connecting-ip",
+  "true-client-ip",
+  "x-client-ip",
+]);
 
 /** The chain that each forwarding header tells, in its order; the one that decides comes first. */
 function forwardedChains(headers: HeaderReader): readonly (readonly string[])[] {

@@ -1,8 +1,7 @@
 /**
- * The two cookies of a browser session. The auth endpoints read them, and the stream of events,
- * which changes nothing and which no page elsewhere can read; every other endpoint needs the
- * header, so that no such page can act with them. What changes a session by a cookie, or sets
- * one, asks for the origin of the page, too.
+ * The two cookies of a browser session. The auth endpoints read them, and the stream of events;
+ * every other endpoint needs the header, so that no page elsewhere can act with them. Whatever
+ * reads a cookie, or sets one, asks for the origin of the page, too.
  */
 import type { LoginBody } from "../../protocol/mod.ts";
 

@@ -78,8 +78,8 @@ export class Cors {
   }
 
   /**
-   * Whether the cookies of a request that changes something are its page's to use. Browsers keep
-   * them from other sites, but not from another port or subdomain of this one.
+   * Whether the cookies of a request are its page's to use. Browsers keep them from other sites,
+   * but not from another port or subdomain of this one.
    */
   mayUseCookies(request: Request): boolean {
     if (this.#isOfOwnPage(request)) return true;
@@ -101,9 +101,12 @@ export class Cors {
   /** Of a page of this server, or of none. */
   #isOfOwnPage(request: Request): boolean {
     // Browsers say so themselves, also where a proxy has put another Host.
-    if (request.headers.get("sec-fetch-site") === "same-origin") return true;
+    const site = request.headers.get("sec-fetch-site");
+    if (site === "same-origin") return true;
     const origin = request.headers.get("origin");
-    return origin === null || this.#isOwn(origin, request);
+    // What an element of a page loads has no Origin; "none" is what somebody typed.
+    if (origin === null) return site === null || site === "none";
+    return this.#isOwn(origin, request);
   }
 
   #isOfListedPage(request: Request): boolean {

@@ -29,6 +29,8 @@ export interface NetworkRules {
   readonly trustedProxies: readonly IpRange[];
   /** Host names in lower case. */
   readonly allowedHosts: ReadonlySet<string>;
+  /** Told of a peer that sends a forwarding header and is no trusted proxy. */
+  readonly onStranger: (address: string, header: string) => void;
 }
 
 /** What all exchanges of a server share. */
@@ -73,7 +75,12 @@ export class Exchange implements Caller {
 
   /** The client behind the request. */
   get origin(): Origin {
-    this.#origin ??= originOf(this.#peer(), this.request.headers, this.#network.trustedProxies);
+    if (this.#origin === undefined) {
+      const { headers } = this.request;
+      this.#origin = originOf(this.#peer(), headers, this.#network.trustedProxies);
+      const { address, strangersHeader } = this.#origin;
+      if (strangersHeader !== undefined) this.#network.onStranger(address, strangersHeader);
+    }
     return this.#origin;
   }
 

@@ -35,6 +35,8 @@ export type Access =
   | "bearer"
   /** A bearer token, or the cookie of a browser. */
   | "bearer or cookie"
+  /** The same, or either token of a browser's cookies, or none. */
+  | "any token or none"
   /** The same with the refresh token, which may stand in the body, too. */
   | "refresh token"
   /** A bearer token, or an address of `security.metrics_allow`. */

@@ -59,6 +59,7 @@ const SECURITY: Readonly<Record<Access, readonly object[]>> = {
   local: [],
   bearer: [{ bearer: [] }],
   "bearer or cookie": [{ bearer: [] }, { cookie: [] }],
+  "any token or none": [{}, { bearer: [] }, { cookie: [] }, { refreshCookie: [] }],
   "refresh token": [{}, { bearer: [] }, { refreshCookie: [] }],
   "bearer or address": [{ bearer: [] }, {}],
 };

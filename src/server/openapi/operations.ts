@@ -2,12 +2,15 @@
  * What each endpoint takes and answers, in the words of the wire contract. Routes name theirs.
  */
 import type { Content, Operation, OperationParameter, Schema } from "../http/operation.ts";
-import { reference, type SchemaName } from "./schemas.ts";
+import { IDEMPOTENCY_KEY, reference, type SchemaName } from "./schemas.ts";
 
 const TEXT: Schema = { type: "string" };
 
 /** A `_seq` from a client. */
 const POSITION: Schema = { type: ["integer", "string"], minimum: 0, pattern: "^\\d+$" };
+
+/** Of a namespace or a table. */
+const OBJECT_NAME: Schema = { type: "string", pattern: "^[A-Za-z][A-Za-z0-9_]{0,63}$" };
 
 const FLAG: Schema = { type: "boolean" };
 
@@ -84,14 +87,19 @@ export const AUTH_OPERATIONS: Readonly<
     answers: {
       200: { description: "Tokens", content: jsonOf("Login"), headers: SESSION_COOKIES },
     },
-    errors: { 401: ["unauthorized"], 429: ["rate_limited"], 500: ["internal_error"] },
+    errors: {
+      400: ["invalid_request"],
+      401: ["unauthorized"],
+      429: ["rate_limited"],
+      500: ["internal_error"],
+    },
   },
   logout: {
     id: "logout",
     tag: "auth",
     summary: "End the session of the token, or all of its user",
     description: "Succeeds without a token, too.",
-    access: "bearer or cookie",
+    access: "any token or none",
     body: { content: jsonOf("LogoutRequest"), required: false },
     answers: {
       200: {
@@ -100,6 +108,7 @@ export const AUTH_OPERATIONS: Readonly<
         headers: { "Set-Cookie": "Makes a browser forget both cookies" },
       },
     },
+    errors: { 400: ["invalid_request"], 500: ["internal_error"] },
   },
   me: {
     id: "me",
@@ -131,10 +140,10 @@ export const SQL_OPERATION: Operation = {
         properties: {
           sql: TEXT,
           params: { ...TEXT, description: "A JSON array" },
-          namespace_id: TEXT,
-          timeout_ms: TEXT,
+          namespace_id: { ...TEXT, minLength: 1 },
+          timeout_ms: { ...TEXT, pattern: "^\\d{1,12}$" },
           check: { type: "string", enum: ["true", "false"] },
-          idempotency_key: TEXT,
+          idempotency_key: IDEMPOTENCY_KEY,
         },
         required: ["sql"],
       },
@@ -192,10 +201,13 @@ export function fileOperation(id: string): Operation {
     summary: "Download the bytes behind a FILE cell",
     access: "bearer",
     parameters: [
-      inPath("namespace", "Of the table"),
-      inPath("table", "A USER or SHARED table"),
+      inPath("namespace", "Of the table", OBJECT_NAME),
+      inPath("table", "A USER or SHARED table", OBJECT_NAME),
       inPath("sub", "The field sub of the cell", { type: "string", pattern: "^f\\d{4,}$" }),
-      inPath("stored_name", "The stored name, or the field id of the cell alone"),
+      inPath("stored_name", "The stored name, or the field id of the cell alone", {
+        type: "string",
+        pattern: "^\\d[^/\\\\]*$",
+      }),
       inQuery("user_id", "Whose file, of a USER table; another user's needs role dba or system"),
       inHeader("Range", "One range of bytes"),
       inHeader("If-Range", "The ETag that the range belongs to"),
@@ -238,7 +250,11 @@ export const LIVE_OPERATION: Operation = {
   access: "bearer or cookie",
   parameters: [
     { ...inQuery("sql", "The query to follow"), required: true },
-    inQuery("namespace_id", "Namespace of names that say none"),
+    inQuery("namespace_id", "Namespace of names that say none", {
+      ...TEXT,
+      minLength: 1,
+      default: "default",
+    }),
     inQuery("params", "Values of $1, $2, … as the text of a JSON array"),
     inQuery("batch_size", "Rows of a batch", { type: "integer", minimum: 1 }),
     inQuery("last_rows", "Only the newest so many rows", { type: "integer", minimum: 0 }),

@@ -137,6 +137,13 @@ const STATEMENT: Schema = bodyOf<StatementEntry>({
   }),
 });
 
+/** Of a form it is no JSON, and so never null. */
+export const IDEMPOTENCY_KEY: Schema = {
+  type: "string",
+  pattern: "^[\\x20-\\x7e]{1,128}$",
+  description: "The same key and body get the first answer again",
+};
+
 const SQL_REQUEST: Schema = bodyOf<SqlRequestBody>({
   sql: { type: "string", minLength: 1, description: "One or more statements" },
   params: optional({
@@ -159,12 +166,7 @@ const SQL_REQUEST: Schema = bodyOf<SqlRequestBody>({
     default: false,
     description: "Parse, bind and authorise only: nothing runs",
   }),
-  idempotency_key: optional({
-    ...TEXT_OR_NULL,
-    minLength: 1,
-    maxLength: 128,
-    description: "The same key and body get the first answer again",
-  }),
+  idempotency_key: optional({ ...IDEMPOTENCY_KEY, type: ["string", "null"] }),
 });
 
 const CLUSTER_NODE: Schema = bodyOf<ClusterNodeBody>({
@@ -231,7 +233,11 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
   }),
   LoginRequest: bodyOf<LoginRequestBody>({ user: { ...USER, maxLength: 128 }, password: PASSWORD }),
   LogoutRequest: bodyOf<LogoutRequestBody>({
-    all: optional({ ...FLAG, description: "Every session of the user", default: false }),
+    all: optional({
+      type: ["boolean", "null"],
+      description: "Every session of the user",
+      default: false,
+    }),
   }),
   Me: bodyOf<MeBody>({ user: reference("User"), admin_ui_access: FLAG }),
   Message: bodyOf<MessageBody>({ message: TEXT }),

@@ -51,8 +51,11 @@ export function authRoutes(options: AuthRouteOptions): readonly Route[] {
     route("POST", "refresh", (exchange) => refresh(exchange, options)),
     route("POST", "logout", (exchange) => logOut(exchange, options)),
     route("GET", "me", (exchange) => {
-      const token = bearerOf(exchange.request) ?? cookieOf(exchange.request, "tidemark_auth");
-      return json(exchange, 200, auth.me(token));
+      const { request } = exchange;
+      const cookie = options.mayUseCookies(request)
+        ? cookieOf(request, "tidemark_auth")
+        : undefined;
+      return json(exchange, 200, auth.me(bearerOf(request) ?? cookie));
     }),
   ];
 }
@@ -73,15 +76,20 @@ async function setUp(exchange: Exchange, options: AuthRouteOptions): Promise<Res
 }
 
 async function logIn(exchange: Exchange, options: AuthRouteOptions): Promise<Response> {
-  const login = await options.auth.login(await bodyOf(exchange, options), exchange);
+  const { request } = exchange;
+  // Only to tell a device that has logged in before.
+  const cookie = options.mayUseCookies(request)
+    ? (cookieOf(request, "tidemark_refresh") ?? cookieOf(request, "tidemark_auth"))
+    : undefined;
+  const body = await bodyOf(exchange, options);
+  const login = await options.auth.login(body, exchange, bearerOf(request) ?? cookie);
   return loggedIn(exchange, login, options);
 }
 
 async function refresh(exchange: Exchange, options: AuthRouteOptions): Promise<Response> {
-  const fields = objectOf(await bodyOf(exchange, options)) ?? {};
-  const { refresh_token: given } = fields;
+  const { refresh_token: given } = optionalFields(await bodyOf(exchange, options));
   if (given !== undefined && given !== null && typeof given !== "string") {
-    throw new HttpError(401, "unauthorized", "The refresh token is not valid");
+    throw new HttpError(400, "invalid_request", '"refresh_token" should be a string');
   }
   const { request } = exchange;
   const cookie = options.mayUseCookies(request) ? cookieOf(request, "tidemark_refresh") : undefined;
@@ -99,14 +107,16 @@ function loggedIn(exchange: Exchange, login: LoginBody, options: AuthRouteOption
 }
 
 async function logOut(exchange: Exchange, options: AuthRouteOptions): Promise<Response> {
-  const body = await bodyOf(exchange, options);
+  const { all } = optionalFields(await bodyOf(exchange, options));
+  if (all !== undefined && all !== null && typeof all !== "boolean") {
+    throw new HttpError(400, "invalid_request", '"all" should be true or false');
+  }
   const { request } = exchange;
   const mayUseCookies = options.mayUseCookies(request);
   const cookie = mayUseCookies
     ? (cookieOf(request, "tidemark_auth") ?? cookieOf(request, "tidemark_refresh"))
     : undefined;
-  const isAll = objectOf(body)?.["all"] === true;
-  options.auth.logout(bearerOf(request) ?? cookie, exchange, { all: isAll });
+  options.auth.logout(bearerOf(request) ?? cookie, exchange, { all: all === true });
   const response = json(exchange, 200, { message: "Logged out" });
   if (mayUseCookies) {
     expireSessionCookies(response.headers, { isSecure: isSecure(exchange, options) });
@@ -114,13 +124,23 @@ async function logOut(exchange: Exchange, options: AuthRouteOptions): Promise<Re
   return response;
 }
 
-/** The JSON value of a body; undefined when it is empty or malformed. */
+/** The members of a body that may be left out. @throws {HttpError} invalid_request */
+function optionalFields(body: unknown): Readonly<Record<string, unknown>> {
+  if (body === undefined) return {};
+  const fields = objectOf(body);
+  if (fields !== undefined) return fields;
+  throw new HttpError(400, "invalid_request", "The body should be a JSON object, or empty");
+}
+
+/** The JSON value of a body; undefined when it is empty, null when it is malformed. */
 async function bodyOf(exchange: Exchange, options: AuthRouteOptions): Promise<unknown> {
   requireJsonType(exchange.request.headers.get("content-type"));
   const text = textFromUtf8(await bytesOf(exchange, options));
-  const value = text === undefined || text === "" ? undefined : parseJson(text);
-  if (value === undefined) refusePacked(exchange.request.headers);
-  return value;
+  if (text === "") return undefined;
+  const value = text === undefined ? undefined : parseJson(text);
+  if (value !== undefined) return value;
+  refusePacked(exchange.request.headers);
+  return null;
 }
 
 async function bytesOf(

@@ -25,6 +25,8 @@ export interface LiveRouteOptions {
   readonly config: ServerConfig;
   readonly clock: Clock;
   readonly connections: Connections;
+  /** Whether the page that sends a request may act by its cookies. */
+  readonly mayUseCookies: (request: Request) => boolean;
   /** The number of the next connection. */
   readonly nextNumber: () => number;
 }
@@ -76,7 +78,7 @@ export function liveRoute(options: LiveRouteOptions): Route {
 
 function open(exchange: Exchange, options: LiveRouteOptions): Response {
   const { clock, config, connections, live } = options;
-  const principal = principalOf(exchange, options.auth);
+  const principal = principalOf(exchange, options);
   try {
     const spec = specFrom(exchange, config);
     refuseTooMany(exchange, { config, connections });
@@ -110,9 +112,14 @@ function open(exchange: Exchange, options: LiveRouteOptions): Response {
 }
 
 /** By bearer, else by the cookie of a browser, whose EventSource can send no header. */
-function principalOf(exchange: Exchange, auth: Auth): Principal {
-  const header = exchange.request.headers.get("authorization");
-  const cookie = header === null ? cookieOf(exchange.request, "tidemark_auth") : undefined;
+function principalOf(
+  exchange: Exchange,
+  { auth, mayUseCookies }: Pick<LiveRouteOptions, "auth" | "mayUseCookies">,
+): Principal {
+  const { request } = exchange;
+  const header = request.headers.get("authorization");
+  const mayBeCookie = header === null && mayUseCookies(request);
+  const cookie = mayBeCookie ? cookieOf(request, "tidemark_auth") : undefined;
   return auth.authenticateHeader(cookie === undefined ? header : `Bearer ${cookie}`, exchange);
 }
 

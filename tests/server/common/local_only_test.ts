@@ -2,8 +2,11 @@
  * Who counts as local, and which address a request is keyed by: the rules of the contract as a
  * table of peer and headers.
  */
+
 import { expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
+import { silentLog } from "../../../src/base/log.ts";
+import { RecentLog } from "../../../src/base/recent_log.ts";
 import {
   type IpBytes,
   type IpRange,
@@ -13,6 +16,8 @@ import {
   textFromIp,
 } from "../../../src/server/common/ip_address.ts";
 import { isHostAllowed, isSecureRequest, originOf } from "../../../src/server/common/local_only.ts";
+import { strangersWarning } from "../../../src/server/common/strangers.ts";
+import { ManualClock } from "../../support/manual_clock.ts";
 
 function range(text: string): IpRange {
   return defined(rangeFromText(text), "the range is readable");
@@ -43,6 +48,11 @@ test.each<Row>([
   ["127.0.0.1", { forwarded: "for=127.0.0.1" }, "127.0.0.1", false],
   ["127.0.0.1", { "x-real-ip": "127.0.0.1" }, "127.0.0.1", false],
   ["192.0.2.4", { "x-forwarded-for": "127.0.0.1" }, "192.0.2.4", false],
+  ["127.0.0.1", { via: "1.1 proxy" }, "127.0.0.1", false],
+  ["127.0.0.1", { "cf-connecting-ip": "192.0.2.4" }, "127.0.0.1", false],
+  ["127.0.0.1", { "x-forwarded-proto": "https" }, "127.0.0.1", false],
+  ["127.0.0.1", { "x-forwarded-host": "localhost" }, "127.0.0.1", false],
+  ["10.1.2.3", { via: "1.1 proxy" }, "10.1.2.3", false],
   // A trusted proxy is believed.
   ["10.1.2.3", {}, "10.1.2.3", false],
   ["127.0.0.9", {}, "127.0.0.9", true],
@@ -78,8 +88,28 @@ test("originOf reads a header of nothing but blanks and quotes at once", () => {
   const blanks = " ".repeat(1_000_000);
   for (const forwarded of [`for=a${blanks}"x`, `for="${blanks}"${blanks}x`, `${blanks}for`]) {
     // What tries each blank again takes hours, and fails by that.
-    expect(originOf("10.1.2.3", { get: () => forwarded }, TRUSTED).address).toBe("10.1.2.3");
+    expect(
+      originOf("10.1.2.3", { get: () => forwarded, keys: () => ["forwarded"] }, TRUSTED).address,
+    ).toBe("10.1.2.3");
   }
+});
+
+test("originOf names the header of a proxy that is not trusted", () => {
+  const headerOf = (peer: string, headers: Record<string, string>): string | undefined =>
+    originOf(peer, new Headers(headers), TRUSTED).strangersHeader;
+  expect(headerOf("192.0.2.4", { "X-Forwarded-For": "192.0.2.9" })).toBe("x-forwarded-for");
+  expect(headerOf("192.0.2.4", { Accept: "x", Via: "1.1 x" })).toBe("via");
+  expect(headerOf("10.1.2.3", { "X-Forwarded-For": "192.0.2.9" })).toBeUndefined();
+  expect(headerOf("192.0.2.4", { Accept: "x" })).toBeUndefined();
+});
+
+test("strangersWarning says once of an address which key to set, and of few addresses", () => {
+  const log = new RecentLog(silentLog, new ManualClock());
+  const warn = strangersWarning(log);
+  for (let index = 0; index < 3; index += 1) warn("192.0.2.4", "via");
+  for (let index = 0; index < 20; index += 1) warn(`192.0.3.${index}`, "via");
+  expect(log.lines).toHaveLength(10);
+  expect(log.lines[0]?.fields["set"]).toBe('security.trusted_proxies = ["192.0.2.4"]');
 });
 
 test("originOf bars address lists when a forwarding header is not believed", () => {

@@ -136,7 +136,7 @@ test("me and refresh take header before cookie; other endpoints take no cookie",
     expect((await post(server, "refresh", "", { Cookie: cookie })).status).toBe(200);
     const access = `Bearer ${text(body["access_token"])}`;
     expect((await post(server, "refresh", "", { Authorization: access })).status).toBe(401);
-    expect((await post(server, "refresh", { refresh_token: 1 })).status).toBe(401);
+    expect((await post(server, "refresh", { refresh_token: 1 })).status).toBe(400);
     const sql = await server.fetch("/v1/api/sql", {
       method: "POST",
       headers: { Cookie: cookie },
@@ -248,6 +248,54 @@ describe("a page of another origin", () => {
       await post(server, "logout", "", { Authorization: bearer, ...foreign });
       expect(await me()).toBe(401);
     });
+  });
+});
+
+test("a field of the wrong type is refused, and ends nothing", async () => {
+  await withServer({}, async (server) => {
+    const Authorization = `Bearer ${await server.token()}`;
+    for (const [name, body] of [
+      ["logout", { all: "true" }],
+      ["logout", { all: 1 }],
+      ["logout", { all: [] }],
+      ["logout", "[]"],
+      ["logout", "{"],
+      ["refresh", { refresh_token: 1 }],
+      ["refresh", { refresh_token: {} }],
+      ["refresh", "x"],
+    ] as const) {
+      const refused = await post(server, name, body, { Authorization });
+      expect([refused.status, refused.body["error"]], `${name} ${JSON.stringify(body)}`).toEqual([
+        400,
+        "invalid_request",
+      ]);
+    }
+    const me = (): Promise<Response> =>
+      server.fetch("/v1/api/auth/me", { headers: { Authorization } });
+    expect((await me()).status).toBe(200);
+    expect((await post(server, "logout", { all: null }, { Authorization })).status).toBe(200);
+    expect((await me()).status).toBe(401);
+  });
+});
+
+test("the cookie of a page elsewhere opens neither me nor a stream", async () => {
+  await withServer({}, async (server) => {
+    const Cookie = `tidemark_auth=${await server.token()}`;
+    const live = "/v1/api/live?sql=SELECT%201";
+    for (const path of ["/v1/api/auth/me", live]) {
+      for (const from of [
+        { Origin: "https://evil.example" },
+        { "Sec-Fetch-Site": "cross-site" },
+        { "Sec-Fetch-Site": "same-site" },
+      ]) {
+        const refused = await server.fetch(path, { headers: { Cookie, ...from } });
+        expect(refused.status, `${path} ${JSON.stringify(from)}`).toBe(401);
+      }
+      for (const from of [{}, { Origin: server.url }, { "Sec-Fetch-Site": "same-origin" }]) {
+        const answer = await server.fetch(path, { headers: { Cookie, ...from } });
+        expect(answer.status, `${path} ${JSON.stringify(from)}`).not.toBe(401);
+      }
+    }
   });
 });
 

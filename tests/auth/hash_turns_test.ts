@@ -1,0 +1,71 @@
+/**
+ * Goal: whoever sends many hashes waits for the own ones, nobody is refused for the many of
+ * another, and no lane starves.
+ */
+import { expect, test } from "bun:test";
+import { HashTurns } from "../../src/auth/hash_turns.ts";
+
+function setUp(): {
+  turns: HashTurns;
+  order: string[];
+  wait: (sender: string, count?: number, isTrusted?: boolean) => void;
+  settle: () => Promise<void>;
+} {
+  const turns = new HashTurns();
+  const order: string[] = [];
+  return {
+    turns,
+    order,
+    wait: (sender, count = 1, isTrusted = false) => {
+      for (let index = 0; index < count; index += 1) {
+        turns.wait({ sender, isTrusted }).then(
+          () => order.push(sender),
+          () => order.push(`${sender} refused`),
+        );
+      }
+    },
+    settle: async () => {
+      for (let round = 0; round < 5; round += 1) await Promise.resolve();
+    },
+  };
+}
+
+test("HashTurns serves senders by turns, however many one of them sends", async () => {
+  const { order, settle, turns, wait } = setUp();
+  wait("mallory", 150);
+  wait("ann");
+  wait("bob", 2);
+  for (let count = 0; count < 6; count += 1) {
+    turns.startNext();
+    await settle();
+  }
+  expect(order).toEqual(["mallory", "ann", "bob", "mallory", "bob", "mallory"]);
+});
+
+test("HashTurns gives known devices every other turn, and others the rest", async () => {
+  const { order, settle, turns, wait } = setUp();
+  for (let index = 0; index < 100; index += 1) wait(`10.0.0.${index}`);
+  wait("ann", 2, true);
+  wait("bob", 1, true);
+  for (let count = 0; count < 7; count += 1) {
+    turns.startNext();
+    await settle();
+  }
+  expect(order).toEqual(["ann", "10.0.0.0", "bob", "10.0.0.1", "ann", "10.0.0.2", "10.0.0.3"]);
+});
+
+test("HashTurns refuses the newest of whoever waits with most, where too many wait", async () => {
+  const { order, settle, turns, wait } = setUp();
+  wait("mallory", 400);
+  wait("ann");
+  await settle();
+  expect(order).toEqual(["mallory refused"]);
+  wait("mallory");
+  await settle().catch(() => undefined);
+  expect(turns.waitingCount).toBe(400);
+});
+
+test("HashTurns says when nobody waits", () => {
+  const { turns } = setUp();
+  expect(turns.startNext()).toBeFalse();
+});
