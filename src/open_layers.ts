@@ -27,6 +27,7 @@ import {
   requireArchive,
 } from "./copies/mod.ts";
 import { copyLimits, sqlLimits, storeOptions, tableDefaults } from "./layer_limits.ts";
+import { seqTimesOf } from "./seq_eras.ts";
 import { homeOf, ownTables, tableDefinition } from "./sql/mod.ts";
 import { type DataPaths, dataPathsOf, holdsRows, refuseForeignDirectory } from "./storage/files.ts";
 import {
@@ -223,6 +224,7 @@ async function openStore(
     keepsLogFrom: archiver === undefined ? undefined : () => archiver.neededFrom,
     onLogRolled: () => archiver?.noteRolled(),
     onFatal,
+    seqTimes: seqTimesOf(catalog),
     options: storeOptions(config),
   });
 }

@@ -9,47 +9,34 @@
  *
  * The generator is a hybrid logical clock: it follows the clock forward, never goes back with it,
  * and borrows from the next millisecond when the counter of the current one is used up. So a clock
- * that is set back stops nothing: ids go on from the newest one, a millisecond for each 4096 of
- * them, until the clock is there again.
+ * that is set back stops nothing: ids go on from the newest one. With `SeqTimes` they then follow
+ * the clock at a distance, which it knows; without, they take a millisecond for each 4096 of them,
+ * until the clock is there again.
  */
 import { assert } from "./assert.ts";
 import type { Clock } from "./clock.ts";
 import { DatabaseError } from "./errors.ts";
+import {
+  LOW_SPAN,
+  MS_MAX,
+  SEQ_EPOCH_MS,
+  type Seq,
+  seqFromUnixMs,
+  unixMsFromSeq,
+} from "./seq_layout.ts";
+import type { SeqTimes } from "./seq_times.ts";
 
-declare const seqBrand: unique symbol;
+export {
+  SEQ_EPOCH_MS,
+  SEQ_ZERO,
+  type Seq,
+  seqFromNumber,
+  seqFromUnixMs,
+  unixMsFromSeq,
+} from "./seq_layout.ts";
 
-/**
- * A sequence id. Issued by {@linkcode SeqGenerator}; from outside it comes through
- * {@linkcode seqFromNumber}. Columns hold seqs as plain numbers, and who reads one names it again.
- */
-export type Seq = number & { readonly [seqBrand]: true };
-
-/** 2026-01-01T00:00:00Z in Unix milliseconds. */
-export const SEQ_EPOCH_MS = 1767225600000;
-
-/** Ids in one millisecond. */
-const LOW_SPAN = 4096;
-
-/** The last millisecond that has ids. */
-const MS_MAX = 2 ** 41 - 1;
-
-/** Before every seq. */
-export const SEQ_ZERO: Seq = 0 as Seq;
-
-/** Accepts a number from outside, or returns undefined when it cannot be a sequence id. */
-export function seqFromNumber(value: number): Seq | undefined {
-  return Number.isSafeInteger(value) && value >= 0 ? (value as Seq) : undefined;
-}
-
-/** Unix milliseconds at which a seq was issued. */
-export function unixMsFromSeq(seq: number): number {
-  return Math.floor(seq / LOW_SPAN) + SEQ_EPOCH_MS;
-}
-
-/** The first seq of a Unix millisecond; 0 for times before the epoch of seqs. */
-export function seqFromUnixMs(unixMs: number): Seq {
-  return Math.max(0, Math.floor(unixMs - SEQ_EPOCH_MS) * LOW_SPAN) as Seq;
-}
+/** A clock that falls back by less has no new era: time servers correct it, and bursts borrow. */
+const JITTER_MS = 1000;
 
 export interface SeqGeneratorOptions {
   clock: Clock;
@@ -59,25 +46,39 @@ export interface SeqGeneratorOptions {
   nodeBits: number;
   /** The highest id ever issued, so that a restart never goes back. */
   last: Seq;
+  /** Knows which times ids are of; absent where nobody asks. */
+  times?: SeqTimes;
+  /** The clock was set back, by more than a correction. */
+  onSetBack?: (times: { readonly fromMs: number; readonly toMs: number }) => void;
 }
 
 /**
  * Issues strictly ascending ids.
  *
- *     #ms        highest time there was: the clock's when it was asked, and that of the newest id
+ *     #ms        highest time there was: that of the newest id, and without `SeqTimes` the clock's
  *     #counter   ids of that millisecond which are used up
+ *     #highMs    latest time of the clock since it was last set back
  */
 export class SeqGenerator {
   readonly #clock: Clock;
   readonly #nodePart: number;
   readonly #counterSpan: number;
+  readonly #times: SeqTimes | undefined;
+  readonly #onSetBack: SeqGeneratorOptions["onSetBack"];
   #ms: number;
   #counter: number;
   #last: Seq;
+  #highMs: number;
+  /** The clock as it was last looked at, and the millisecond that ids have then. */
+  #seenMs = -Infinity;
+  #idMs = 0;
 
-  constructor({ clock, nodeId, nodeBits, last }: SeqGeneratorOptions) {
+  constructor({ clock, nodeId, nodeBits, last, onSetBack, times }: SeqGeneratorOptions) {
     assert(nodeId < 2 ** nodeBits, "the node id fits its bits");
     this.#clock = clock;
+    this.#times = times;
+    this.#onSetBack = onSetBack;
+    this.#highMs = times === undefined || last === 0 ? -Infinity : times.msOf(last) - SEQ_EPOCH_MS;
     this.#counterSpan = LOW_SPAN / 2 ** nodeBits;
     this.#nodePart = nodeId * this.#counterSpan;
     this.#ms = Math.floor(last / LOW_SPAN);
@@ -103,10 +104,10 @@ export class SeqGenerator {
    * @throws {DatabaseError} STORAGE_UNAVAILABLE if it would be none of 53 bits; nothing is changed.
    */
   next(nowMs: number = this.#clock.nowMs()): Seq {
-    const clockMs = nowMs - SEQ_EPOCH_MS;
-    if (clockMs > this.#ms) {
-      requireIds(clockMs);
-      this.#ms = clockMs;
+    const idMs = this.#idMsAt(nowMs - SEQ_EPOCH_MS);
+    if (idMs > this.#ms) {
+      requireIds(idMs);
+      this.#ms = idMs;
       this.#counter = 0;
     } else if (this.#counter >= this.#counterSpan) {
       requireIds(this.#ms + 1);
@@ -127,12 +128,15 @@ export class SeqGenerator {
    */
   block(count: number): Seq {
     assert(count >= 1, "a block has an id");
-    const clockMs = this.#clock.nowMs() - SEQ_EPOCH_MS;
+    const nowMs = this.#clock.nowMs();
     const lastOffset = this.offsetOf(count - 1);
-    requireIds(Math.max(clockMs, this.#ms + 1) + Math.floor(lastOffset / LOW_SPAN));
+    requireIds(
+      Math.max(this.#idMsAt(nowMs - SEQ_EPOCH_MS), this.#ms + 1) +
+        Math.floor(lastOffset / LOW_SPAN),
+    );
     // A block begins with a millisecond of its own, so that its offsets are known before it is.
     if (this.#counter > 0) this.#counter = this.#counterSpan;
-    const first = this.next(clockMs + SEQ_EPOCH_MS);
+    const first = this.next(nowMs);
     this.#last = (first + lastOffset) as Seq;
     this.#ms = Math.floor(this.#last / LOW_SPAN);
     this.#counter = ((count - 1) % this.#counterSpan) + 1;
@@ -146,17 +150,83 @@ export class SeqGenerator {
   }
 
   /**
-   * The time that ids have, which never goes back: the highest that the clock ever said here, and
-   * while that is behind, that of the newest id. Every id from now on is of this time or later.
+   * Looks at the clock, and keeps durably what the next ids need: to be called before a commit
+   * takes any.
+   *
+   * @throws {DatabaseError} @throws {DiskError}
+   */
+  settle(): void {
+    if (this.#times === undefined) return;
+    this.nowMs();
+    this.#times.save();
+  }
+
+  /**
+   * The time of the clock, which goes back only by more than a correction. Every id from now on is
+   * of this time or later.
    */
   nowMs(): number {
     const clockMs = this.#clock.nowMs() - SEQ_EPOCH_MS;
-    // A time that has no ids is none to wait for: who takes an id then is refused.
-    if (clockMs > this.#ms && clockMs <= MS_MAX) {
-      this.#ms = clockMs;
-      this.#counter = 0;
+    if (this.#times === undefined) {
+      // A time that has no ids is none to wait for: who takes an id then is refused.
+      if (clockMs > this.#ms && clockMs <= MS_MAX) {
+        this.#ms = clockMs;
+        this.#counter = 0;
+      }
+      return this.#ms + SEQ_EPOCH_MS;
     }
-    return this.#ms + SEQ_EPOCH_MS;
+    this.#idMsAt(clockMs);
+    return Math.max(this.#highMs, 0) + SEQ_EPOCH_MS;
+  }
+
+  /** The newest seq of this age, as is every seq before it; 0 where none is. */
+  agedSeq(ageMs: number): number {
+    const nowMs = this.nowMs();
+    if (this.#times !== undefined) return this.#times.agedSeq(ageMs, nowMs);
+    return Math.max(0, seqFromUnixMs(nowMs - ageMs + 1) - 1);
+  }
+
+  /** The wall clock when a seq was issued, in Unix milliseconds. */
+  msOf(seq: number): number {
+    return this.#times?.msOf(seq) ?? unixMsFromSeq(seq);
+  }
+
+  /** The last seq of a Unix millisecond, or of one before it. */
+  lastSeqUpTo(unixMs: number): number {
+    return this.#times?.lastSeqUpTo(unixMs) ?? seqFromUnixMs(unixMs + 1) - 1;
+  }
+
+  /** The millisecond that an id of a time of the clock has at least. */
+  #idMsAt(clockMs: number): number {
+    // A time that has no ids is none to follow.
+    if (this.#times === undefined || clockMs > MS_MAX) return clockMs;
+    if (clockMs === this.#seenMs) return this.#idMs;
+    this.#beginEraAt(clockMs, this.#times);
+    this.#highMs = Math.max(this.#highMs, clockMs);
+    this.#seenMs = clockMs;
+    const idMs = this.#highMs + this.#times.aheadMs;
+    this.#idMs = idMs <= MS_MAX ? idMs : clockMs;
+    return this.#idMs;
+  }
+
+  /** Ids run ahead of the clock from now on, or follow it again, where that is not so already. */
+  #beginEraAt(clockMs: number, times: SeqTimes): void {
+    const isSetBack = clockMs < this.#highMs - JITTER_MS;
+    const isAhead = this.#ms - (clockMs + times.aheadMs) > JITTER_MS;
+    const isCaughtUp = times.aheadMs > 0 && clockMs > this.#ms;
+    if (!isSetBack && !isAhead && !isCaughtUp) return;
+    const fromMs = this.#highMs + SEQ_EPOCH_MS;
+    const toMs = clockMs + SEQ_EPOCH_MS;
+    const idMs = Math.max(clockMs, this.#ms + 1);
+    if (idMs > MS_MAX) return;
+    const fromSeq = idMs * LOW_SPAN;
+    times.begin({
+      fromSeq,
+      aheadMs: idMs - clockMs,
+      seenMs: Number.isFinite(fromMs) ? fromMs : toMs,
+    });
+    this.#highMs = clockMs;
+    if (isSetBack) this.#onSetBack?.({ fromMs, toMs });
   }
 
   /** Continues above an id seen elsewhere. */

@@ -84,12 +84,17 @@ export class BackupJobs implements BackupAccess {
     });
   }
 
+  #seqOf(to: PointText): Seq {
+    const { store } = this.#options;
+    return seqOfPoint(to, (unixMs) => store.lastSeqUpTo(unixMs));
+  }
+
   restore(
     source: string,
     { createdBy, to }: { createdBy: string; to: PointText | undefined },
   ): BegunJob {
     this.#requireAllowed("restore from", source);
-    const point = to === undefined ? undefined : seqOfPoint(to);
+    const point = to === undefined ? undefined : this.#seqOf(to);
     const { clock, disk, jobs, minFreeBytes, paths } = this.#options;
     const open = jobs.openOf("restore", undefined);
     if (open !== undefined) return { job: open, isNew: false };

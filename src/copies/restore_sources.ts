@@ -75,9 +75,13 @@ export interface PointBegin {
 /**
  * The seq that a text means; of a moment, the last one of its millisecond.
  *
+ * @param lastSeqUpTo Of the store that has issued them; without one, as the bits of a seq say it.
  * @throws {DatabaseError} INVALID_OPTION
  */
-export function seqOfPoint(point: PointText): Seq {
+export function seqOfPoint(
+  point: PointText,
+  lastSeqUpTo: (unixMs: number) => number = (unixMs) => seqFromUnixMs(unixMs + 1) - 1,
+): Seq {
   if (point.type === "seq") {
     const seq = /^\d+$/.test(point.text) ? seqFromNumber(Number(point.text)) : undefined;
     if (seq !== undefined) return seq;
@@ -86,8 +90,8 @@ export function seqOfPoint(point: PointText): Seq {
       `Cannot restore to seq "${point.text}": it is no _seq of a row, which is a number`,
     );
   }
-  const next = seqFromUnixMs(msOfMoment(point.value) + 1);
-  if (next > 0) return (next - 1) as Seq;
+  const seq = seqFromNumber(lastSeqUpTo(msOfMoment(point.value)));
+  if (seq !== undefined) return seq;
   throw new DatabaseError(
     "INVALID_OPTION",
     `Cannot restore to ${point.value}: it is before the first moment of any database`,

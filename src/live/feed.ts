@@ -393,7 +393,10 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
         const changes = portion.result;
         if (changes.length > 0) {
           const after = this.#reached.of(group) ?? this.#position;
-          const sentCount = group.deliver(changes, after, this.#frameBytesMax);
+          const sentCount = group.deliver(changes, after, {
+            frameBytesMax: this.#frameBytesMax,
+            store: this.#store,
+          });
           const bytes = rowBytesOf(changes);
           this.#batchSize.sent(sentCount, bytes);
           budget.spend(sentCount / MESSAGES_PER_UNIT);

@@ -12,7 +12,13 @@ import type { Seq } from "../base/seq.ts";
 import type { SubscriptionSpec } from "../protocol/mod.ts";
 import type { SharedMessage } from "./live.ts";
 import type { LiveChange, LiveProgram, Sources } from "./live_program.ts";
-import { type ChangeDraft, changeMessage, draftFrom, shared } from "./messages.ts";
+import {
+  type ChangeDraft,
+  changeMessage,
+  type DraftOptions,
+  draftFrom,
+  shared,
+} from "./messages.ts";
 import type { Equality } from "./predicate_index.ts";
 
 /** What a message of changes moves a follower to. */
@@ -141,11 +147,11 @@ export class Group<Member extends GroupMember> {
    * @param after Position of the group before the changes.
    * @returns How many messages were sent.
    */
-  deliver(changes: readonly LiveChange[], after: Seq, frameBytesMax: number): number {
+  deliver(changes: readonly LiveChange[], after: Seq, options: DraftOptions): number {
     let sentCount = 0;
     let before = after;
     for (let start = 0; start < changes.length; ) {
-      const draft = draftFrom(changes, start, { countMax: changes.length, frameBytesMax });
+      const draft = draftFrom(changes, start, { ...options, countMax: changes.length });
       sentCount += this.#send(draft, { lastSeq: draft.lastSeq, before, count: draft.count });
       before = draft.lastSeq;
       start += draft.count;

@@ -6,7 +6,7 @@
  * message of one single row may exceed the frame size.
  */
 import { assert } from "../base/assert.ts";
-import { type Seq, unixMsFromSeq } from "../base/seq.ts";
+import type { Seq } from "../base/seq.ts";
 import type {
   BatchControl,
   CellObject,
@@ -14,6 +14,7 @@ import type {
   InitialDataBatch,
   SubscriptionAck,
 } from "../protocol/mod.ts";
+import type { Store } from "../storage/mod.ts";
 import { ENVELOPE_BYTES_MAX, exactTextBytes, roughTextBytes, rowBytes } from "./frame_budget.ts";
 import type { PagedBatch, SharedMessage } from "./live.ts";
 import type { LiveChange } from "./live_program.ts";
@@ -32,10 +33,19 @@ export interface ChangeDraft {
   /** One a row changed, for updates and deletes. */
   readonly oldValues: readonly CellObject[];
   readonly commitSeq: number;
+  /** Time of the commit, in Unix milliseconds. */
+  readonly commitMs: number;
   /** Seq of the last change in it. */
   readonly lastSeq: Seq;
   /** How many changes it holds. */
   readonly count: number;
+}
+
+/** How messages are made of changes. */
+export interface DraftOptions {
+  readonly frameBytesMax: number;
+  /** Knows when a commit was. */
+  readonly store: Pick<Store, "commitMs">;
 }
 
 /**
@@ -47,7 +57,7 @@ export interface ChangeDraft {
 export function draftFrom(
   changes: readonly LiveChange[],
   start: number,
-  { countMax, frameBytesMax }: { countMax: number; frameBytesMax: number },
+  { countMax, frameBytesMax, store }: DraftOptions & { countMax: number },
 ): ChangeDraft {
   const first = changes[start];
   assert(first !== undefined, "a message has a change");
@@ -68,13 +78,13 @@ export function draftFrom(
     if (change.old !== undefined) oldValues.push(change.old);
     lastSeq = change.seq;
   }
-  return { type, rows, oldValues, commitSeq, lastSeq, count: end - start };
+  const commitMs = store.commitMs(commitSeq);
+  return { type, rows, oldValues, commitSeq, commitMs, lastSeq, count: end - start };
 }
 
 /** Addresses a draft to one subscription id. */
 export function changeMessage(draft: ChangeDraft, subscriptionId: string): Change {
-  const { type, rows, oldValues, commitSeq } = draft;
-  const ts = unixMsFromSeq(commitSeq);
+  const { type, rows, oldValues, commitMs: ts, commitSeq } = draft;
   if (type === "insert") {
     return {
       type: "change",

@@ -156,6 +156,7 @@ export class ReplayReader implements LoadReader {
     const draft = draftFrom(this.#ahead, this.#aheadStart, {
       countMax: this.#runOfChanges(),
       frameBytesMax: this.#options.frameBytesMax,
+      store: this.#options.store,
     });
     this.#changesSent += 1;
     this.#advance(draft.lastSeq, draft.count);

@@ -20,7 +20,7 @@ import { assert } from "../base/assert.ts";
 import { type Clock, wallMsAt } from "../base/clock.ts";
 import { stackOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import { type Seq, unixMsFromSeq } from "../base/seq.ts";
+import type { Seq } from "../base/seq.ts";
 import type { BatchControl, ErrorMessage, SubscriptionSpec } from "../protocol/mod.ts";
 import type { LiveRow } from "../sql/mod.ts";
 import type { Store } from "../storage/mod.ts";
@@ -126,7 +126,8 @@ export class Subscription implements LiveSubscription, GroupMember {
   get lagMs(): number | undefined {
     const position = this.#reachedSeq;
     if (position === undefined) return undefined;
-    return Math.max(0, unixMsFromSeq(this.#host.store.visibleSeq) - unixMsFromSeq(position));
+    const { store } = this.#host;
+    return Math.max(0, store.commitMs(store.visibleSeq) - store.commitMs(position));
   }
 
   /** Sends the ack, and the first batch unless it is live only. */
@@ -345,7 +346,11 @@ export class Subscription implements LiveSubscription, GroupMember {
   /** Returns whether there was room for all of them. */
   #sendAll(changes: readonly LiveChange[], frameBytesMax: number): boolean {
     for (let start = 0; start < changes.length; ) {
-      const draft = draftFrom(changes, start, { countMax: changes.length, frameBytesMax });
+      const draft = draftFrom(changes, start, {
+        countMax: changes.length,
+        frameBytesMax,
+        store: this.#host.store,
+      });
       this.#sendChanges(shared(changeMessage(draft, this.id)), draft.lastSeq, draft.count);
       this.#cursor = draft.lastSeq;
       start += draft.count;
@@ -358,11 +363,11 @@ export class Subscription implements LiveSubscription, GroupMember {
   }
 
   #sendChanges(message: SharedMessage, lastSeq: Seq, count: number): void {
-    const { clock, times } = this.#host;
+    const { clock, store, times } = this.#host;
     const nowMs = clock.monotonicMs();
     this.#tally ??= new ChangeTally();
     this.#tally.add(lastSeq, count, nowMs);
-    const ageMs = clock.nowMs() - unixMsFromSeq(lastSeq);
+    const ageMs = clock.nowMs() - store.commitMs(lastSeq);
     // The time of a commit is known to the millisecond.
     if (ageMs >= nowMs - this.#createdMs + 1) times.replayed(count);
     else times.delivered(count, ageMs);

@@ -7,14 +7,16 @@
  */
 import { assert } from "../base/assert.ts";
 import { type CorruptionError, DatabaseError } from "../base/errors.ts";
-import { SEQ_ZERO, type Seq, SeqGenerator } from "../base/seq.ts";
+import type { Log } from "../base/log.ts";
+import { SEQ_ZERO, type Seq, SeqGenerator, type SeqGeneratorOptions } from "../base/seq.ts";
+import { SeqTimes } from "../base/seq_times.ts";
+import { timeText } from "../base/time_text.ts";
 import type { Row } from "../types/mod.ts";
 import { Flusher } from "./background/flush.ts";
 import { Merger } from "./background/merge.ts";
 import { MERGE_BOUNDS } from "./background/merge_choice.ts";
 import { Scrubber } from "./background/scrub.ts";
 import { InThreadWork, type SegmentWork } from "./background/segment_work.ts";
-import { ClockWatch } from "./clock_watch.ts";
 import { Committer, type CommitterEvents } from "./commit/commit.ts";
 import type { CommitLog, ListedLogFile } from "./contract/commit_log.ts";
 import { type Job, JobList } from "./contract/job_list.ts";
@@ -89,7 +91,6 @@ export class LocalStore implements Store {
   readonly #scrubber: Scrubber;
   readonly #ballast: Ballast;
   readonly #space: SpaceGuard;
-  readonly #clockWatch: ClockWatch;
   readonly #segmentWork: SegmentWork;
   readonly #onLogRolled: () => void;
   /** What is to be released at the end, as the store itself opened it. */
@@ -145,8 +146,9 @@ export class LocalStore implements Store {
     this.#commitLog = commitLog;
     const { nodeId, nodeBits, minFreeBytes, ballastBytes } = options;
     const node = { clock, nodeId, nodeBits };
-    this.#seqs = new SeqGenerator({ ...node, last: lastSeq });
-    this.#clockWatch = new ClockWatch({ clock, ids: this.#seqs, log });
+    const times = parts.seqTimes ?? new SeqTimes({ eras: [], save: () => undefined });
+    const onSetBack = toldIn(log);
+    this.#seqs = new SeqGenerator({ ...node, last: lastSeq, onSetBack, times });
     const ballast = new Ballast({ disk, clock, log, path: paths.ballast, bytes: ballastBytes });
     this.#ballast = ballast;
     this.#space = new SpaceGuard({ disk, path: paths.root, minFreeBytes, ballast, clock, log });
@@ -344,12 +346,9 @@ export class LocalStore implements Store {
     this.#space.look();
   }
 
-  /**
-   * Looks whether the clock is far behind the ids, or no longer; for somebody who asks now and
-   * then.
-   */
+  /** Looks whether the clock was set back, which is told; for somebody who asks now and then. */
   lookAtClock(): void {
-    this.#clockWatch.look();
+    this.#seqs.nowMs();
   }
 
   /**
@@ -422,6 +421,18 @@ export class LocalStore implements Store {
     this.#flusher.releaseLog();
   }
 
+  commitMs(seq: number): number {
+    return this.#seqs.msOf(seq);
+  }
+
+  lastSeqUpTo(unixMs: number): number {
+    return this.#seqs.lastSeqUpTo(unixMs);
+  }
+
+  agedSeq(ageMs: number): number {
+    return this.#seqs.agedSeq(ageMs);
+  }
+
   issueSeq(): Seq {
     return this.#seqs.next();
   }
@@ -478,4 +489,13 @@ export class LocalStore implements Store {
     }
     return table;
   }
+}
+
+/** It may be the clock of before that was wrong, so nobody is told to set this one. */
+function toldIn(log: Log): NonNullable<SeqGeneratorOptions["onSetBack"]> {
+  return ({ fromMs, toMs }) => {
+    const what =
+      "the system clock went back: rows are dated and expire by it as it is now, and new sequence ids stay ahead of it";
+    log.warn(what, { from: timeText(fromMs), to: timeText(toMs) });
+  };
 }

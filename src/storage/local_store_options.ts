@@ -6,6 +6,7 @@ import type { Disk } from "../base/disk.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
+import type { SeqTimes } from "../base/seq_times.ts";
 import type { MergeBounds } from "./background/merge_choice.ts";
 import type { SegmentWork } from "./background/segment_work.ts";
 import type { JobList } from "./contract/job_list.ts";
@@ -66,6 +67,8 @@ export interface LocalStoreParts {
   /** Where tables may have their segments beside the data directory, opened; the caller's, too. */
   readonly storages?: Storages | undefined;
   readonly options: LocalStoreOptions;
+  /** Of which times seqs are; where nobody keeps that, only this process knows. */
+  readonly seqTimes?: SeqTimes | undefined;
   /** Who writes segments; without it the store does, between other work of this thread. */
   readonly segmentWork?: SegmentWork | undefined;
   /** Where flushes and merges can be seen. */

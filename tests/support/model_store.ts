@@ -8,7 +8,8 @@
 import { assert } from "../../src/base/assert.ts";
 import type { Clock } from "../../src/base/clock.ts";
 import { DatabaseError } from "../../src/base/errors.ts";
-import { SEQ_ZERO, type Seq, SeqGenerator, seqFromUnixMs } from "../../src/base/seq.ts";
+import { SEQ_ZERO, type Seq, SeqGenerator } from "../../src/base/seq.ts";
+import { SeqTimes } from "../../src/base/seq_times.ts";
 import {
   type ChangeBatch,
   type ChangedPartition,
@@ -78,7 +79,13 @@ export class ModelStore implements Store {
 
   /** Small batches by default, so that readers meet their edges. */
   constructor(clock: Clock, { batchRows = BATCH_ROWS }: { batchRows?: number } = {}) {
-    this.#seqs = new SeqGenerator({ clock, nodeId: 0, nodeBits: 0, last: SEQ_ZERO });
+    this.#seqs = new SeqGenerator({
+      clock,
+      nodeId: 0,
+      nodeBits: 0,
+      last: SEQ_ZERO,
+      times: new SeqTimes({ eras: [], save: () => undefined }),
+    });
     this.#batchRows = batchRows;
   }
 
@@ -289,6 +296,18 @@ export class ModelStore implements Store {
     return this.lostSeqs.some(({ after, upTo }) => seq > after && seq < upTo);
   }
 
+  commitMs(seq: number): number {
+    return this.#seqs.msOf(seq);
+  }
+
+  lastSeqUpTo(unixMs: number): number {
+    return this.#seqs.lastSeqUpTo(unixMs);
+  }
+
+  agedSeq(ageMs: number): number {
+    return this.#seqs.agedSeq(ageMs);
+  }
+
   expiredSeq(tableId: number): number {
     return this.#expiredSeq(tableId);
   }
@@ -426,7 +445,7 @@ export class ModelStore implements Store {
   /** Versions up to here are past their time to live. */
   #expiredSeq(tableId: number): number {
     const { ttlMs } = this.#definition(tableId);
-    return ttlMs === undefined ? 0 : seqFromUnixMs(this.#seqs.nowMs() - ttlMs + 1) - 1;
+    return ttlMs === undefined ? 0 : this.#seqs.agedSeq(ttlMs);
   }
 
   #key(tableId: number, owner: number, row: Row): string {

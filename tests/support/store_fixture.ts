@@ -5,6 +5,7 @@
 import type { Disk } from "../../src/base/disk.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
 import type { Seq } from "../../src/base/seq.ts";
+import type { SeqTimes } from "../../src/base/seq_times.ts";
 import {
   type Commit,
   type JobList,
@@ -94,6 +95,7 @@ export interface FixtureParts {
   definitions: readonly TableDefinition[];
   options?: Partial<LocalStoreOptions>;
   segmentWork?: SegmentWork;
+  seqTimes?: SeqTimes;
   jobs?: JobList;
   onFatal?: (cause: unknown) => void;
   dataPath?: string;
@@ -155,6 +157,7 @@ export async function openStore(parts: FixtureParts): Promise<LocalStore> {
     definitions: parts.definitions,
     options: { ...STORE_OPTIONS, ...parts.options },
     segmentWork: parts.segmentWork,
+    seqTimes: parts.seqTimes,
     jobs: parts.jobs,
     onFatal: parts.onFatal,
     storages,

@@ -13,7 +13,7 @@ import { assert } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
 import { CorruptionError, DatabaseError, isDamage } from "../../base/errors.ts";
 import { pauser } from "../../base/pauser.ts";
-import { type Seq, seqFromUnixMs } from "../../base/seq.ts";
+import type { Seq } from "../../base/seq.ts";
 import { CATALOG_FILE, type Catalog, type FileEntry, type TableEntry } from "../../catalog/mod.ts";
 import type { BlobStore, StagedBlob, Store } from "../../storage/mod.ts";
 import type { Row, Value } from "../../types/mod.ts";
@@ -225,7 +225,7 @@ export async function sweepFiles(
       const historyStartMs = nowMs - historyMsOf(table);
       const isRecent = entry.createdAtMs > historyStartMs - COMMIT_DELAY_MS_MAX;
       if (isRecent) return false;
-      return !mayBeNamed(entry, seqFromUnixMs(historyStartMs), world);
+      return !mayBeNamed(entry, world.store.agedSeq(historyMsOf(table)) as Seq, world);
     });
     for (const entry of dead) blobs.remove(entry);
     if (dead.length > 0) catalog.removeFiles(dead.map(({ fileId }) => fileId));

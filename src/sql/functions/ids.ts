@@ -5,7 +5,7 @@
  *     ULID      48 bits ms │ 80 bits random, in 26 digits of base 32
  */
 import { DatabaseError } from "../../base/errors.ts";
-import { seqFromNumber, seqFromUnixMs, unixMsFromSeq } from "../../base/seq.ts";
+import { seqFromNumber } from "../../base/seq.ts";
 import { BIGINT, DATETIME, TEXT, UUID, type Value, type Whole } from "../../types/mod.ts";
 import { functionsNamed, overload } from "./base/define.ts";
 import type { CallWorld, ScalarFunction } from "./base/function.ts";
@@ -56,7 +56,7 @@ function ulid(_: readonly Value[], call: CallWorld): string {
   return text;
 }
 
-function seqTime([value = null]: readonly Value[]): Value {
+function seqTime([value = null]: readonly Value[], call: CallWorld): Value {
   const seq = seqFromNumber(Number(value));
   if (seq === undefined) {
     throw new DatabaseError(
@@ -64,11 +64,11 @@ function seqTime([value = null]: readonly Value[]): Value {
       `Cannot read ${(value as Whole).toString()} as a sequence id: it must be 0 to 2^53-1`,
     );
   }
-  return unixMsFromSeq(seq) * MICROS_PER_MS;
+  return call.commitMs(seq) * MICROS_PER_MS;
 }
 
-function seqAt([value = null]: readonly Value[]): Value {
-  const seq: number = seqFromUnixMs(Math.floor(Number(value) / MICROS_PER_MS));
+function seqAt([value = null]: readonly Value[], call: CallWorld): Value {
+  const seq = call.lastSeqUpTo(Math.floor(Number(value) / MICROS_PER_MS) - 1) + 1;
   if (seqFromNumber(seq) !== undefined) return seq;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",

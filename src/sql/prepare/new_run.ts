@@ -215,6 +215,8 @@ class StatementRun implements Run {
       version,
       clockMicros: () => clock.nowMs() * 1000,
       snowflakeId: () => store.snowflakeId(),
+      commitMs: (seq) => store.commitMs(seq),
+      lastSeqUpTo: (unixMs) => store.lastSeqUpTo(unixMs),
       randomBytes: (count) => random.bytes(count),
       randomUnit: () => random.unit(),
       sleep: (seconds) => this.pauses.sleep(Math.max(0, seconds) * 1000),

@@ -6,7 +6,7 @@
  * count. Nothing that was replaced less than an hour ago goes (`storage/table/history.ts`), however
  * much it is.
  */
-import { type Seq, seqFromUnixMs, unixMsFromSeq } from "../../base/seq.ts";
+import { type Seq, type SeqGenerator, seqFromUnixMs, unixMsFromSeq } from "../../base/seq.ts";
 import { horizonSeqOf } from "../table/history.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
 import { type StoredTable, unlessDamaged } from "../table/table.ts";
@@ -15,9 +15,9 @@ import { type StoredTable, unlessDamaged } from "../table/table.ts";
 const MINUTE_MS = 60_000;
 
 /** The newest seq of which the versions of a table that it replaced may be discarded. */
-export function horizonOf(table: StoredTable, nowMs: number): Seq {
-  const byAge = horizonSeqOf(nowMs, table.definition.historyMs);
-  return Math.max(byAge, Math.min(table.sizeHorizonSeq, horizonSeqOf(nowMs, 0))) as Seq;
+export function horizonOf(table: StoredTable, ids: Pick<SeqGenerator, "agedSeq">): Seq {
+  const byAge = horizonSeqOf(ids, table.definition.historyMs);
+  return Math.max(byAge, Math.min(table.sizeHorizonSeq, horizonSeqOf(ids, 0))) as Seq;
 }
 
 /**

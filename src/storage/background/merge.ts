@@ -176,7 +176,7 @@ export class Merger {
   async #compact(table: StoredTable, job: Job | undefined): Promise<CompactResult> {
     const isCancelled = (): boolean => this.#isCancelled(table, job);
     const tools = { ...this.#options, isCancelled };
-    const horizonSeq = horizonOf(table, this.#options.clock.nowMs());
+    const horizonSeq = horizonOf(table, this.#options.seqs);
     const result = { mergedSegments: 0, discardedVersions: 0 };
     const runs = segmentsToCompact(table, horizonSeq, this.#options.mergeBounds);
     const allRows = runs.reduce((count, segments) => count + rowsOf(segments), 0);
@@ -252,7 +252,7 @@ export class Merger {
 
   /** Begins to rewrite the oldest segment that is due, and then the others. */
   #discardNext(table: StoredTable, shareMin: number): boolean {
-    const horizonSeq = horizonOf(table, this.#options.clock.nowMs());
+    const horizonSeq = horizonOf(table, this.#options.seqs);
     const due = table.segments.find(
       (segment) =>
         !segment.entry.quarantined && knownDiscardableShare(segment, horizonSeq) >= shareMin,

@@ -94,7 +94,7 @@ interface Merge {
 }
 
 async function merge({ table, segments, tools, drafts }: Merge): Promise<number | undefined> {
-  const { clock, manifest, seqs } = tools;
+  const { manifest, seqs } = tools;
   const { tableId, definition } = table;
   const segmentId = manifest.nextSegmentId();
   const { columns, compression, keyColumnIds } = definition;
@@ -114,7 +114,7 @@ async function merge({ table, segments, tools, drafts }: Merge): Promise<number 
     columns,
     compression,
     history: {
-      horizonSeq: horizonOf(table, clock.nowMs()),
+      horizonSeq: horizonOf(table, seqs),
       expiredSeq: table.expiredSeq(seqs),
       erasedOwner: tools.erasedOwner,
       isOldest: segments[0] === table.segments[0],

@@ -87,6 +87,7 @@ export class Committer {
     const touches: Touch[] = [];
     const isAlone = batch.writes.length === 1;
     let firstSeq = SEQ_ZERO;
+    this.#seqs.settle();
     commitLog.begin(this.catalogSeq);
     try {
       for (const write of batch.writes) {
@@ -173,6 +174,7 @@ export class Committer {
       table.requireAvailable();
       if (!onlyDeletes) table.requireStorageRoom();
     }
+    this.#seqs.settle();
     const firstSeq = this.#seqs.block(rowCount);
     const lastSeq = this.#seqs.last;
     const { catalogSeq } = this;

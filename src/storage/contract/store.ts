@@ -417,6 +417,12 @@ export interface Store {
   lookup(tableId: number, options: LookupOptions): Row | undefined;
   /** Row versions at or below this have vanished by their time to live, for good; 0 without one. */
   expiredSeq(tableId: number): number;
+  /** The wall clock when a seq was issued, in Unix milliseconds: its own may be ahead of that. */
+  commitMs(seq: number): number;
+  /** The last seq of a Unix millisecond of the wall clock, or of one before it. */
+  lastSeqUpTo(unixMs: number): number;
+  /** The newest seq of this age, as is every seq before it; 0 where none is. */
+  agedSeq(ageMs: number): number;
   /** A resume from a position below this cannot be answered exactly; 0 while nothing was lost. */
   earliestSeq(tableId: number, owner: number): Seq;
   /** Whether commits of that time may have been seen, and are gone: nobody stands at this seq. */

@@ -16,7 +16,7 @@
  *   replacement, or to the tombstone's own: who resumes from below would miss a change.
  */
 import { HOUR_MS } from "../../base/clock.ts";
-import { type Seq, seqFromUnixMs } from "../../base/seq.ts";
+import type { Seq, SeqGenerator } from "../../base/seq.ts";
 
 /** Where a row of a source is in the merged segment when it is not there. */
 export const DISCARDED = 0xffff_ffff;
@@ -41,8 +41,8 @@ export interface HistoryLimits {
 }
 
 /** The newest seq of which the versions that it replaced may be discarded. */
-export function horizonSeqOf(nowMs: number, historyMs: number): Seq {
-  return seqFromUnixMs(nowMs - Math.max(historyMs, KEPT_MS_MIN));
+export function horizonSeqOf(ids: Pick<SeqGenerator, "agedSeq">, historyMs: number): Seq {
+  return ids.agedSeq(Math.max(historyMs, KEPT_MS_MIN)) as Seq;
 }
 
 /** Decides about the rows of one merge, and remembers what it took from whom. */

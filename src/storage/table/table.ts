@@ -8,7 +8,7 @@
  */
 import { assert } from "../../base/assert.ts";
 import { DatabaseError, DiskError, isDamage, withDetails } from "../../base/errors.ts";
-import { type Seq, type SeqGenerator, seqFromUnixMs } from "../../base/seq.ts";
+import type { Seq, SeqGenerator } from "../../base/seq.ts";
 import { WorkLine } from "../../base/work_line.ts";
 import { type Row, type Value, type Vector, valueAt } from "../../types/mod.ts";
 import { type Key, keyOfRow, keyOfValues } from "../contract/key.ts";
@@ -172,18 +172,15 @@ export class StoredTable {
   /**
    * Row versions at or below this are past their time to live; 0 where there is none.
    *
-   * It never falls while the process runs, whatever happens to the wall clock, since the time of
-   * ids does not: what has vanished stays away. After a restart that time begins at the newest id
-   * on disk. A row that took the key of one that had vanished has an id above the time at which
-   * that was, so wherever the new row survives, the old one stays away too. If nothing at all was
-   * written while the clock was ahead, then what vanished meanwhile is there again until its time
-   * comes.
+   * It never falls, whatever happens to the wall clock: what has vanished stays away, as a row that
+   * took its key has an id of a time at which that was so. If nothing at all was written while the
+   * clock was ahead, and the server started anew, then what vanished meanwhile is there again until
+   * its time comes.
    */
-  expiredSeq(ids: Pick<SeqGenerator, "nowMs">): number {
+  expiredSeq(ids: Pick<SeqGenerator, "agedSeq">): number {
     const { expiredSeq = 0, ttlMs } = this.#definition;
-    if (ttlMs === undefined) return 0;
     // A version of the millisecond before has lived as long as it may.
-    return Math.max(expiredSeq, seqFromUnixMs(ids.nowMs() - ttlMs + 1) - 1);
+    return ttlMs === undefined ? 0 : Math.max(expiredSeq, ids.agedSeq(ttlMs));
   }
 
   /** Freezes the oldest memtable, to be flushed; goes on with an empty one if that was active. */

@@ -1,6 +1,7 @@
 /**
  * Calls functions, operators and aggregates as the executor does: resolve, cast, evaluate.
  */
+import { seqFromUnixMs, unixMsFromSeq } from "../../../src/base/seq.ts";
 import { resolveAggregate } from "../../../src/sql/functions/aggregate/aggregates.ts";
 import type { CallWorld } from "../../../src/sql/functions/base/function.ts";
 import { resolveBinary, resolvePrefix } from "../../../src/sql/functions/operator/operators.ts";
@@ -42,6 +43,8 @@ export const CALL: CallWorld = {
   namespace: "app",
   version: "Tidemark 0.1.0",
   clockMicros: () => NOW_MICROS + 1,
+  commitMs: unixMsFromSeq,
+  lastSeqUpTo: (unixMs) => seqFromUnixMs(unixMs + 1) - 1,
   snowflakeId: () => {
     snowflake += 1;
     return snowflake;

@@ -3,7 +3,7 @@
  * every change can still be replayed.
  */
 import { expect, test } from "bun:test";
-import { type Seq, seqFromUnixMs, unixMsFromSeq } from "../../../src/base/seq.ts";
+import { SEQ_ZERO, type Seq, SeqGenerator, unixMsFromSeq } from "../../../src/base/seq.ts";
 import type { LocalStore, LocalStoreOptions, TableDefinition } from "../../../src/storage/mod.ts";
 import { History, horizonSeqOf, LowWater } from "../../../src/storage/table/history.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
@@ -47,9 +47,11 @@ function plain(rows: readonly (readonly unknown[])[]): unknown[] {
 
 test("horizonSeqOf keeps the history of a table, and an hour at least", () => {
   const nowMs = Date.UTC(2026, 5, 1);
-  expect(unixMsFromSeq(horizonSeqOf(nowMs, 24 * HOUR_MS))).toBe(nowMs - 24 * HOUR_MS);
-  expect(unixMsFromSeq(horizonSeqOf(nowMs, 5))).toBe(nowMs - HOUR_MS);
-  expect(horizonSeqOf(0, 5)).toBe(seqFromUnixMs(0));
+  const clock = new ManualClock(nowMs);
+  const ids = new SeqGenerator({ clock, nodeId: 0, nodeBits: 0, last: SEQ_ZERO });
+  expect(unixMsFromSeq(horizonSeqOf(ids, 24 * HOUR_MS))).toBe(nowMs - 24 * HOUR_MS);
+  expect(unixMsFromSeq(horizonSeqOf(ids, 5))).toBe(nowMs - HOUR_MS);
+  expect(horizonSeqOf(ids, nowMs)).toBe(SEQ_ZERO);
 });
 
 test("History discards what was replaced by the horizon, and tombstones of the oldest segment", () => {
@@ -256,7 +258,7 @@ async function oneHistory(random: SeededRandom): Promise<void> {
     if (choose(5) === 0) await store.flush(1);
     if (choose(4) === 0) clock.advance(choose(12) * HOUR_MS);
   }
-  const horizonSeq = horizonSeqOf(clock.nowMs(), TABLE.historyMs);
+  const horizonSeq = store.agedSeq(TABLE.historyMs);
   const seen = (opened: LocalStore): unknown =>
     [0, 1, 2].map((owner) => {
       const changes = readChanges(opened, TABLE, { owner, after: horizonSeq });

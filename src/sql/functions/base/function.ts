@@ -18,6 +18,10 @@ export interface CallWorld {
   /** The clock now, in microseconds, for clock_timestamp(). */
   clockMicros(): number;
   snowflakeId(): number;
+  /** The wall clock when a `_seq` was issued, in Unix milliseconds. */
+  commitMs(seq: number): number;
+  /** The last `_seq` of a Unix millisecond, or of one before it. */
+  lastSeqUpTo(unixMs: number): number;
   randomBytes(count: number): Uint8Array;
   randomUnit(): number;
   /** Returns when the time is over; throws what has the row at hand evaluated again before. */

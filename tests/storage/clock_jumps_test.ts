@@ -1,0 +1,110 @@
+/**
+ * A clock that jumps, over restarts and crashes: no seq comes twice, rows live as long as the clock
+ * of their commit says, and the log tells nobody to set a clock that is right.
+ */
+import { expect, test } from "bun:test";
+import { HOUR_MS } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { RecentLog } from "../../src/base/recent_log.ts";
+import { SEQ_EPOCH_MS } from "../../src/base/seq.ts";
+import { type SeqEra, SeqTimes } from "../../src/base/seq_times.ts";
+import type { LocalStore } from "../../src/storage/mod.ts";
+import { ManualClock } from "../support/manual_clock.ts";
+import { MemoryManifest } from "../support/memory_manifest.ts";
+import { SimulatedDisk } from "../support/simulated_disk.ts";
+import { commit, defineTable, openStore, readRows } from "../support/store_fixture.ts";
+
+const START_MS = SEQ_EPOCH_MS + 1000 * HOUR_MS;
+const TTL_MS = 60_000;
+const STREAM = { ...defineTable(1, [{ kind: "int" }]), ttlMs: TTL_MS };
+
+/** A directory whose eras are kept beside it, as the catalog does. */
+class World {
+  readonly clock = new ManualClock(START_MS);
+  readonly log = new RecentLog(silentLog, this.clock);
+  disk = new SimulatedDisk();
+  readonly manifest = new MemoryManifest();
+  eras: readonly SeqEra[] = [];
+
+  open(): Promise<LocalStore> {
+    return openStore({
+      clock: this.clock,
+      log: this.log,
+      disk: this.disk,
+      manifest: this.manifest,
+      definitions: [STREAM],
+      seqTimes: new SeqTimes({
+        eras: this.eras,
+        save: (eras) => {
+          this.eras = eras;
+        },
+      }),
+    });
+  }
+
+  get warnings(): string[] {
+    return this.log.lines.filter(({ level }) => level === "warn").map(({ message }) => message);
+  }
+}
+
+function keysOf(store: LocalStore): unknown[] {
+  return readRows(store, STREAM).map(([, key]) => key);
+}
+
+test.each(["goes on", "stops", "loses power"])(
+  "rows after a jump back live as long as any, where the process %s",
+  async (what) => {
+    const world = new World();
+    let store = await world.open();
+    await commit(store, 1, "insert", [[1]]);
+    world.clock.advance(HOUR_MS);
+    const ahead = await commit(store, 1, "insert", [[2]]);
+    expect(keysOf(store)).toEqual([2]);
+    if (what === "stops") await store.close();
+    if (what === "loses power") world.disk = world.disk.crash({ keep: "none" });
+    world.clock.setWall(START_MS + 5000);
+    if (what !== "goes on") store = await world.open();
+    store.lookAtClock();
+    const after = await commit(store, 1, "insert", [[3]]);
+    expect(after.lastSeq).toBeGreaterThan(ahead.lastSeq);
+    expect(store.commitMs(after.lastSeq)).toBe(START_MS + 5000);
+    expect(store.commitMs(ahead.lastSeq)).toBe(START_MS + HOUR_MS);
+    // What vanished while the clock was ahead stays away, also for who takes its key.
+    expect(keysOf(store)).toEqual([2, 3]);
+    await commit(store, 1, "insert", [[1]]);
+    await store.flush(1);
+    if (what === "loses power") {
+      world.disk = world.disk.crash({ keep: "none" });
+      store = await world.open();
+    }
+    world.clock.advance(TTL_MS - 1);
+    expect(keysOf(store)).toEqual([2, 3, 1]);
+    world.clock.advance(1);
+    expect(keysOf(store)).toEqual([]);
+    store.dropExpired();
+    const last = await commit(store, 1, "insert", [[4]]);
+    expect(store.commitMs(last.lastSeq)).toBe(world.clock.nowMs());
+    expect(keysOf(store)).toEqual([4]);
+    await store.close();
+    expect(world.warnings.filter((line) => line.includes("clock"))).toEqual([
+      "the system clock went back: rows are dated and expire by it as it is now, and new sequence ids stay ahead of it",
+    ]);
+  },
+);
+
+test("a store takes every commit, and never repeats a seq, while the clock is far behind", async () => {
+  const world = new World();
+  const seqs: number[] = [];
+  for (let life = 0; life < 3; life += 1) {
+    const store = await world.open();
+    store.lookAtClock();
+    for (let row = 0; row < 5; row += 1) {
+      seqs.push((await commit(store, 1, "insert", [[life * 10 + row]])).lastSeq);
+    }
+    await store.close();
+    world.clock.setWall(START_MS - (life + 2) * HOUR_MS);
+  }
+  expect(seqs).toEqual([...new Set(seqs)].toSorted((left, right) => left - right));
+  // The clock was right in the first life.
+  expect(world.warnings.length).toBe(2);
+});
