@@ -3,7 +3,6 @@
  * the log goes on in a new file; SIGUSR1 and SIGUSR2 ask for nothing.
  */
 import { describe, expect, test } from "bun:test";
-import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,7 +10,7 @@ import { connect as connectTls } from "node:tls";
 import { type ServerProcess, startReadyServer, startServer } from "../support/server_process.ts";
 import { until } from "../support/until.ts";
 
-const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
+const hasOpenssl = Bun.which("openssl") !== null;
 
 function rewrite(server: ServerProcess, from: string, to: string): void {
   const text = readFileSync(server.configPath, "utf8");
@@ -129,8 +128,8 @@ const UNCHECKED = { tls: { rejectUnauthorized: false } };
 function makeCertificate(name: string, { cert, key }: { cert: string; key: string }): void {
   const ec = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
   const args = ["req", "-x509", ...ec, "-days", "2", "-subj", `/CN=${name}`];
-  const { status } = spawnSync("openssl", [...args, "-keyout", key, "-out", cert]);
-  expect(status).toBe(0);
+  const { exitCode } = Bun.spawnSync(["openssl", ...args, "-keyout", key, "-out", cert]);
+  expect(exitCode).toBe(0);
 }
 
 /** The name in the certificate that a new connection is shown. */
