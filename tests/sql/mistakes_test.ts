@@ -448,6 +448,60 @@ const FUNCTIONS: readonly Mistake[] = [
   ["SELECT CURRENT_DATE()", "()", "leave the parentheses out"],
 ];
 
+const SIBLINGS: readonly Mistake[] = [
+  [
+    "SELECT * FROM users",
+    "users",
+    "did you mean system.users? A name without a namespace is one of default, unless USE or the request names another",
+  ],
+  [
+    "SELECT * FROM tables",
+    "tables",
+    "did you mean system.tables or information_schema.tables? A name without a namespace is one of default, unless USE or the request names another",
+  ],
+  [
+    "SELECT * FROM sqlite_master",
+    "sqlite_master",
+    "information_schema.tables lists tables and views",
+  ],
+  [
+    "SELECT * FROM 'demo.kv'",
+    "'demo.kv'",
+    "names stand without quotes, or in double ones: namespace.table",
+  ],
+  [
+    "SHOW TABLES FROM demo LIKE 'k%'",
+    "LIKE 'k%'",
+    "SELECT table_name FROM information_schema.tables WHERE table_name LIKE '…'",
+  ],
+  ["SELECT * FROM demo.kv WHERE EXISTS SELECT 1", "SELECT 1", "a query stands in parentheses"],
+  ["SELECT CAST('a' INT)", "INT)", "write CAST(a AS INT)"],
+  ["SELECT EXTRACT(YEAR, now())", ", now())", "write EXTRACT(YEAR FROM a)"],
+  ["SELECT DATEADD(day, 1, now())", "DATEADD(day, 1", "write a + INTERVAL '1 day'"],
+  ["SELECT count()", "count()", "write count(*), or count(a)"],
+  ["SELECT 1 < 2 < 3", "< 3", "write a < b AND b < c"],
+  ["INSERT INTO TABLE demo.kv VALUES (1, 'a')", "TABLE demo.kv ", "leave TABLE out"],
+  ["UPDATE FROM demo.kv SET v = 'a'", "FROM demo.kv S", "write UPDATE t SET a = 1"],
+  ["UPDATE demo.kv AS x SET x.v = 'a'", ".v = 'a'", "behind SET a column stands alone: SET a = 1"],
+  ["CREATE TABLE demo.t (id INT PRIMARY, v TEXT)", ", v TEXT)", "write PRIMARY KEY"],
+  ["CREATE TABLE demo.t (id INT KEY, v TEXT)", "KEY, v TEXT)", "write PRIMARY KEY"],
+  ["CREATE TABLE demo.t (id INT PRIMARY KEY v TEXT)", "v TEXT)", "a comma is missing before it"],
+  ["CREATE TABLE demo.t (id: INT PRIMARY KEY)", ": INT PRIMARY ", "no colon stands behind a name"],
+  [
+    "CREATE TABLE #tmp (id INT)",
+    "#tmp (id INT)",
+    "use WITH for rows of one statement, or a USER table",
+  ],
+  [
+    "CREATE VIEW IF NOT EXISTS demo.v AS SELECT 1",
+    "IF NOT EXISTS ",
+    "write CREATE OR REPLACE VIEW",
+  ],
+  ["CREATE OR ALTER VIEW demo.v AS SELECT 1", "OR ALTER VIEW ", "write CREATE OR REPLACE VIEW"],
+  ["SET statement_timeout 5000", "5000", "write SET name = value"],
+  ["EXPLAIN demo.kv", "demo.kv", "DESCRIBE t shows the columns of a table"],
+];
+
 const REFUSED: readonly Mistake[] = [
   [
     "COPY demo.kv TO STDOUT WITH CSV",
@@ -516,6 +570,7 @@ test.each([
   ...CHANGES,
   ...DEFINITIONS,
   ...FUNCTIONS,
+  ...SIBLINGS,
 ])("%s", async (sql, at, hint) => {
   const { error } = await engine.ask(sql);
   expect(error?.hint).toBe(hint);
@@ -543,6 +598,8 @@ test("a hint names no table that the caller may not read", async () => {
     const { error } = await engine.ask(sql);
     expect(error?.hint ?? "").not.toContain("demo.kv");
   }
+  const { error: hidden } = await engine.ask("SELECT * FROM users");
+  expect(hidden?.hint).not.toContain("system.users");
   const { error } = await engine.ask("SELECT * FROM notes");
   expect(error?.hint).toStartWith("did you mean demo.notes?");
   engine.userId = "root";

@@ -72,6 +72,7 @@ export async function runUserStatement(
   call: UserStatementCall,
 ): Promise<StatementResult> {
   const asUser = call.principal.userId;
+  checkUserStatement(node, call);
   switch (node.type) {
     case "create user":
       return messageResult(await createUser(node, call), asUser);

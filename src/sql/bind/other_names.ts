@@ -22,6 +22,7 @@ function entries(
 }
 
 const FUNCTIONS = entries([
+  ["count", "write count(*), or count(a)"],
   ["ifnull nvl", "write COALESCE(a, 'other')"],
   ["isnull", "write a IS NULL, or COALESCE(a, 'other')"],
   ["nvl2", "write CASE WHEN a IS NOT NULL THEN b ELSE c END"],
@@ -120,6 +121,7 @@ const FUNCTIONS = entries([
 ]);
 
 const TYPES = entries([
+  ["n", "the text without the N before it"],
   ["number", "DECIMAL(10, 2), or BIGINT for whole numbers"],
   ["money smallmoney", "DECIMAL(19, 4)"],
   ["varchar2 nvarchar2 ntext tinytext mediumtext longtext citext name long xml", "TEXT"],

@@ -1,7 +1,7 @@
 /**
  * Names of tables, namespaces and storages in a statement → catalog entries, with hints.
  */
-import { mayRead, type Principal } from "../../auth/mod.ts";
+import { mayRead, mayRun, type Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
 import {
@@ -71,7 +71,7 @@ export function findTable(
       position,
     });
   }
-  const meant = meantBy(shown, name, visibleNames(world, principal));
+  const meant = meantBy(shown, name, visibleNames(world, { principal, wanted: name }));
   if (meant === undefined) findNamespace(catalog, inNamespace, node);
   const isThere = catalog.namespace(inNamespace) !== undefined;
   const isHidden =
@@ -87,15 +87,28 @@ export function findTable(
   );
 }
 
-/** Tables and views of users: a hint must not tell of one that the caller may not see. */
-function visibleNames(world: NamedWorld, principal: Principal): readonly string[] {
+/** A hint must not tell of a table or a view that the caller may not see. */
+function visibleNames(
+  world: NamedWorld,
+  { principal, wanted }: { principal: Principal; wanted: string },
+): readonly string[] {
   const { catalog } = world;
   const tables = catalog.tables().filter((table) => visibleTable(catalog, table, principal));
   const views = catalog.views().filter((view) => visibleView(world, view, principal));
-  return [...tables, ...views].map(({ name, namespace }) => `${namespace}.${name}`);
+  const known = [...tables, ...views].map(({ name, namespace }) => `${namespace}.${name}`);
+  return [...known, ...systemNames(world, wanted, principal)];
 }
 
 const ALIKE_MAX = 3;
+
+/** Of a view of the system, without its namespace. */
+function systemNames({ systemViews }: NamedWorld, name: string, principal: Principal): string[] {
+  return ["system", "information_schema"].flatMap((namespace) => {
+    const view = systemViews.find(namespace, name);
+    const isReadable = view !== undefined && (view.isOpen || mayRun(principal, "inspect"));
+    return isReadable ? [`${namespace}.${name}`] : [];
+  });
+}
 
 /** Those of the same name elsewhere, or else the one with the nearest name. */
 function meantBy(shown: string, name: string, known: readonly string[]): string | undefined {
@@ -106,6 +119,7 @@ function meantBy(shown: string, name: string, known: readonly string[]): string 
 /** Where a name without a namespace is looked for, and why there. */
 function whereNamesLead(namespace: string, name: string): string {
   if (name === "dual") return "A SELECT of one row needs no FROM";
+  if (/^(pg_|sqlite_)/.test(name)) return "information_schema.tables lists tables and views";
   return namespace === DEFAULT_NAMESPACE
     ? "A name without a namespace is one of default, unless USE or the request names another"
     : `A name without a namespace is one of ${namespace}, which is in use`;

@@ -36,6 +36,8 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
     "a user has no host: a user id with other signs stands in quotes, 'bob@host'",
   ],
   [/(?=▸)(?<=^set )▸ @/, "a statement has no variables: write the value, or send it as $1"],
+  [/(?=▸)(?<=^create .*)▸ :/, "no colon stands behind a name"],
+  [/(?=▸)(?<=table )▸ #/, "use WITH for rows of one statement, or a USER table"],
   // Parameters.
   [
     /(?=▸)(?<!\b(limit|offset|and|or|where|between|like|in|not|values|on|when|then|else|set|by) )(?<=\w )▸ : \w/,
@@ -54,6 +56,11 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
     'a name with other signs than letters, digits and "_" needs double quotes: "a-b"',
   ],
   [/if (?=▸ (not )?exist )/, "write IF EXISTS, or IF NOT EXISTS"],
+  [
+    /(?=▸)(?<=(from|join|into|update|table) )▸ '…'/,
+    "names stand without quotes, or in double ones: namespace.table",
+  ],
+  [/(?=if ▸)(?<=^create view )if ▸/, "write CREATE OR REPLACE VIEW"],
   // Operators.
   [/(?=▸)(?<== )▸ =/, "= compares: write a = b"],
   [/= ▸ </, "write a <= b"],
@@ -84,6 +91,10 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(try_cast|safe_cast) (?=\( .*▸ as)/, "write CAST(a AS INT)"],
   [/(?=▸)(?<=\/ )▸ \//, "write a / b: of whole numbers it is a whole number"],
   [/▸ separator\b/, "write string_agg(a, ', ' ORDER BY a)"],
+  [/(?=▸)(?<=exists )▸ (select|with|values)/, "a query stands in parentheses"],
+  [/(?=▸)(?<=cast \( \S+ )▸ /, "write CAST(a AS INT)"],
+  [/(?=▸)(?<=extract \( \w+ )▸ ,/, "write EXTRACT(YEAR FROM a)"],
+  [/(?=▸)(?<=using )▸ \w/, "write USING (a, b)"],
   // SELECT.
   [/top ▸ \d/, LIMIT],
   [/top (?=\( \d+ \) \*? ?▸)/, LIMIT],
@@ -149,6 +160,9 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   ],
   [/(?=\w+ ▸)(?<=^update \S+( \. \S+)? )\w+ ▸ =/, "SET stands before the first column"],
   [/(?=▸)(?<=^delete )▸ (?!f\w{2,4} )/, "write DELETE FROM t WHERE …"],
+  [/(?=▸)(?<=^(insert into|delete from) )▸ table\b/, "leave TABLE out"],
+  [/(?=▸)(?<=^update )▸ from\b/, "write UPDATE t SET a = 1"],
+  [/(?=▸)(?<=^update .* set (.*, )?\w+ )▸ \. /, "behind SET a column stands alone: SET a = 1"],
   // Definitions.
   [
     /▸ (unsigned|signed|zerofill)\b/,
@@ -171,11 +185,24 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
     "compute the value in a view, or write it with the row",
   ],
   [
-    /(?=\w+ ▸)(?<=create .*)\w+ ▸ (primary|,|\)|not|default|unique)/,
+    /(?=\w+ ▸)(?<=^create .*[(,] )\w+ ▸ (primary|,|\)|not|default|unique)/,
     "a column has a type behind its name: id BIGINT",
   ],
-  [/(?=▸)(?<=primary key )▸ \w/, "the columns of a key stand in parentheses: PRIMARY KEY (a, b)"],
-  [/▸ < \w+/, "an array is a JSON or JSONB column"],
+  [/(?=▸)(?<=^create .*primary )▸ (?!key)/, "write PRIMARY KEY"],
+  [/(?=▸)(?<=^create .* )▸ key\b/, "write PRIMARY KEY"],
+  [/▸ nullable\b/, "leave it out: a column takes NULL unless NOT NULL is said"],
+  [/▸ required\b/, "write NOT NULL"],
+  [/(?=▸)(?<=^create .*)▸ (clustered|nonclustered)/, NO_CLAUSE],
+  [
+    /(?=▸)(?<=^create table .*[(,] \w+ \w+ (primary key )?)▸ \w+ (int|integer|bigint|text|varchar|boolean|timestamp|date|decimal|double|json|uuid)\b/,
+    "a comma is missing before it",
+  ],
+  [
+    /(?=▸)(?<=[(,] primary key )▸ \w/,
+    "the columns of a key stand in parentheses: PRIMARY KEY (a, b)",
+  ],
+  [/(?=▸)(?<=^create .*)▸ < \w+/, "an array is a JSON or JSONB column"],
+  [/(?=▸)(?<=^create )▸ or alter/, "write CREATE OR REPLACE VIEW"],
   [/(?=▸)(?<=^create or replace )▸ table/, "write DROP TABLE IF EXISTS t, then CREATE TABLE t"],
   [/(?=▸)(?<=^alter table .* alter (column )?\w+ )▸ \w/, "write ALTER COLUMN a TYPE new_type"],
   [
@@ -197,7 +224,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=▸)(?<=(password|email) )▸ =/, "leave the = out"],
   // SHOW, SET, USE and commands of shells.
   [
-    /(?=▸)(?<=^show tables )▸ like/,
+    /(?=▸)(?<=^show tables (.* )?)▸ like/,
     "SELECT table_name FROM information_schema.tables WHERE table_name LIKE '…'",
   ],
   [/(?=▸)(?<=^show columns .*)▸ (in|like)\b/, "write SHOW COLUMNS FROM namespace.table"],
@@ -209,7 +236,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=▸)(?<=^set names )▸ /, "leave it out: text is UTF-8"],
   [/(?=▸)(?<=^set )▸ @/, "a statement has no variables: write the value, or send it as $1"],
   [
-    /(?=▸)(?<=^explain )▸ (query plan|format|extended)/,
+    /(?=▸)(?<=^explain )▸ (plan for|query plan|format|extended)/,
     "write EXPLAIN SELECT …, or EXPLAIN (FORMAT JSON) SELECT …",
   ],
   [
@@ -225,6 +252,8 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
     "this is a command of a shell: SHOW TABLES lists tables, DESCRIBE t the columns of one",
   ],
   [/(?=▸)(?<=^begin )▸ tran\b/, "write BEGIN"],
+  [/(?=▸)(?<=^set \w+ )▸ (\d|'…')/, "write SET name = value"],
+  [/(?=▸)(?<=^explain )▸ \w+ (\. \w|$)/, "DESCRIBE t shows the columns of a table"],
   // Signs and lists.
   [/▸ (#|\/ \/)/, COMMENTS],
   [/▸ \/\//, COMMENTS],

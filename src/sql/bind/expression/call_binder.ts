@@ -10,6 +10,7 @@ import { isWindowName } from "../../functions/window_functions.ts";
 import type { AstNode, ExprCall } from "../../parse/ast/ast.ts";
 import { type Bind, type Place, unknownFunction } from "../binding.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
+import { insteadOfFunction } from "../other_names.ts";
 import { bindAggregate, bindGrouping } from "../query/aggregate_binder.ts";
 import { withoutExpansions } from "../query/expansions.ts";
 import { bindExpansion } from "../query/table_function_binder.ts";
@@ -76,6 +77,10 @@ function bindScalar(call: ExprCall, place: Place, bind: Bind): BoundExpression {
       `Cannot call ${name} with DISTINCT, ORDER BY or FILTER: it is not an aggregate`,
       { position },
     );
+  }
+  // Its arguments may be words that only the other system reads.
+  if (!functionExists(name) && insteadOfFunction(name) !== undefined) {
+    throw unknownFunction(name, [], call);
   }
   if (name === SLEEP) place.statement.requirements.push({ action: "sleep", position });
   const bindArgument: Bind = takesRows(name) ? (node, at) => bindWithRows(node, at, bind) : bind;
