@@ -11,6 +11,7 @@ import { type SeqEra, SeqTimes } from "../../src/base/seq_times.ts";
 import type { LocalStore } from "../../src/storage/mod.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
+import { SeededRandom } from "../support/seeded_random.ts";
 import { SimulatedDisk } from "../support/simulated_disk.ts";
 import { commit, defineTable, openStore, readRows } from "../support/store_fixture.ts";
 
@@ -91,6 +92,40 @@ test.each(["goes on", "stops", "loses power"])(
     ]);
   },
 );
+
+test("whatever a crash keeps, an acknowledged row lives as long as any, and no seq comes twice", async () => {
+  for (let seed = 1; seed <= 8; seed += 1) {
+    const random = new SeededRandom(seed);
+    const world = new World();
+    const alive = new Map<number, number>();
+    let lastSeq = 0;
+    for (let life = 0; life < 5; life += 1) {
+      const store = await world.open();
+      for (let step = 0; step < 4; step += 1) {
+        const key = life * 10 + step;
+        const { lastSeq: seq } = await commit(store, 1, "insert", [[key]]);
+        expect(seq, `seed ${seed}`).toBeGreaterThan(lastSeq);
+        expect(store.commitMs(seq), `seed ${seed}`).toBe(world.clock.nowMs());
+        lastSeq = seq;
+        alive.set(key, TTL_MS);
+        if (random.unit() < 0.3) await store.flush(1);
+        // Time that really passes; the row of a step has lived for what passed since.
+        const passedMs = Math.floor(random.unit() * 20_000);
+        world.clock.advance(passedMs);
+        for (const [known, leftMs] of alive) alive.set(known, leftMs - passedMs);
+      }
+      const found = new Set(keysOf(store));
+      for (let step = 0; step < 4; step += 1) {
+        const key = life * 10 + step;
+        expect(found.has(key), `seed ${seed}, key ${key}`).toBe((alive.get(key) ?? 0) > 0);
+      }
+      world.disk = world.disk.crash({ keep: "some", random });
+      // Hours ahead, or back to where it was.
+      const jumpMs = Math.floor((random.unit() - 0.5) * 20) * HOUR_MS;
+      world.clock.setWall(world.clock.nowMs() + jumpMs);
+    }
+  }
+});
 
 test("a store takes every commit, and never repeats a seq, while the clock is far behind", async () => {
   const world = new World();
