@@ -56,6 +56,7 @@ export function sqlLimits({ files, limits, logging, performance }: Config): SqlL
     transactionTimeoutMs: limits.transaction_timeout_secs * 1000,
     transactionBytesMax: limits.transaction_max_bytes,
     idempotencyTtlMs: limits.idempotency_ttl_secs * 1000,
+    idempotencyBytesMax: limits.idempotency_bytes_per_user,
     queryMemoryBytes: performance.query_memory_bytes,
     slowQueryMs: logging.slow_query_threshold_ms,
     filesPerFolderMax: files.max_files_per_folder,

@@ -120,6 +120,11 @@ const RULES: Rules = {
       "Bytes that one transaction may write",
     ),
     idempotency_ttl_secs: whole(600, [60, 86_400], "How long answers are kept by key"),
+    idempotency_bytes_per_user: whole(
+      64 * MIB,
+      [0],
+      "Bytes of kept answers of one user; 0 is no limit",
+    ),
     topic_visibility_secs: whole(60, [1, 86_400], "How long a consumer has to ack", LATER),
     max_poll_secs: whole(60, [1, 300], "Longest wait of a topic poll", LATER),
     require_where: flag(false, "Whether UPDATE and DELETE without WHERE are refused"),

@@ -53,6 +53,7 @@ export interface Config {
     readonly transaction_timeout_secs: number;
     readonly transaction_max_bytes: number;
     readonly idempotency_ttl_secs: number;
+    readonly idempotency_bytes_per_user: number;
     readonly topic_visibility_secs: number;
     readonly max_poll_secs: number;
     readonly require_where: boolean;

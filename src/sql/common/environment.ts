@@ -36,6 +36,8 @@ export interface SqlLimits {
   readonly transactionBytesMax: number;
   /** How long the answer to a request with a key is kept. */
   readonly idempotencyTtlMs: number;
+  /** Of kept answers of one user; 0 is off. */
+  readonly idempotencyBytesMax: number;
   readonly queryMemoryBytes: number;
   /** A request that took as long or longer is logged; 0 is off. */
   readonly slowQueryMs: number;

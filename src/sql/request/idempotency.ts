@@ -8,7 +8,9 @@
  *
  * - A key belongs to its user: the record lies among the rows of that owner.
  * - Whoever has lost the right to run the request is not told its answer again.
- * - A repeat while the first still runs waits for it. A request that fails leaves no record.
+ * - A repeat while the first still runs waits for it. A request that fails leaves no record, nor
+ *   does one that changes no row: it may run again.
+ * - A user has at most `idempotencyBytesMax` of records; a request that would leave more fails.
  * - The record is the last row of its commit, so its `_seq` is the `last_seq` of that commit.
  * - The store forgets expired records, also of owners who never come back. Damage to a segment of
  *   them refuses who may have a record in it until the last one there has expired.
@@ -23,6 +25,10 @@ import { ANSWER_COLUMN_IDS, ANSWERS_TABLE } from "../common/answers_table.ts";
 import type { SqlRequest, SqlResponse, StatementResult } from "../common/engine.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import { failureFrom } from "./at_statement.ts";
+import { KeptBytes } from "./kept_bytes.ts";
+
+/** What a record takes beside its answer: key, digest, and its place in the store. */
+const RECORD_BYTES = 512;
 
 /** A longer answer is kept as its counts. */
 const ANSWER_LENGTH_MAX = 1024 * 1024;
@@ -55,9 +61,11 @@ export class IdempotentRequests {
   readonly #world: AnswerWorld;
   /** Requests under way, by owner and key. */
   readonly #running = new Map<string, Running>();
+  readonly #kept: KeptBytes;
 
   constructor(world: AnswerWorld) {
     this.#world = world;
+    this.#kept = new KeptBytes(world.clock, world.limits.idempotencyTtlMs);
   }
 
   /** @throws {DatabaseError} IDEMPOTENCY_CONFLICT */
@@ -151,9 +159,26 @@ export class IdempotentRequests {
   ): TableWrite[] {
     const text = JSON.stringify(answer);
     const kept = text.length <= ANSWER_LENGTH_MAX ? text : JSON.stringify(countsOf(answer));
+    this.#count(owner, RECORD_BYTES + kept.length);
     const row: Row = [key, digest, kept, this.#world.clock.nowMs()];
     const operation = this.#recordOf(owner, key) === undefined ? "insert" : "update";
     return [{ tableId: ANSWERS_TABLE.tableId, owner, operation, rows: [row] }];
+  }
+
+  /** @throws {DatabaseError} LIMIT_EXCEEDED */
+  #count(owner: number, bytes: number): void {
+    const { idempotencyBytesMax: bytesMax, idempotencyTtlMs } = this.#world.limits;
+    if (bytesMax === 0) return;
+    if (this.#kept.of(owner) + bytes > bytesMax) {
+      throw new DatabaseError(
+        "LIMIT_EXCEEDED",
+        `Cannot keep the answer for its idempotency_key: the answers that are kept for this user may have ${bytesMax} bytes together`,
+        {
+          hint: `each goes ${Math.ceil(idempotencyTtlMs / 1000)} s after it was given; return fewer rows, send the request without a key, or raise limits.idempotency_bytes_per_user`,
+        },
+      );
+    }
+    this.#kept.add(owner, bytes);
   }
 }
 

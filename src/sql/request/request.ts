@@ -336,15 +336,13 @@ export class RequestRunner {
     return this.#results.findLastIndex(({ lastSeq, rowCount }) => lastSeq === null && rowCount > 0);
   }
 
-  /** The writes that record the answer of a request with a key. */
+  /** The writes that record the answer of a request with a key; none where no row changes. */
   #recordOf(entry: StatementResult | undefined, changesRows: boolean): readonly TableWrite[] {
-    if (this.#recorder === undefined) return [];
+    if (this.#recorder === undefined || !changesRows) return [];
     const results =
       entry === undefined ? this.#results : [...this.#results, { ...entry, lastSeq: null }];
     const index = entry === undefined ? this.#lastChangeIndex() : results.length - 1;
-    return this.#recorder(
-      changesRows && index >= 0 ? { results, commitIndex: index } : { results },
-    );
+    return this.#recorder(index >= 0 ? { results, commitIndex: index } : { results });
   }
 
   #checked({ node, prepared }: Unit): StatementResult {

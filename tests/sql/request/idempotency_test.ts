@@ -141,7 +141,7 @@ test("after its time a key is as new, and expired records go", async () => {
   expect((await ask("INSERT INTO t VALUES (2, 1)", key)).isReplayed).toBe(true);
   clock.advance(1_000);
   expect((await ask("INSERT INTO t VALUES (3, 1)", key)).error).toBeUndefined();
-  await ask("SELECT 1", freshKey());
+  await ask("UPDATE t SET v = v + 1 WHERE id = 1", freshKey());
   const owner = engine.database.catalog.ownerNumber("root");
   expect(engine.database.store.liveRowCount(0xffff_ffff, owner)).toBe(2);
 });
@@ -155,7 +155,7 @@ async function segmentsOfRecords(wanted: number): Promise<string[]> {
 }
 
 test("records of an owner who never comes back go all the same", async () => {
-  for (let made = 0; made < 40; made += 1) await ask("SELECT 1", freshKey());
+  for (let made = 0; made < 40; made += 1) await ask("UPDATE t SET v = v + 1", freshKey());
   await engine.database.store.flush(0xffff_ffff);
   expect((await segmentsOfRecords(1)).length).toBeGreaterThan(0);
   clock.advance(620_000);
@@ -188,10 +188,58 @@ test("damaged records refuse those who may need them, and no longer than they wo
 
 test("a long answer is kept as its counts", async () => {
   const key = freshKey();
-  const sql = "SELECT repeat('x', 1100000)";
-  expect((await ask(sql, key)).results[0]?.rows).toHaveLength(1);
+  const sql = "UPDATE t SET v = v + 1 RETURNING repeat('x', 1100000)";
+  const [first] = (await ask(sql, key)).results;
+  expect(first?.rows).toHaveLength(1);
   const { isReplayed, results } = await ask(sql, key);
-  expect([isReplayed, results]).toEqual([true, [{ rowCount: 1, asUser: "root" }]]);
+  expect([isReplayed, results]).toEqual([
+    true,
+    [{ rowCount: 1, asUser: "root", lastSeq: first?.lastSeq ?? null }],
+  ]);
+});
+
+test("a request that changes no row leaves no record, and runs again", async () => {
+  const owner = engine.database.catalog.ownerNumber("root");
+  const recordCount = (): number => engine.database.store.liveRowCount(0xffff_ffff, owner);
+  const before = recordCount();
+  for (const sql of [
+    "SELECT repeat('a', 1000000)",
+    "BEGIN; SELECT 1; COMMIT",
+    "UPDATE t SET v = 1 WHERE id = 99",
+    "INSERT INTO t VALUES (1, 1) ON CONFLICT DO NOTHING",
+  ]) {
+    const key = freshKey();
+    expect((await ask(sql, key)).error, sql).toBeUndefined();
+    const again = await ask(sql, key);
+    expect([again.error, again.isReplayed], sql).toEqual([undefined, undefined]);
+  }
+  expect(recordCount()).toBe(before);
+});
+
+test("records of a user have a bound, beyond which a request is refused and undone", async () => {
+  await using other = await TestEngine.open({
+    clock,
+    config: "[limits]\nidempotency_bytes_per_user = 3000000",
+  });
+  await other.run(
+    "CREATE TABLE t (id INT PRIMARY KEY); CREATE USER ann WITH PASSWORD 'Correct-horse-9' ROLE service",
+  );
+  const insert = (id: number): Promise<SqlResponse> => {
+    const sql = `INSERT INTO t VALUES (${id}) RETURNING repeat('x', 990000)`;
+    return other.ask(sql, { idempotency: { key: `bound-${id}`, digest: sql } });
+  };
+  for (const id of [1, 2, 3]) expect((await insert(id)).error).toBeUndefined();
+  const { error } = await insert(4);
+  expect(error?.condition).toBe("LIMIT_EXCEEDED");
+  expect(error?.message).toContain("3000000 bytes");
+  expect(error?.hint).toContain("limits.idempotency_bytes_per_user");
+  expect(await other.rows("SELECT count(*) FROM t")).toEqual([[3]]);
+  expect((await insert(3)).isReplayed).toBe(true);
+  other.userId = "ann";
+  expect((await insert(5)).error).toBeUndefined();
+  other.userId = "root";
+  clock.advance(620_000);
+  expect((await insert(4)).error).toBeUndefined();
 });
 
 describe("what cannot be one transaction is refused before anything runs", () => {
