@@ -11,7 +11,7 @@ import {
   type Page,
 } from "playwright-core";
 import { CHROMIUM } from "../support/requirements.ts";
-import type { ServerProcess } from "../support/server_process.ts";
+import { ADMIN, PASSWORD, type ServerProcess } from "../support/server_process.ts";
 
 const ACTION_MS_MAX = 5000;
 
@@ -69,6 +69,32 @@ export async function openPage(
     },
     close: () => context.close(),
   };
+}
+
+/** The same, with the first administrator logged in. */
+export async function openWorkbench(
+  browser: Browser,
+  server: ServerProcess,
+  options: BrowserContextOptions = {},
+): Promise<WatchedPage> {
+  const watched = await openPage(browser, server, options);
+  await logIn(watched.page, ADMIN, PASSWORD);
+  await watched.page.getByRole("button", { name: "Run" }).waitFor();
+  return watched;
+}
+
+/** Asks again and again until the answer is the wanted one, or too much time has passed. */
+export async function until<T>(read: () => Promise<T>, isDone: (value: T) => boolean): Promise<T> {
+  const deadline = Date.now() + 8000;
+  for (;;) {
+    const value = await read();
+    if (isDone(value) || Date.now() > deadline) return value;
+    await Bun.sleep(20);
+  }
+}
+
+export function figure(page: Page, name: string): Promise<string> {
+  return page.locator(".figure", { hasText: name }).locator("dd").innerText();
 }
 
 /** Replaces the text of the editor as a paste does, all at once. */

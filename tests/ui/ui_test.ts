@@ -3,7 +3,7 @@
  * by asking for errors on the console, broken rules of the policy, and requests to elsewhere.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import type { Browser, Locator, Page } from "playwright-core";
+import type { Browser, Locator } from "playwright-core";
 import { chromiumMissing, describeUnless } from "../support/requirements.ts";
 import { ADMIN, PASSWORD, type ServerProcess, startServer } from "../support/server_process.ts";
 import {
@@ -11,28 +11,18 @@ import {
   animatedShadows,
   backgroundColour,
   clipboardText,
+  figure,
   launchBrowser,
   logIn,
   openPage,
+  openWorkbench as openWorkbenchOf,
   runSql,
+  until,
   type WatchedPage,
   writeSql,
 } from "./browser.ts";
 
 const TEST_MS_MAX = 20_000;
-
-async function until<T>(read: () => Promise<T>, isDone: (value: T) => boolean): Promise<T> {
-  const deadline = Date.now() + 8000;
-  for (;;) {
-    const value = await read();
-    if (isDone(value) || Date.now() > deadline) return value;
-    await Bun.sleep(20);
-  }
-}
-
-function figure(page: Page, name: string): Promise<string> {
-  return page.locator(".figure", { hasText: name }).locator("dd").innerText();
-}
 
 async function cellsOf(row: Locator): Promise<string[]> {
   return row.getByRole("gridcell").allInnerTexts();
@@ -71,12 +61,8 @@ describeUnless(chromiumMissing)("the admin page", () => {
     await server.stop();
   });
 
-  async function openWorkbench(options = {}): Promise<WatchedPage> {
-    const watched = await openPage(browser, server, options);
-    await logIn(watched.page, ADMIN, PASSWORD);
-    await watched.page.getByRole("button", { name: "Run" }).waitFor();
-    return watched;
-  }
+  const openWorkbench = (options = {}): Promise<WatchedPage> =>
+    openWorkbenchOf(browser, server, options);
 
   test(
     "set-up refuses a weak password beside its field, then leads to the first rows",
@@ -110,15 +96,15 @@ describeUnless(chromiumMissing)("the admin page", () => {
       );
       // The editor has the focus, and an example in it.
       await page.keyboard.press("ControlOrMeta+Enter");
-      await page.getByRole("tab", { name: "4 · 2 rows", selected: true }).waitFor();
-      expect(await page.getByRole("columnheader").allInnerTexts()).toContain("id\nPK BIGINT");
-      expect(await page.getByRole("gridcell", { name: "Hello", exact: true }).count()).toBe(1);
+      await page.getByRole("tab", { name: "4 · 4 rows", selected: true }).waitFor();
+      expect(await page.getByRole("columnheader").allInnerTexts()).toContain("station\nPK TEXT");
+      expect(await page.getByRole("gridcell", { name: "Brest", exact: true }).count()).toBe(1);
       await page.getByRole("tab", { name: "1", exact: true }).click();
       await page.keyboard.press("ArrowRight");
       await page.getByRole("tab", { name: "2", selected: true }).waitFor();
       await writeSql(page, "-- not to be lost");
-      await page.getByRole("button", { name: "Show notes" }).click();
-      await page.getByRole("tab", { name: "1 · 2 rows", selected: true }).waitFor();
+      await page.getByRole("button", { name: "Show tides" }).click();
+      await page.getByRole("tab", { name: "1 · 4 rows", selected: true }).waitFor();
       await page.keyboard.press("ControlOrMeta+z");
       await page.getByText("-- not to be lost").waitFor();
       expect(faults()).toEqual([]);
@@ -292,7 +278,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
       await run.waitFor();
       await page.keyboard.press("Tab");
       await page.keyboard.press("Enter");
-      await page.getByText("Stopped.").waitFor();
+      await page.getByText("Stopped after 0 rows").waitFor();
       await run.waitFor();
       expect(faults()).toEqual([]);
       await close();
@@ -308,6 +294,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
       await own.createUser("eve", "dba");
       const { close, faults, page } = await openPage(browser, own);
       await logIn(page, "eve", PASSWORD);
+      await page.locator("summary", { hasText: "system" }).click();
       await page.getByRole("button", { name: "Show users", exact: true }).waitFor();
       await writeSql(page, "SELECT 'typed'");
       await own.rows("ALTER USER eve SET PASSWORD 'other horse 10'");
@@ -317,6 +304,8 @@ describeUnless(chromiumMissing)("the admin page", () => {
       await logIn(page, "eve", "other horse 10");
       await page.getByText("SELECT 'typed'").waitFor();
 
+      await page.locator("summary", { hasText: "system" }).click();
+      await page.getByRole("button", { name: "Show users", exact: true }).waitFor();
       await page.route("**/v1/api/sql", (route) => route.abort());
       await page.getByRole("button", { name: "Read the list" }).click();
       await page.getByText("could not be read").waitFor();
@@ -334,7 +323,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
 
       await page.getByRole("button", { name: "Log out" }).click();
       await logIn(page, "eve", "other horse 10");
-      await page.getByText("A first table").waitFor();
+      await page.getByText("watch the rows move").waitFor();
       expect(await page.getByText("SELECT 'typed'").count()).toBe(0);
       expect(faults()).toEqual([]);
       await close();

@@ -21,22 +21,29 @@ export interface Failure {
 /** @throws Whatever is no failure of the server or the connection: that is a bug of the page. */
 export function failureFrom(
   error: unknown,
-  placeOf: (position: number) => NonNullable<Failure["place"]>,
+  {
+    isSingle,
+    placeOf,
+  }: {
+    /** Whether the error is about the only statement, which then needs no number. */
+    isSingle: boolean;
+    placeOf: (position: number) => NonNullable<Failure["place"]>;
+  },
 ): Failure {
   if (error instanceof ServerError) {
-    const { code, hint, message, position, reason } = error;
+    const { code, hint, position, reason } = error;
+    const message = isSingle ? error.message.replace(/^Statement 1: /, "") : error.message;
     const place = position === undefined ? undefined : placeOf(position);
     return { code, message, hint, reason, place };
   }
-  if (error instanceof ConnectionError || isAbort(error)) {
-    const message = isAbort(error) ? strings.error.stopped : error.message;
+  if (error instanceof ConnectionError) {
     const code = strings.error.connection;
-    return { code, message, hint: undefined, reason: undefined, place: undefined };
+    return { code, message: error.message, hint: undefined, reason: undefined, place: undefined };
   }
   throw error;
 }
 
-function isAbort(error: unknown): error is DOMException {
+export function isAbort(error: unknown): error is DOMException {
   return error instanceof DOMException && error.name === "AbortError";
 }
 

@@ -3,6 +3,7 @@
  */
 import { type ReactNode, useCallback, useState } from "react";
 import type { ServerError } from "../../src/client/mod.ts";
+import { lineText } from "./cells.ts";
 import { db } from "./database.ts";
 import { Grid } from "./grid.tsx";
 import { Icon } from "./icon.tsx";
@@ -10,18 +11,23 @@ import type { LiveCounts } from "./live_model.ts";
 import { SoftButton } from "./soft_button.tsx";
 import { strings } from "./strings.ts";
 import { type LiveQueryText, type LiveView, useLive } from "./use_live.ts";
+import { useMoves } from "./use_moves.ts";
 
 export interface LivePanelProps extends LiveQueryText {
+  /** Whether the page changes the rows itself, to show what changes look like. */
+  readonly isExample: boolean;
   /** Shown when the query has ended with an error. */
   readonly renderError: (error: ServerError) => ReactNode;
 }
 
 const CUT_MS = 3000;
 
-export function LivePanel({ lastRows, renderError, sql }: LivePanelProps): ReactNode {
+export function LivePanel({ isExample, lastRows, renderError, sql }: LivePanelProps): ReactNode {
   const [isPaused, setPaused] = useState(false);
   const view = useLive({ lastRows, sql }, isPaused);
   const { error, rows, schema, status } = view;
+  const isMoving = isExample && status === "ready" && !isPaused;
+  const refusal = useMoves(isMoving);
   const { live } = strings;
   const row = useCallback((index: number) => rows[index] ?? { key: index, cells: [] }, [rows]);
   return (
@@ -49,7 +55,12 @@ export function LivePanel({ lastRows, renderError, sql }: LivePanelProps): React
           {newsOf(view)}
         </span>
       </div>
-      <Statistics counts={view.counts} doubled={view.doubled} />
+      <p className="followed">
+        <code dir="auto">{lineText(sql)}</code>
+        {refusal !== undefined && <span>{live.notMoving(refusal)}</span>}
+        {refusal === undefined && isExample && status !== "ended" && <span>{live.moving}</span>}
+      </p>
+      <Statistics counts={view.counts} doubled={view.doubled} isOver={status === "ended"} />
       {error !== undefined && renderError(error)}
       {schema.length > 0 && (
         <Grid
@@ -77,11 +88,15 @@ function newsOf({ counts, status }: LiveView): string {
 function Statistics({
   counts,
   doubled,
+  isOver,
 }: {
   readonly counts: LiveCounts;
   readonly doubled: number;
+  readonly isOver: boolean;
 }): ReactNode {
   const { live } = strings;
+  // Of a query that has ended nothing is proven any more: no fault is then no good news.
+  const moodOf = (faults: number): string => (faults > 0 ? "bad" : isOver ? "" : "good");
   return (
     <dl className="stats" aria-label={live.statsLabel}>
       <Figure name={live.stats.rows} value={strings.count(counts.rows)} />
@@ -107,10 +122,6 @@ function Statistics({
 
 function durationText(ms: number | undefined): string {
   return ms === undefined ? strings.live.none : strings.duration(ms);
-}
-
-function moodOf(faults: number): string {
-  return faults === 0 ? "good" : "bad";
 }
 
 interface FigureProps {

@@ -19,10 +19,12 @@ export interface ResultsProps {
   readonly tookMs: number | undefined;
   /** The failure that ended the run, drawn. */
   readonly failure: ReactNode;
+  /** Whether a person stopped the run: `failure` then tells so, and is none. */
+  readonly isStopped: boolean;
 }
 
 /** Begins anew for each run: give it a key. */
-export function Results({ entries, failure, tookMs }: ResultsProps): ReactNode {
+export function Results({ entries, failure, isStopped, tookMs }: ResultsProps): ReactNode {
   const count = entries.length + (failure === undefined ? 0 : 1);
   // The last rows are what was asked for; a failure is what must be seen.
   const lastRows = entries.findLastIndex(({ rows }) => rows !== undefined);
@@ -65,7 +67,7 @@ export function Results({ entries, failure, tookMs }: ResultsProps): ReactNode {
             tabIndex={at === index ? 0 : -1}
             onClick={() => setIndex(at)}
           >
-            {tabText(entries[at], at + 1)}
+            {tabText(entries[at], { number: at + 1, isStopped })}
           </button>
         ))}
       </div>
@@ -85,8 +87,13 @@ export function Results({ entries, failure, tookMs }: ResultsProps): ReactNode {
   );
 }
 
-function tabText(entry: StatementEntry | undefined, number: number): string {
-  if (entry === undefined) return strings.results.failedTab(number);
+function tabText(
+  entry: StatementEntry | undefined,
+  { isStopped, number }: { isStopped: boolean; number: number },
+): string {
+  if (entry === undefined) {
+    return isStopped ? strings.results.stoppedTab : strings.results.failedTab(number);
+  }
   return strings.results.tab(number, entry.rows === undefined ? undefined : entry.row_count);
 }
 

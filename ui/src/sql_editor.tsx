@@ -27,7 +27,6 @@ import {
   HighlightStyle,
   indentOnInput,
   syntaxHighlighting,
-  syntaxTree,
 } from "@codemirror/language";
 import { lintGutter, setDiagnostics } from "@codemirror/lint";
 import { Compartment, EditorState, type Extension, type Transaction } from "@codemirror/state";
@@ -42,19 +41,15 @@ import {
 import { tags } from "@lezer/highlight";
 import { type ReactNode, type Ref, useEffect, useImperativeHandle, useRef } from "react";
 import { TIDEMARK_SQL } from "./sql_dialect.ts";
+import { queryToFollow, type Submitted } from "./statements.ts";
 import { strings } from "./strings.ts";
-
-/** A piece of the editor's text, and where it stood. */
-export interface Submitted {
-  readonly text: string;
-  readonly offset: number;
-}
 
 export interface EditorHandle {
   /** The selection, or everything when nothing is selected. */
   submitted(): Submitted;
-  /** The selection, or the one statement that the cursor is in or behind. */
-  statement(): Submitted;
+  /** The selection, or the query nearest to the cursor; undefined if there is none. */
+  query(): Submitted | undefined;
+  text(): string;
   replace(text: string): void;
   /** Underlines the word at an offset of the whole text. */
   mark(offset: number, message: string): void;
@@ -83,7 +78,12 @@ const highlighting = HighlightStyle.define([
 ]);
 
 const theme = EditorView.theme({
-  "&": { height: "100%", backgroundColor: "var(--surface)", color: "var(--text)" },
+  "&": {
+    flex: "1 1 auto",
+    minHeight: "0",
+    backgroundColor: "var(--surface)",
+    color: "var(--text)",
+  },
   "&.cm-focused": { outline: "none" },
   ".cm-scroller": { fontFamily: "var(--mono)", fontSize: "13px", lineHeight: "1.6" },
   ".cm-content": { caretColor: "var(--accent)", padding: "8px 0" },
@@ -228,15 +228,11 @@ function handleOf({ view }: Editor): EditorHandle {
       closeCompletion(view);
       return selected() ?? { text: all(), offset: 0 };
     },
-    statement() {
+    query() {
       closeCompletion(view);
-      const { head } = view.state.selection.main;
-      const statements = syntaxTree(view.state).topNode.getChildren("Statement");
-      const near = statements.findLast(({ from }) => from <= head) ?? statements[0];
-      if (near === undefined) return selected() ?? { text: all(), offset: 0 };
-      const { from, to } = near;
-      return selected() ?? { text: view.state.sliceDoc(from, to), offset: from };
+      return selected() ?? queryToFollow(all(), view.state.selection.main.head);
     },
+    text: all,
     replace(text) {
       view.dispatch({
         changes: { from: 0, to: view.state.doc.length, insert: text },
@@ -296,7 +292,8 @@ export function SqlEditor({ ref, ...props }: SqlEditorProps): ReactNode {
     };
     return {
       submitted: () => opened().submitted(),
-      statement: () => opened().statement(),
+      query: () => opened().query(),
+      text: () => opened().text(),
       replace: (text) => opened().replace(text),
       mark: (offset, message) => opened().mark(offset, message),
       clearMark: () => opened().clearMark(),

@@ -81,8 +81,6 @@ export const strings = {
     stop: "Stop",
     live: "Live",
     liveHelp: "Follow a query of one table: its rows now, then every change",
-    first:
-      "-- A first table, to run with Ctrl+Enter (Cmd+Enter on a Mac).\nCREATE NAMESPACE IF NOT EXISTS demo;\nCREATE TABLE IF NOT EXISTS demo.notes (\n  id BIGINT PRIMARY KEY AUTO_INCREMENT,\n  note TEXT NOT NULL,\n  written TIMESTAMPTZ DEFAULT now()\n);\nINSERT INTO demo.notes (note) VALUES ('Hello'), ('Now switch on Live');\nSELECT * FROM demo.notes;\n",
     leaveHelp: "Escape, then Tab, leaves the editor",
   },
 
@@ -108,6 +106,9 @@ export const strings = {
     notCopied: "The browser did not allow copying",
     null: "NULL",
     done: "Done",
+    stopped: (rows: number): string => `Stopped after ${count(rows, "row", "rows")}`,
+    stoppedTab: "stopped",
+    stoppedHelp: "A write that had already begun may have taken effect.",
   },
 
   error: {
@@ -116,10 +117,13 @@ export const strings = {
     copy: "Copy error",
     hint: (hint: string): string => `Hint: ${hint}`,
     connection: "connection",
-    stopped: "Stopped. A write that had already begun may have taken effect.",
   },
 
   live: {
+    noQuery: "There is no query to follow: none of these statements is a SELECT.",
+    noQueryHelp: "put the cursor into a SELECT of one table, or select its text",
+    moving: "To show changes, this page updates one of these rows every second.",
+    notMoving: (message: string): string => `The page changes no more rows: ${message}`,
     grid: "Rows of the live query, newest first",
     status: {
       connecting: "Connecting …",

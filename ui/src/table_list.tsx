@@ -22,6 +22,9 @@ export interface TableListProps {
 /** Enough to see what is in a table, and never a million rows by one click. */
 const PREVIEW_ROWS = 1000;
 
+/** Whoever looks for their tables need not pass the server's own: these are folded away. */
+const SYSTEM_NAMESPACES: ReadonlySet<string> = new Set(["information_schema", "system"]);
+
 export function TableList({ isOff, onChoose, onReload, state, tables }: TableListProps): ReactNode {
   const namespaces = [...new Set(tables.map(({ namespace }) => namespace))];
   return (
@@ -37,8 +40,8 @@ export function TableList({ isOff, onChoose, onReload, state, tables }: TableLis
         {noteOf(state, tables)}
       </p>
       {namespaces.map((namespace) => (
-        <section key={namespace}>
-          <h3 dir="auto">{namespace}</h3>
+        <details key={namespace} open={!SYSTEM_NAMESPACES.has(namespace)}>
+          <summary dir="auto">{namespace}</summary>
           <ul>
             {tables
               .filter((table) => table.namespace === namespace)
@@ -58,7 +61,7 @@ export function TableList({ isOff, onChoose, onReload, state, tables }: TableLis
                 </li>
               ))}
           </ul>
-        </section>
+        </details>
       ))}
     </nav>
   );

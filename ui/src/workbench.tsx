@@ -13,30 +13,19 @@ import {
 } from "react";
 import { ConnectionError, ServerError } from "../../src/client/mod.ts";
 import type { StatementEntry } from "../../src/protocol/mod.ts";
-import { db } from "./database.ts";
-import { type Failure, FailureBox, failureFrom } from "./failure.tsx";
+import { EXAMPLE } from "./example.ts";
+import { type Failure, FailureBox } from "./failure.tsx";
 import { Icon } from "./icon.tsx";
 import { LivePanel } from "./live_panel.tsx";
 import { Results } from "./results.tsx";
 import { completionTree, type ListedTable, readTables } from "./schema.ts";
 import { SoftButton } from "./soft_button.tsx";
-import { type EditorHandle, SqlEditor, type Submitted } from "./sql_editor.tsx";
+import { type EditorHandle, SqlEditor } from "./sql_editor.tsx";
+import type { Submitted } from "./statements.ts";
 import { strings } from "./strings.ts";
 import { type ListState, TableList } from "./table_list.tsx";
 import { SNAPSHOT_ROWS_MAX } from "./use_live.ts";
-
-type Outcome =
-  | { readonly kind: "none" }
-  | { readonly kind: "running"; readonly abort: AbortController }
-  | {
-      readonly kind: "done";
-      readonly run: number;
-      readonly submitted: Submitted;
-      readonly entries: readonly StatementEntry[];
-      readonly tookMs: number | undefined;
-      readonly failure: Failure | undefined;
-    }
-  | { readonly kind: "live"; readonly run: number; readonly submitted: Submitted };
+import { type Outcome, useRuns } from "./use_runs.ts";
 
 interface Listed {
   readonly tables: readonly ListedTable[];
@@ -58,61 +47,6 @@ function useTables(): Listed & { reload: () => void } {
   }, []);
   useEffect(reload, [reload]);
   return { ...listed, reload };
-}
-
-interface Runs {
-  readonly outcome: Outcome;
-  /** Runs what the editor holds, or follows it. */
-  readonly start: (isLive: boolean) => void;
-  /** Takes a live view away. */
-  readonly clear: () => void;
-  /** Marks the place of an error and gives it in the words of the editor. */
-  readonly place: (error: unknown, submitted: Submitted) => Failure;
-}
-
-function useRuns(
-  editor: RefObject<EditorHandle | null>,
-  onAnswer: (entries: readonly StatementEntry[]) => void,
-): Runs {
-  const count = useRef(0);
-  const [outcome, setOutcome] = useState<Outcome>({ kind: "none" });
-
-  const place = (error: unknown, { offset }: Submitted): Failure => {
-    const failure = failureFrom(error, (position) => {
-      const at = offset + position;
-      return { offset: at, ...(editor.current?.lineOf(at) ?? { line: 1, column: 1 }) };
-    });
-    if (failure.place !== undefined) editor.current?.mark(failure.place.offset, failure.message);
-    return failure;
-  };
-
-  const run = async (submitted: Submitted): Promise<void> => {
-    const abort = new AbortController();
-    const done = { kind: "done", run: count.current, submitted } as const;
-    let entries: readonly StatementEntry[] = [];
-    setOutcome({ kind: "running", abort });
-    try {
-      const { results, tookMs } = await db.execute(submitted.text, { signal: abort.signal });
-      entries = results;
-      setOutcome({ ...done, entries, tookMs, failure: undefined });
-    } catch (error) {
-      if (error instanceof ServerError) entries = error.results;
-      setOutcome({ ...done, entries, tookMs: undefined, failure: place(error, submitted) });
-    }
-    onAnswer(entries);
-  };
-
-  const start = (isLive: boolean): void => {
-    const submitted = isLive ? editor.current?.statement() : editor.current?.submitted();
-    if (submitted === undefined || outcome.kind === "running") return;
-    editor.current?.clearMark();
-    count.current += 1;
-    if (isLive) setOutcome({ kind: "live", run: count.current, submitted });
-    else void run(submitted);
-  };
-
-  const clear = (): void => setOutcome({ kind: "none" });
-  return { outcome, start, clear, place };
 }
 
 export interface WorkbenchProps {
@@ -154,7 +88,7 @@ export function Workbench({ onLeave, text }: WorkbenchProps): ReactNode {
         <Toolbar outcome={outcome} isLive={isLive} onRun={start} onLive={setMode} />
         <SqlEditor
           ref={editor}
-          text={text ?? strings.editor.first}
+          text={text ?? EXAMPLE}
           tables={completion}
           onRun={() => start(isLive)}
           onLeave={onLeave}
@@ -259,6 +193,7 @@ function OutcomeView({ onGoTo, onLiveError, outcome }: OutcomeProps): ReactNode 
         <LivePanel
           key={outcome.run}
           {...liveQueryOf(outcome.submitted.text)}
+          isExample={outcome.isExample}
           renderError={(error) => (
             <LiveFailure
               error={error}
@@ -270,14 +205,26 @@ function OutcomeView({ onGoTo, onLiveError, outcome }: OutcomeProps): ReactNode 
         />
       );
     case "done": {
-      const { entries, failure, run, submitted, tookMs } = outcome;
-      const box =
-        failure === undefined ? undefined : (
-          <FailureBox failure={failure} sql={submitted.text} onGoTo={onGoTo} />
-        );
-      return <Results key={run} entries={entries} tookMs={tookMs} failure={box} />;
+      const { entries, failure, isStopped, run, submitted, tookMs } = outcome;
+      const end = isStopped ? (
+        <Stopped rows={entries.reduce((sum, { rows = [] }) => sum + rows.length, 0)} />
+      ) : (
+        failure && <FailureBox failure={failure} sql={submitted.text} onGoTo={onGoTo} />
+      );
+      return (
+        <Results key={run} entries={entries} tookMs={tookMs} failure={end} isStopped={isStopped} />
+      );
     }
   }
+}
+
+function Stopped({ rows }: { readonly rows: number }): ReactNode {
+  return (
+    <div className="message" role="status">
+      <p>{strings.results.stopped(rows)}</p>
+      <p className="figures">{strings.results.stoppedHelp}</p>
+    </div>
+  );
 }
 
 /** Marks the place once, when the error comes. */

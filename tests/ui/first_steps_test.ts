@@ -1,0 +1,174 @@
+/**
+ * The first minutes of a new user with the admin page: the example, the first live view, a stopped
+ * run, the list of tables.
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Browser, Page } from "playwright-core";
+import { chromiumMissing, describeUnless } from "../support/requirements.ts";
+import { type ServerProcess, startServer } from "../support/server_process.ts";
+import { figure, launchBrowser, openWorkbench, runSql, until, writeSql } from "./browser.ts";
+
+const TEST_MS_MAX = 20_000;
+
+/** How well the text of an element stands out against each colour that its row lights up in. */
+const NULL_CONTRASTS = `(() => {
+  const luminance = (colour) => {
+    const canvas = document.createElement("canvas").getContext("2d");
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    const parts = [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3).map((byte) => {
+      const part = byte / 255;
+      return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2];
+  };
+  const cell = document.querySelector(".cell.null");
+  const text = luminance(getComputedStyle(cell).color);
+  return ["insert", "update", "delete"].map((kind) => {
+    const probe = document.body.appendChild(document.createElement("p"));
+    probe.style.setProperty("background-color", "var(--flash-" + kind + ")");
+    const ground = luminance(getComputedStyle(probe).backgroundColor);
+    probe.remove();
+    return (Math.max(text, ground) + 0.05) / (Math.min(text, ground) + 0.05);
+  });
+})()`;
+
+function editorHeight(page: Page): Promise<number> {
+  return page.evaluate<number>('document.querySelector(".editor").offsetHeight');
+}
+
+describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
+  let browser: Browser;
+  let server: ServerProcess;
+
+  beforeAll(async () => {
+    [browser, server] = await Promise.all([
+      launchBrowser(),
+      startServer({ config: { server: { ui_enabled: true } } }),
+    ]);
+    await server.setup();
+    await server.rows("CREATE NAMESPACE shop");
+  }, TEST_MS_MAX);
+
+  afterAll(async () => {
+    await browser.close();
+    await server.stop();
+  });
+
+  test(
+    "the example is live by one click, moves by itself, and runs as often as one likes",
+    async () => {
+      const { close, faults, page } = await openWorkbench(browser, server);
+      const live = page.getByRole("switch", { name: "Live" });
+      await live.click();
+      await page.locator(".status", { hasText: "Live" }).waitFor();
+      await page.getByRole("gridcell", { name: "Dover" }).waitFor();
+      const changes = (): Promise<string> => figure(page, "Changes");
+      expect(Number(await until(changes, (text) => Number(text) >= 2))).toBeGreaterThanOrEqual(2);
+      expect(await figure(page, "Missed")).toBe("0");
+
+      await live.click();
+      for (let runs = 0; runs < 2; runs += 1) {
+        await page.getByRole("button", { name: "Run" }).click();
+        await page.getByRole("tab", { name: "4 · 4 rows", selected: true }).waitFor();
+      }
+      await live.click();
+      await page.locator(".status", { hasText: "Live" }).waitFor();
+      expect(Number(await until(changes, (text) => Number(text) >= 1))).toBeGreaterThanOrEqual(1);
+      expect(faults()).toEqual([]);
+      await close();
+    },
+    TEST_MS_MAX,
+  );
+
+  test(
+    "live finds the query of a text, and says so if there is none",
+    async () => {
+      await server.rows("CREATE TABLE shop.cups (id BIGINT PRIMARY KEY, tea TEXT)");
+      const { close, faults, page } = await openWorkbench(browser, server);
+      await writeSql(
+        page,
+        "SELECT id FROM shop.cups;\nSELECT tea FROM shop.cups;\nINSERT INTO shop.cups VALUES (1, 'mint');",
+      );
+      const live = page.getByRole("switch", { name: "Live" });
+      await live.click();
+      await page.locator(".status", { hasText: "Live" }).waitFor();
+      await page.locator(".followed", { hasText: "SELECT tea FROM shop.cups" }).waitFor();
+      // Following is no running: nothing was inserted.
+      expect(await server.rows("SELECT count(*) FROM shop.cups")).toEqual([[0]]);
+      await runSql(page, "INSERT INTO shop.cups VALUES (2, NULL)");
+      await page.getByRole("alert").waitFor();
+      expect(await page.getByRole("alert").innerText()).toContain("no query to follow");
+
+      await runSql(page, "SELECT id, tea FROM shop.cups");
+      await page.locator(".status", { hasText: "Live" }).waitFor();
+      await server.rows("INSERT INTO shop.cups VALUES (3, NULL)");
+      await page.locator(".cell.null").waitFor();
+      for (const theme of ["light", "dark"]) {
+        await page.getByLabel("Colours").selectOption(theme);
+        for (const contrast of await page.evaluate<number[]>(NULL_CONTRASTS)) {
+          expect(contrast).toBeGreaterThan(4.5);
+        }
+      }
+      expect(await page.locator(".figure .good").count()).toBe(2);
+      await server.rows("DROP TABLE shop.cups");
+      await page.locator(".status", { hasText: "Ended" }).waitFor();
+      expect(await page.locator(".figure .good").count()).toBe(0);
+      expect(faults()).toEqual([]);
+      await close();
+    },
+    TEST_MS_MAX,
+  );
+
+  test(
+    "a stopped run is no failure, and the error of a single statement has no number",
+    async () => {
+      const { close, faults, page } = await openWorkbench(browser, server);
+      await runSql(page, "SELECT count(*) FROM generate_series(1, 1000000000)");
+      await page.getByRole("button", { name: "Stop" }).click();
+      await page.getByText("Stopped after 0 rows").waitFor();
+      expect(await page.getByRole("alert").count()).toBe(0);
+      expect(await page.getByRole("tab", { name: "stopped" }).count()).toBe(1);
+
+      await runSql(page, "SELECT * FROM shop.nowhere;");
+      await page.getByRole("alert").waitFor();
+      expect(await page.getByRole("alert").innerText()).not.toContain("Statement 1");
+      await runSql(page, "SELECT 1; SELECT * FROM shop.nowhere");
+      expect(
+        await until(
+          () => page.getByRole("alert").innerText(),
+          (text) => text.includes("Statement 2"),
+        ),
+      ).toContain("Statement 2");
+      expect(faults({ exceptStatus: 400 })).toEqual([]);
+      await close();
+    },
+    TEST_MS_MAX,
+  );
+
+  test(
+    "the server's views are folded away, and the editor is as high as its text",
+    async () => {
+      await server.rows("CREATE TABLE shop.jars (id BIGINT PRIMARY KEY)");
+      const { close, faults, page } = await openWorkbench(browser, server);
+      await page.getByRole("button", { name: "Show jars" }).waitFor();
+      const users = page.getByRole("button", { name: "Show users", exact: true });
+      expect(await users.count()).toBe(0);
+      await page.locator("summary", { hasText: "system" }).click();
+      await users.waitFor();
+
+      await writeSql(page, "SELECT 1");
+      const low = await editorHeight(page);
+      await writeSql(page, "SELECT 1,\n".repeat(10));
+      const higher = await editorHeight(page);
+      await writeSql(page, "SELECT 1,\n".repeat(400));
+      const highest = await editorHeight(page);
+      expect(low).toBeLessThan(higher);
+      expect(higher).toBeLessThan(highest);
+      expect(await page.evaluate<number>("innerHeight")).toBeGreaterThan(highest / 0.65);
+      expect(faults()).toEqual([]);
+      await close();
+    },
+    TEST_MS_MAX,
+  );
+});

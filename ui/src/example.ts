@@ -1,0 +1,48 @@
+/**
+ * The text that a new user finds in the editor. It may be run as often as one likes, and its rows
+ * move while somebody follows them: the page itself then changes one of them every second.
+ */
+
+const STATIONS: readonly {
+  readonly name: string;
+  readonly mean: number;
+  readonly range: number;
+}[] = [
+  { name: "Bergen", mean: 90, range: 60 },
+  { name: "Brest", mean: 400, range: 290 },
+  { name: "Cuxhaven", mean: 200, range: 150 },
+  { name: "Dover", mean: 370, range: 280 },
+];
+
+export const EXAMPLE: string = `-- Press Live and watch the rows move. Ctrl+Enter (Cmd+Enter on a Mac) runs everything once.
+CREATE NAMESPACE IF NOT EXISTS demo;
+CREATE TABLE IF NOT EXISTS demo.tides (
+  station TEXT PRIMARY KEY,
+  level_cm INT NOT NULL,
+  measured TIMESTAMPTZ DEFAULT now()
+);
+INSERT INTO demo.tides (station, level_cm) VALUES
+  ${STATIONS.map(({ mean, name }) => `('${name}', ${mean})`).join(", ")}
+  ON CONFLICT (station) DO NOTHING;
+SELECT * FROM demo.tides;
+`;
+
+export const MOVE_MS = 1000;
+
+/** A tide of the example lasts so many moves. */
+const MOVES_PER_TIDE = 60;
+
+export function isExample(sql: string): boolean {
+  return sql.trim() === EXAMPLE.trim();
+}
+
+/** The statement that moves the example for the `count`th time, and its parameters. */
+export function moveOf(count: number): { sql: string; params: [number, string] } {
+  const index = count % STATIONS.length;
+  const { mean = 0, name = "", range = 0 } = STATIONS[index] ?? {};
+  const level = mean + range * Math.sin((2 * Math.PI * count) / MOVES_PER_TIDE + index);
+  return {
+    sql: "UPDATE demo.tides SET level_cm = $1, measured = now() WHERE station = $2",
+    params: [Math.round(level), name],
+  };
+}
