@@ -22,6 +22,7 @@ import { JSON_DOCUMENTS } from "./write_cases/json_documents.ts";
 import { MOMENTS } from "./write_cases/moments.ts";
 import { NESTED } from "./write_cases/nested.ts";
 import { PATTERNS } from "./write_cases/patterns.ts";
+import { PLANNED } from "./write_cases/planned.ts";
 import { askPostgres } from "./write_cases/psql.ts";
 import { QUERIES } from "./write_cases/queries.ts";
 import { ROW_CASES } from "./write_cases/rows.ts";
@@ -41,6 +42,7 @@ const files = [
   ...QUERIES,
   ...GROUPED,
   ...EXPANDED,
+  ...PLANNED,
   ...CHANGES,
   ...ROW_CASES,
   ...EDGES,

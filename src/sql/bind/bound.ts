@@ -120,6 +120,8 @@ export interface BoundTableFunction {
   readonly seesNull: boolean;
   /** Columns of a row. */
   readonly width: number;
+  /** How many rows it gives, if that is known. */
+  readonly rowCount?: number;
   readonly rows: (values: readonly Value[]) => Iterable<Row>;
 }
 
@@ -186,6 +188,8 @@ export type BoundFrom =
       readonly merged?: readonly { column: BoundColumn; expression: BoundExpression }[] | undefined;
       /** What the right side reads of each row of the left one: LATERAL. */
       readonly captures?: readonly BoundCapture[] | undefined;
+      /** The right side is rows of expressions over columns of the left one: only plans have it. */
+      readonly isBeside?: true;
     };
 
 export interface BoundOutput {

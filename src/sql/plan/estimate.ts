@@ -4,13 +4,16 @@
  * taken to keep a third, and nothing else is known.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
+import type { BoundCte } from "../bind/bound.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { keyCountOf } from "./access.ts";
 import type { PlanNode } from "./plan.ts";
-import { nodesOf } from "./plan_walk.ts";
 
-/** Rows of what says nothing about itself: system views, table functions, recursion. */
+/** Rows of what says nothing about itself: system views, table functions. */
 const UNKNOWN_ROWS = 100;
+
+/** Steps of a recursion, each with as many rows as it begins with. */
+const STEPS_EXPECTED = 10;
 
 const FILTER_SHARE = 1 / 3;
 const GROUP_SHARE = 1 / 10;
@@ -20,10 +23,15 @@ const EXPANDED_ROWS = 10;
 const CHOICE_SHARE = 1 / 2;
 
 export interface Known {
-  /** Rows of the caller's scope. */
-  readonly rowsOf: (table: TableEntry) => number;
+  /** Rows of the caller's scope; beside a table is what counts those of all owners. */
+  readonly rowsOf: (table: TableEntry, rowCount: () => number) => number;
   /** The value of a LIMIT or OFFSET that is known before the run. */
   readonly countOf: (expression: BoundExpression) => number | undefined;
+  /** Of entries of WITH, which may read each other many times over. */
+  readonly cteRows: {
+    get(cte: BoundCte): number | undefined;
+    set(cte: BoundCte, rows: number): void;
+  };
 }
 
 /** At least 1, but 0 for what can give nothing. */
@@ -31,16 +39,14 @@ export function estimatedRows(node: PlanNode, known: Known): number {
   return Math.round(estimate(node, known));
 }
 
+const PLANNED_ROWS = new WeakMap<BoundCte, number>();
+
 /** What a plan is expected to yield; its scans know how many rows their tables have. */
 export function rowsOfPlan(root: PlanNode): number {
-  const counts = new Map(
-    nodesOf(root).flatMap((node) =>
-      node.kind === "scan" ? [[node.table, node.rowCount] as const] : [],
-    ),
-  );
   return estimatedRows(root, {
-    rowsOf: (table) => counts.get(table)?.() ?? 0,
+    rowsOf: (_, rowCount) => rowCount(),
     countOf: () => undefined,
+    cteRows: PLANNED_ROWS,
   });
 }
 
@@ -52,10 +58,12 @@ function estimate(node: PlanNode, known: Known): number {
       return scanRows(node, known);
     case "values":
       return node.constants?.rowCount ?? node.rows.length;
+    case "cte":
+      return cteRows(node, known);
+    case "recursive":
+      return estimate(node.first, known) * STEPS_EXPECTED;
     case "system":
     case "function":
-    case "cte":
-    case "recursive":
     case "working":
       return UNKNOWN_ROWS;
     case "join":
@@ -65,13 +73,25 @@ function estimate(node: PlanNode, known: Known): number {
     case "window":
       return estimate(node.input, known);
     case "expand":
-      return estimate(node.input, known) * EXPANDED_ROWS;
+      return estimate(node.input, known) * expandedRows(node);
     case "sort":
     case "limit":
       return cutRows(node, estimate(node.input, known), known);
     default:
       return passedRows(node, estimate(node.input, known));
   }
+}
+
+function expandedRows({ functions }: Extract<PlanNode, { kind: "expand" }>): number {
+  return Math.max(...functions.map(({ rowCount = EXPANDED_ROWS }) => rowCount));
+}
+
+function cteRows({ cte, source }: Extract<PlanNode, { kind: "cte" }>, known: Known): number {
+  const before = known.cteRows.get(cte);
+  if (before !== undefined) return before;
+  const rows = estimate(source(), known);
+  known.cteRows.set(cte, rows);
+  return rows;
 }
 
 /** Of nodes with one input, which cut nothing off. */
@@ -128,10 +148,10 @@ function cutRows(
 }
 
 function scanRows(
-  { key, ranges, sought, table }: Extract<PlanNode, { kind: "scan" }>,
+  { key, ranges, rowCount, sought, table }: Extract<PlanNode, { kind: "scan" }>,
   { rowsOf }: Known,
 ): number {
-  const rows = rowsOf(table);
+  const rows = rowsOf(table, rowCount);
   if (key !== undefined) return Math.min(1, rows);
   if (sought !== undefined) return Math.min(keyCountOf(sought), rows);
   return atLeastOne(rows * FILTER_SHARE ** ranges.length, rows);

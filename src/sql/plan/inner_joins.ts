@@ -7,12 +7,16 @@ import { isInteger } from "../../types/mod.ts";
 import type { BoundFrom } from "../bind/bound.ts";
 import type { BoundColumn, BoundExpression } from "../bind/bound_expressions.ts";
 import { type Condition, conditionOf, expressionsOf } from "./conditions.ts";
+import { type EqualColumns, equalColumns, equalityOf, followingOf } from "./equal_columns.ts";
 import { rowsOfPlan } from "./estimate.ts";
 import { impliedOver } from "./implied.ts";
 import { type ColumnIds, columnsOf, type EqualSides, equalSides, keysOf } from "./join_keys.ts";
-import { bestTree, type JoinGraph, type JoinTree } from "./join_order.ts";
+import { bestTree, type ImpliedEdges, type JoinGraph, type JoinTree } from "./join_order.ts";
 import type { PlanNode } from "./plan.ts";
 import { columnIdOf, shareOf } from "./selectivity.ts";
+
+/** Of more relations the order is found step by step, from pairs that the statement says. */
+const IMPLIED_LEAVES_MAX = 10;
 
 /** What the planner of the block does for its joins. */
 interface BlockPlanning {
@@ -56,7 +60,7 @@ interface Span {
 
 /** Whether a join may change places with those around it. */
 export function isPlainJoin(from: BoundFrom): from is Extract<BoundFrom, { kind: "join" }> {
-  if (from.kind !== "join" || from.captures !== undefined) return false;
+  if (from.kind !== "join" || from.captures !== undefined || from.isBeside === true) return false;
   return from.join === "inner" || from.join === "cross";
 }
 
@@ -76,14 +80,21 @@ export function planInnerJoins(
   }
   const ids = parts.map((_, index) => idsOfLeaf(index, leafById));
   const { between, own } = sharedOut(all, ids, leafById);
+  const equal = equalColumns(all, leafById);
+  for (const each of equal) {
+    for (const { expression, leaf } of followingOf(each, all)) {
+      own[leaf]?.push(conditionOf(expression));
+    }
+  }
   const leaves = parts.map((part, index) => {
     const tested = own[index] ?? [];
     const node = block.planLeaf(part, tested);
     return leafOf(node, idsAt(ids, index), { part, own: tested });
   });
-  const tree = bestTree(graphOf(leaves, between));
+  const tree = bestTree({ ...graphOf(leaves, between), implied: impliedEdges(equal, leaves) });
   const places = placesOf(tree);
-  return planTree(tree, { from: 0, tested: between }, { leaves, leafById, places, block });
+  const linked = equal.filter(({ members }) => members.length > 2);
+  return planTree(tree, { from: 0, tested: between }, { leaves, leafById, places, block, linked });
 }
 
 /** What each leaf tests, and what is tested at the joins. */
@@ -147,6 +158,8 @@ interface Joins {
   /** Of each leaf; see `placesOf`. */
   readonly places: readonly number[];
   readonly block: BlockPlanning;
+  /** Columns that are equal, more than two of each kind. */
+  readonly linked: readonly EqualColumns[];
 }
 
 function planTree(
@@ -169,7 +182,7 @@ function planTree(
   const leftNode = planTree(tree.left, { from, tested: toLeft }, joins);
   const rightNode = planTree(tree.right, { from: middle, tested: toRight }, joins);
   const { leftKeys, residual, rightKeys } = keysOf(
-    expressionsOf(here),
+    linkedConditions(here, [leftNode, rightNode], joins),
     idsIn(left, joins),
     idsIn(right, joins),
   );
@@ -184,6 +197,29 @@ function planTree(
     residual,
     columns: joins.block.columnsAbove(columns, here),
   };
+}
+
+/**
+ * The conditions of a join: of columns that are equal on both of its sides, one pair stands for
+ * all, as the others are equal on each side already.
+ */
+function linkedConditions(
+  here: readonly Condition[],
+  [left, right]: readonly [PlanNode, PlanNode],
+  { linked }: Joins,
+): BoundExpression[] {
+  if (linked.length === 0) return expressionsOf(here);
+  const leftIds = new Set(left.columns.map(({ id }) => id));
+  const rightIds = new Set(right.columns.map(({ id }) => id));
+  let rest = here;
+  const pairs = linked.flatMap((equal) => {
+    const one = equal.members.find(({ column }) => leftIds.has(column.id));
+    const other = equal.members.find(({ column }) => rightIds.has(column.id));
+    if (one === undefined || other === undefined) return [];
+    rest = rest.filter((condition) => !equal.conditions.has(condition));
+    return [equalityOf(one, other, equal)];
+  });
+  return [...pairs, ...expressionsOf(rest)];
 }
 
 /** Where each leaf stands in a tree, from left to right: those of a subtree stand together. */
@@ -261,6 +297,30 @@ function graphOf(leaves: readonly Leaf[], between: readonly Between[]): JoinGrap
     return { left, right, share };
   });
   return { rows: leaves.map(({ rowCount }) => rowCount), edges };
+}
+
+/** Pairs of relations that meet as the columns of both are equal to those of others. */
+function impliedEdges(equal: readonly EqualColumns[], leaves: readonly Leaf[]): ImpliedEdges[] {
+  return equal.flatMap((each) => {
+    if (each.members.length < 3 || leaves.length > IMPLIED_LEAVES_MAX) return [];
+    const said = [...each.conditions].flatMap(({ columnIds }) => {
+      const [left, right] = columnIds.map((id) =>
+        each.members.find(({ column }) => column.id === id),
+      );
+      return left === undefined || right === undefined
+        ? []
+        : [{ left: left.leaf, right: right.leaf }];
+    });
+    const implied = each.members.flatMap((one, i) =>
+      each.members.slice(i + 1).flatMap((other) => {
+        if (one.leaf === other.leaf) return [];
+        const [left, right] = [leafAt(leaves, one.leaf), leafAt(leaves, other.leaf)];
+        const share = shareOfPair([equalityOf(one, other, each)], left, right);
+        return [{ left: one.leaf, right: other.leaf, share }];
+      }),
+    );
+    return [{ said, implied }];
+  });
 }
 
 function idsAt(ids: readonly ColumnIds[], leaf: number): ColumnIds {

@@ -38,6 +38,14 @@ export interface JoinGraph {
     readonly right: number;
     readonly share: number;
   }[];
+  /** What follows from edges: pairs of relations that meet by way of others, or without these. */
+  readonly implied?: readonly ImpliedEdges[];
+}
+
+/** Edges that say and edges that follow, of columns that are all equal. */
+export interface ImpliedEdges {
+  readonly said: readonly { readonly left: number; readonly right: number }[];
+  readonly implied: JoinGraph["edges"];
 }
 
 interface Choice {
@@ -51,10 +59,13 @@ interface Choice {
  */
 export function bestTree(graph: JoinGraph): JoinTree {
   assert(graph.rows.length > 0, "a join has relations");
+  // Of many relations, parts that meet are joined first anyway.
   return graph.rows.length > RELATIONS_MAX ? greedyTree(graph) : cheapestTree(graph);
 }
 
-function cheapestTree({ edges, rows }: JoinGraph): JoinTree {
+function cheapestTree(graph: JoinGraph): JoinTree {
+  const { implied = [], rows } = graph;
+  const edges = graph.edges.concat(implied.flatMap((each) => each.implied));
   const count = rows.length;
   const best: (Choice | undefined)[] = Array.from({ length: 2 ** count });
   for (const [index, own] of rows.entries()) {
@@ -62,7 +73,7 @@ function cheapestTree({ edges, rows }: JoinGraph): JoinTree {
   }
   for (let set = 1; set < best.length; set += 1) {
     if (best[set] !== undefined) continue;
-    const setRows = rowsOfSet(set, { edges, rows });
+    const setRows = rowsOfSet(set, graph);
     let isConnected = false;
     let found: Choice | undefined;
     // Each way to split the set in two, in either order.
@@ -167,13 +178,39 @@ function rowsTogether(left: Part, right: Part, share: number): number {
   return Math.max(1, left.rows * right.rows * share);
 }
 
-function rowsOfSet(set: number, { edges, rows }: JoinGraph): number {
+function rowsOfSet(set: number, { edges, implied = [], rows }: JoinGraph): number {
   let product = 1;
   for (const [index, own] of rows.entries()) if ((set & (2 ** index)) !== 0) product *= own;
   for (const { left, right, share } of edges) {
-    if ((set & (2 ** left)) !== 0 && (set & (2 ** right)) !== 0) product *= share;
+    if (isInside(set, left, right)) product *= share;
   }
+  for (const each of implied) product *= shareImplied(set, each);
   return Math.max(1, product);
+}
+
+function isInside(set: number, left: number, right: number): boolean {
+  return (set & (2 ** left)) !== 0 && (set & (2 ** right)) !== 0;
+}
+
+/** The share that remains besides: of relations that no edge inside of the set makes meet. */
+function shareImplied(set: number, { implied, said }: ImpliedEdges): number {
+  const parts = new Map<number, number>();
+  const partOf = (leaf: number): number => parts.get(leaf) ?? leaf;
+  const unite = (left: number, right: number): boolean => {
+    const [one, other] = [partOf(left), partOf(right)];
+    if (one === other) return false;
+    for (const leaf of [...parts.keys(), left, right]) {
+      if (partOf(leaf) === other) parts.set(leaf, one);
+    }
+    parts.set(left, one);
+    return true;
+  };
+  for (const { left, right } of said) if (isInside(set, left, right)) unite(left, right);
+  let product = 1;
+  for (const { left, right, share } of implied) {
+    if (isInside(set, left, right) && unite(left, right)) product *= share;
+  }
+  return product;
 }
 
 function isAcross({ left, right }: { left: number; right: number }, a: number, b: number): boolean {

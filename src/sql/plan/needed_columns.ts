@@ -30,6 +30,12 @@ export function neededColumns(select: BoundSelect): ReadonlySet<number> {
   return needed;
 }
 
+/** Rows of expressions read the rows that they stand beside. */
+function cellsBeside({ isBeside, right }: Extract<BoundFrom, { kind: "join" }>): BoundExpression[] {
+  if (isBeside !== true || right.kind !== "relation") return [];
+  return right.relation.kind === "values" ? right.relation.rows.flat() : [];
+}
+
 /** What LATERAL items read of the rows before them, and what full joins merge their columns of. */
 function addJoins(
   from: BoundFrom | undefined,
@@ -37,6 +43,7 @@ function addJoins(
 ): void {
   if (from?.kind !== "join") return;
   for (const { value } of from.captures ?? []) add(value);
+  for (const cell of cellsBeside(from)) add(cell);
   for (const { expression } of from.merged ?? []) add(expression);
   addJoins(from.left, add);
   addJoins(from.right, add);

@@ -2,12 +2,14 @@
  * Joins that keep their place: LEFT, FULL and LATERAL, and how far conditions may go down into
  * them.
  */
-import type { BoundFrom } from "../bind/bound.ts";
+import { assert } from "../../base/assert.ts";
+import type { BoundFrom, BoundTableFunction } from "../bind/bound.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
 import { type Condition, expressionsOf } from "./conditions.ts";
-import { type ColumnIds, columnIdsOf, isConditionOver, keysOf } from "./join_keys.ts";
+import { areNever, isAskedOnce } from "./folding.ts";
+import { type ColumnIds, columnIdsOf, columnsOf, isConditionOver, keysOf } from "./join_keys.ts";
 import type { PlanNode } from "./plan.ts";
-import { conditionsOn, type PlanningState, stillRead, tested } from "./planning_state.ts";
+import { conditionsOn, filtered, type PlanningState, stillRead, tested } from "./planning_state.ts";
 
 type Join = Extract<BoundFrom, { kind: "join" }>;
 
@@ -25,9 +27,14 @@ export function planLeftJoin(
   const [toRight, between] = parted(conditionsOn(from, state), rightIds);
   const [toLeft, above] = parted(conditions, leftIds);
   const left = state.planFrom(from.left, toLeft);
-  const right = state.planFrom(from.right, toRight);
+  // What all pairs have in common says whether the right side has partners at all.
+  const once = between.filter(({ expression }) => isAskedOnce(expression));
+  const right = areNever(expressionsOf(conditionsOn(from, state)))
+    ? partnersOfNone(from, toRight, state)
+    : filtered(state.planFrom(from.right, toRight), expressionsOf(once));
   const columns = [...left.columns, ...right.columns];
-  const keys = keysOf(expressionsOf(between), leftIds, rightIds);
+  const ofPairs = between.filter((each) => !once.includes(each));
+  const keys = keysOf(expressionsOf(ofPairs), leftIds, rightIds);
   state.readers.close(between);
   const join: PlanNode = {
     kind: "join",
@@ -38,6 +45,17 @@ export function planLeftJoin(
     columns: stillRead(columns, state),
   };
   return tested(join, above, state);
+}
+
+/** In place of a right side of which no row is a partner: it is not read. */
+function partnersOfNone(
+  { condition, right }: Join,
+  toRight: readonly Condition[],
+  state: PlanningState,
+): PlanNode {
+  const columns = stillRead(columnsOf(right), state);
+  state.readers.close(toRight);
+  return { kind: "values", rows: [], never: condition, columns };
 }
 
 /** Rows of both sides survive without a partner, so nothing may be tested below the join. */
@@ -68,6 +86,36 @@ export function planFullJoin(
     columns: [...join.columns, ...merged.map(({ column }) => column)],
   };
   return tested(project, conditions, state);
+}
+
+/** Rows of expressions are computed beside each row of the left side. */
+export function planBeside(
+  from: Join,
+  conditions: readonly Condition[],
+  state: PlanningState,
+): PlanNode {
+  const all = conditions.concat(conditionsOn(from, state));
+  const [toLeft, above] = parted(all, columnIdsOf(from.left));
+  const left = state.planFrom(from.left, toLeft);
+  const { right } = from;
+  assert(right.kind === "relation" && right.relation.kind === "values", "rows stand beside others");
+  const { columns: own, rows } = right.relation;
+  const columns = [...left.columns, ...own];
+  const [only] = rows;
+  if (only !== undefined && rows.length === 1) {
+    const expressions = [...left.columns.map(columnValue), ...only];
+    return tested({ kind: "project", input: left, expressions, columns }, above, state);
+  }
+  const width = own.length;
+  const values: BoundTableFunction = {
+    name: "VALUES",
+    args: rows.flat(),
+    seesNull: true,
+    width,
+    rowCount: rows.length,
+    rows: (cells) => rows.map((_, i) => cells.slice(i * width, (i + 1) * width)),
+  };
+  return tested({ kind: "expand", input: left, functions: [values], columns }, above, state);
 }
 
 /** The right side is read for each row of the left one, which alone may be narrowed below. */

@@ -113,7 +113,7 @@ export interface ExpandNode {
   readonly kind: "expand";
   readonly input: PlanNode;
   readonly functions: readonly BoundTableFunction[];
-  /** Those of the input, then one for each function. */
+  /** Those of the input, then those of each function. */
   readonly columns: readonly BoundColumn[];
 }
 
@@ -148,6 +148,8 @@ export type PlanNode =
       readonly rows: readonly (readonly BoundExpression[])[];
       /** In place of the rows. */
       readonly constants?: ConstantRows | undefined;
+      /** Why there are none: what no row satisfies. */
+      readonly never?: BoundExpression | undefined;
       readonly columns: readonly BoundColumn[];
     }
   | {
@@ -160,6 +162,8 @@ export type PlanNode =
       /** Rows of a WITH entry that are computed once a run. */
       readonly kind: "cte";
       readonly cte: BoundCte;
+      /** The plan of its rows, the same at each call. */
+      readonly source: () => PlanNode;
       readonly columns: readonly BoundColumn[];
     }
   | {

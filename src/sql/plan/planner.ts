@@ -6,19 +6,20 @@
  * - Equality between the two sides of a join makes it a hash join.
  */
 import { defined } from "../../base/assert.ts";
-import type { BoundFrom, BoundRelation, BoundSelect } from "../bind/bound.ts";
+import type { BoundCte, BoundFrom, BoundRelation, BoundSelect } from "../bind/bound.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
 import { readsAround } from "../bind/query/query_walk.ts";
-import { conjunctsOf, isVolatile } from "../bind/walk.ts";
+import { conjunctionOf, isVolatile } from "../bind/walk.ts";
 import { ColumnReaders, type Condition, conditionOf, expressionsOf } from "./conditions.ts";
+import { areNever, foldedConjuncts, isAskedOnce } from "./folding.ts";
 import { factored } from "./implied.ts";
 import { isPlainJoin, planInnerJoins } from "./inner_joins.ts";
 import { columnsOf } from "./join_keys.ts";
 import { gathered } from "./memberships.ts";
 import { neededColumns } from "./needed_columns.ts";
 import { expanded, planOutputs, type QueryPlan } from "./outputs.ts";
-import { planFullJoin, planLateral, planLeftJoin } from "./placed_joins.ts";
+import { planBeside, planFullJoin, planLateral, planLeftJoin } from "./placed_joins.ts";
 import type { PlanNode } from "./plan.ts";
 import {
   conditionsOn,
@@ -28,17 +29,23 @@ import {
   stillRead,
   tested,
 } from "./planning_state.ts";
+import { withoutLateralRows } from "./pulled_up.ts";
 import { isExistence, semiJoined } from "./semi_joins.ts";
 import { planTable } from "./table_scan.ts";
 import { planWindows } from "./window_plan.ts";
 
 /** Plans one SELECT block. */
-export function planSelect(select: BoundSelect): QueryPlan {
+export function planSelect(given: BoundSelect): QueryPlan {
+  const select = withoutLateralRows(given);
   const readers = new ColumnReaders(neededColumns(select));
   const on = new Map<BoundFrom, readonly Condition[]>();
-  const where = conjunctsOf(select.where).map(gathered).flatMap(factored).map(conditionOf);
+  const folded = foldedConjuncts(select.where);
+  const once = folded.filter(isAskedOnce);
+  const ofRows = once.length === 0 ? folded : folded.filter((each) => !isAskedOnce(each));
+  const where = ofRows.map(gathered).flatMap(factored).map(conditionOf);
   for (const condition of where) readers.open(condition);
   addConditionsOfJoins(select.from, on);
+  once.push(...takenOnce(select.from, on));
   for (const conditions of on.values()) for (const each of conditions) readers.open(each);
   const state: PlanningState = {
     readers,
@@ -54,9 +61,11 @@ export function planSelect(select: BoundSelect): QueryPlan {
   const existences = where.filter(({ expression }) => isExistence(expression));
   const apart = new Set(existences);
   const kept = existences.length === 0 ? where : where.filter((each) => !apart.has(each));
-  let node = where.some(isNever)
-    ? nothingOf(select.from, state)
-    : planFrom(select.from, kept, state);
+  const never = areNever(folded) ? select.where : neverJoined(select.from, on);
+  let node =
+    never !== undefined || areNever(once)
+      ? nothingOf(select, never ?? conjunctionOf(once), state)
+      : filtered(planFrom(select.from, kept, state), once);
   node = planExistences(node, expressionsOf(existences));
   node = expanded(node, select, "grouping");
   if (select.isAggregated) node = planAggregate(select, node);
@@ -69,7 +78,7 @@ function addConditionsOfJoins(
   into: Map<BoundFrom, readonly Condition[]>,
 ): void {
   if (from?.kind !== "join") return;
-  into.set(from, conjunctsOf(from.condition).map(conditionOf));
+  into.set(from, foldedConjuncts(from.condition).map(conditionOf));
   addConditionsOfJoins(from.left, into);
   addConditionsOfJoins(from.right, into);
 }
@@ -80,15 +89,41 @@ function readsWorking(from: BoundFrom | undefined): boolean {
   return readsWorking(from.left) || readsWorking(from.right);
 }
 
-/** A condition that no row satisfies, whatever it holds. */
-function isNever({ expression }: Condition): boolean {
-  return expression.kind === "constant" && expression.value !== true;
+/** The condition of an inner join, with nothing open around it, which no pair satisfies. */
+function neverJoined(
+  from: BoundFrom | undefined,
+  on: ReadonlyMap<BoundFrom, readonly Condition[]>,
+): BoundExpression | undefined {
+  if (from?.kind !== "join" || !isPlainJoin(from)) return undefined;
+  if (areNever(expressionsOf(on.get(from) ?? []))) return from.condition;
+  return neverJoined(from.left, on) ?? neverJoined(from.right, on);
 }
 
-/** In place of relations of which no row is wanted: a product of them must not be made first. */
-function nothingOf(from: BoundFrom | undefined, state: PlanningState): PlanNode {
+/** Takes out of inner joins what is the same for all of their pairs. */
+function takenOnce(
+  from: BoundFrom | undefined,
+  on: Map<BoundFrom, readonly Condition[]>,
+): BoundExpression[] {
+  if (from?.kind !== "join" || !isPlainJoin(from)) return [];
+  const conditions = on.get(from) ?? [];
+  const once = expressionsOf(conditions).filter(isAskedOnce);
+  if (once.length > 0) {
+    on.set(
+      from,
+      conditions.filter(({ expression }) => !once.includes(expression)),
+    );
+  }
+  return [...once, ...takenOnce(from.left, on), ...takenOnce(from.right, on)];
+}
+
+/** In place of relations of which no row is wanted: none of them is read. */
+function nothingOf(
+  { from }: BoundSelect,
+  never: BoundExpression | undefined,
+  state: PlanningState,
+): PlanNode {
   const columns = from === undefined ? [] : columnsOf(from);
-  return { kind: "values", rows: [], columns: stillRead(columns, state) };
+  return { kind: "values", rows: [], never, columns: stillRead(columns, state) };
 }
 
 function planFrom(
@@ -99,6 +134,7 @@ function planFrom(
   if (from === undefined) return tested({ kind: "single", columns: [] }, conditions, state);
   if (from.kind === "relation") return planRelation(from.relation, conditions, state);
 
+  if (from.isBeside === true) return planBeside(from, conditions, state);
   if (from.captures !== undefined) return planLateral(from, conditions, state);
   if (from.join === "full") return planFullJoin(from, conditions, state);
 
@@ -164,7 +200,8 @@ function planRelation(
         const inlined = { kind: "query", query: cte.query, alias, columns } as const;
         return planDerived(inlined, conditions, state);
       }
-      return tested({ kind: "cte", cte, columns }, conditions, state);
+      const source = (): PlanNode => planOfCte(cte);
+      return tested({ kind: "cte", cte, source, columns }, conditions, state);
     }
     case "recursive": {
       const { columns, first, isAll, next, recursion } = relation;
@@ -229,6 +266,15 @@ function planDerived(
   return tested(input, conditions, state);
 }
 
+const PLANS = new WeakMap<BoundCte, PlanNode>();
+
+/** The plan of an entry of WITH, the same at each call. */
+export function planOfCte(cte: BoundCte): PlanNode {
+  const known = PLANS.get(cte) ?? planWhole(cte.query);
+  PLANS.set(cte, known);
+  return known;
+}
+
 /** Plans a query so that it yields its outputs and nothing else. */
 export function planWhole(query: BoundSelect): PlanNode {
   const { outputCount, root } = planSelect(query);
@@ -253,5 +299,9 @@ function planAggregate(select: BoundSelect, input: PlanNode): PlanNode {
     aggregates: select.aggregates,
     columns,
   };
-  return filtered(node, conjunctsOf(select.having));
+  const having = foldedConjuncts(select.having);
+  if (areNever(having)) return { kind: "values", rows: [], never: select.having, columns };
+  const once = having.filter(isAskedOnce);
+  const ofGroups = once.length === 0 ? having : having.filter((each) => !isAskedOnce(each));
+  return filtered(filtered(node, ofGroups), once);
 }

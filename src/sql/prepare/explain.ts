@@ -16,15 +16,16 @@ import type { StatementResult } from "../common/engine.ts";
 import { rowsResult } from "../common/result.ts";
 import { ownerOf } from "../execute/operators/scan.ts";
 import type { Measured, Profile } from "../execute/run/profile.ts";
-import { planOfCte } from "../execute/subquery/cte_rows.ts";
 import { plansOfSubquery } from "../execute/subquery/subquery_program.ts";
 import type { ExplainStatement } from "../parse/ast/ast.ts";
 import { nameText } from "../parse/print/print_expressions.ts";
 import { keyCountOf } from "../plan/access.ts";
 import { estimatedRows, type Known } from "../plan/estimate.ts";
+import { isAskedOnce } from "../plan/folding.ts";
 import { keyedSideOf } from "../plan/keyed_side.ts";
 import type { PlanNode, ScanNode, SoughtKeys } from "../plan/plan.ts";
 import { inputsOf, isByKey, ownSubqueries } from "../plan/plan_walk.ts";
+import { planOfCte } from "../plan/planner.ts";
 import { type Slots, textOfExpression } from "./explain_expression.ts";
 import type { Prepared } from "./prepared.ts";
 
@@ -96,6 +97,7 @@ class Explainer {
                 : undefined;
         return typeof value === "number" || typeof value === "string" ? Number(value) : undefined;
       },
+      cteRows: new Map(),
     };
   }
 
@@ -144,8 +146,10 @@ class Explainer {
         return this.#scan(plan);
       case "system":
         return { node: "System View", table: plan.name, access: "function", children: [] };
-      case "values":
-        return { node: "Values", access: "values", children: [] };
+      case "values": {
+        const never = plan.never === undefined ? {} : { never: this.#text(plan.never) };
+        return { node: "Values", access: "values", ...never, children: [] };
+      }
       case "function": {
         const call = this.#calls(plan.functions);
         return { node: "Function", access: "function", call, children: [] };
@@ -245,7 +249,12 @@ class Explainer {
     const inner = { children: [this.#node(plan.input)] };
     switch (plan.kind) {
       case "filter":
-        return { node: "Filter", filter: this.#text(plan.condition), ...inner };
+        return {
+          node: "Filter",
+          filter: this.#text(plan.condition),
+          ...(isAskedOnce(plan.condition) ? { asked: "once" } : {}),
+          ...inner,
+        };
       case "project":
         return { node: "Project", ...inner };
       case "expand":

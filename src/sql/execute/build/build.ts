@@ -2,7 +2,8 @@
  * Plan → operators. Expressions are compiled once for a plan; operators are made for each run.
  */
 import { defined } from "../../../base/assert.ts";
-import type { Row } from "../../../types/mod.ts";
+import { DatabaseError } from "../../../base/errors.ts";
+import type { Row, Value } from "../../../types/mod.ts";
 import type {
   BoundExpression,
   BoundFrameBound,
@@ -11,6 +12,7 @@ import type {
 } from "../../bind/bound_expressions.ts";
 import { columnValue } from "../../bind/bound_nodes.ts";
 import { areFewKeys } from "../../plan/access.ts";
+import { isAskedOnce } from "../../plan/folding.ts";
 import { keyedSideOf } from "../../plan/keyed_side.ts";
 import type {
   AggregateNode,
@@ -88,11 +90,8 @@ function buildNode(node: PlanNode, use: Use): OperatorFactory {
       return buildFunctions(node);
     case "expand":
       return buildExpand(expandOverComputed(node), node);
-    case "filter": {
-      const bounds = boundsWith(node.condition, use.bounds);
-      const input = buildPlan(node.input, { ...use, bounds, isFiltered: true });
-      return passing(buildPassing(node), input);
-    }
+    case "filter":
+      return buildFilter(node, use);
     case "project": {
       const input = buildPlan(node.input, { ...use, bounds: boundsBelow(node, use.bounds) });
       return passing(buildPassing(node), input);
@@ -244,6 +243,35 @@ function buildLateral(node: LateralNode): OperatorFactory {
     new LateralJoin({ run, join, left: left(run), right, rightTypes, captures, condition });
 }
 
+function buildFilter(node: Extract<PlanNode, { kind: "filter" }>, use: Use): OperatorFactory {
+  if (isAskedOnce(node.condition)) return buildAskedOnce(node, use);
+  const bounds = boundsWith(node.condition, use.bounds);
+  const input = buildPlan(node.input, { ...use, bounds, isFiltered: true });
+  return passing(buildPassing(node), input);
+}
+
+/** Rows that all pass or none: where none do, what they are read of is not opened. */
+function buildAskedOnce(node: Extract<PlanNode, { kind: "filter" }>, use: Use): OperatorFactory {
+  const ask = compileScalar(node.condition);
+  const layout = layoutOf(node.input.columns);
+  const kept = node.columns.map(({ id }) => defined(layout.get(id), "a filter adds no column"));
+  const isWhole = kept.length === node.input.columns.length && kept.every((at, i) => at === i);
+  const input = buildPlan(node.input, use);
+  const tested = passing(buildPassing(node), input);
+  return (run) => {
+    let answer: Value;
+    try {
+      answer = ask(run);
+    } catch (error) {
+      if (!(error instanceof DatabaseError)) throw error;
+      // It fails where a row asks for it, and for no row if there is none.
+      return tested(run);
+    }
+    if (answer !== true) return new RowSource([], []);
+    return isWhole ? input(run) : tested(run);
+  };
+}
+
 /** @param shown The node as it was planned, which has the columns. */
 function buildExpand({ functions, input }: ExpandNode, shown: ExpandNode): OperatorFactory {
   const rows = buildPlan(input);
@@ -252,7 +280,8 @@ function buildExpand({ functions, input }: ExpandNode, shown: ExpandNode): Opera
     call,
     args: call.args.map((arg) => compileExpression(arg, layout)),
   }));
-  const keptCount = shown.columns.length - functions.length;
+  const madeCount = functions.reduce((sum, { width }) => sum + width, 0);
+  const keptCount = shown.columns.length - madeCount;
   const types = shown.columns.slice(keptCount).map(({ type }) => type);
   return (run) => new Expand({ run, input: rows(run), calls, keptCount, types });
 }

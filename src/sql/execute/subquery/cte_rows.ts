@@ -5,8 +5,7 @@ import { defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import { type Batch, slice } from "../../../types/mod.ts";
 import type { BoundCte } from "../../bind/bound.ts";
-import type { PlanNode } from "../../plan/plan.ts";
-import { planWhole } from "../../plan/planner.ts";
+import { planOfCte } from "../../plan/planner.ts";
 import { type BlockRef, piecesOf, type SpillFile } from "../../spill/mod.ts";
 import { buildPlan } from "../build/build.ts";
 import { HeldRows } from "../held/held_rows.ts";
@@ -19,15 +18,6 @@ import { SpillSite } from "../run/spilling.ts";
 const BLOCK_BYTES = 256 * 1024;
 
 const FACTORIES = new WeakMap<BoundCte, OperatorFactory>();
-const PLANS = new WeakMap<BoundCte, PlanNode>();
-
-/** The plan of an entry, the same at each call. */
-export function planOfCte(cte: BoundCte): PlanNode {
-  const known = PLANS.get(cte) ?? planWhole(cte.query);
-  PLANS.set(cte, known);
-  return known;
-}
-
 function factoryOf(cte: BoundCte): OperatorFactory {
   const known = FACTORIES.get(cte);
   if (known !== undefined) return known;

@@ -1,0 +1,164 @@
+/**
+ * Columns that the equalities of inner joins make equal, also by way of each other.
+ *
+ *     a.id = b.id AND a.id = c.id AND a.id = 5     ⟹     b.id = c.id, b.id = 5, c.id = 5
+ *
+ * So b and c may be joined before a is, each table is read by the constant, and a join compares one
+ * pair of the columns that are equal on each of its sides, not all of them.
+ */
+import { BOOLEAN, sameType } from "../../types/mod.ts";
+import type { BoundColumn, BoundExpression } from "../bind/bound_expressions.ts";
+import { columnValue } from "../bind/bound_nodes.ts";
+import { hasSubquery, isVolatile, readsColumn } from "../bind/walk.ts";
+import { isSure } from "./access.ts";
+import type { Condition } from "./conditions.ts";
+
+type Comparison = Extract<BoundExpression, { kind: "compare" }>;
+
+export interface EqualColumns {
+  readonly members: readonly Member[];
+  /** The conditions that say so. */
+  readonly conditions: ReadonlySet<Condition>;
+  /** Equality of two values of the columns' type. */
+  readonly evaluate: Comparison["evaluate"];
+}
+
+export interface Member {
+  readonly column: BoundColumn;
+  /** Which of the relations that are joined has the column. */
+  readonly leaf: number;
+}
+
+/** More columns that are equal are compared as the statement says. */
+const MEMBERS_MAX = 64;
+
+/** The sets of columns that are equal, of two columns at least. */
+export function equalColumns(
+  conditions: readonly Condition[],
+  leafById: ReadonlyMap<number, number>,
+): EqualColumns[] {
+  const groups = new Map<number, Growing>();
+  for (const condition of conditions) {
+    const pair = pairIn(condition.expression);
+    if (pair === undefined) continue;
+    const { left, right } = pair;
+    const one = groups.get(left.id) ?? { columns: [left], conditions: [], pair };
+    const other = groups.get(right.id) ?? { columns: [right], conditions: [], pair };
+    const [large, small] = one.columns.length < other.columns.length ? [other, one] : [one, other];
+    if (large !== small) {
+      large.columns.push(...small.columns);
+      large.conditions.push(...small.conditions);
+    }
+    large.conditions.push(condition);
+    for (const { id } of large === small ? [left, right] : [...small.columns, left, right]) {
+      groups.set(id, large);
+    }
+  }
+  return [...new Set(groups.values())].flatMap(({ columns, conditions: said, pair }) => {
+    if (columns.length > MEMBERS_MAX) return [];
+    const members = columns.flatMap((column): Member[] => {
+      const leaf = leafById.get(column.id);
+      return leaf === undefined ? [] : [{ column, leaf }];
+    });
+    return [{ members, conditions: new Set(said), evaluate: pair.evaluate }];
+  });
+}
+
+/** A set of equal columns while it grows. */
+interface Growing {
+  readonly columns: BoundColumn[];
+  readonly conditions: Condition[];
+  readonly pair: ColumnPair;
+}
+
+interface ColumnPair {
+  readonly left: BoundColumn;
+  readonly right: BoundColumn;
+  readonly evaluate: Comparison["evaluate"];
+}
+
+function pairIn(expression: BoundExpression): ColumnPair | undefined {
+  if (expression.kind !== "compare" || expression.operator !== "=") return undefined;
+  const { evaluate, left, right } = expression;
+  if (left.kind !== "column" || right.kind !== "column") return undefined;
+  if (left.column.id === right.column.id || !sameType(left.type, right.type)) return undefined;
+  return { left: left.column, right: right.column, evaluate };
+}
+
+/** That two columns of a set are equal. */
+export function equalityOf(left: Member, right: Member, { evaluate }: EqualColumns): Comparison {
+  return {
+    kind: "compare",
+    type: BOOLEAN,
+    operator: "=",
+    left: columnValue(left.column),
+    right: columnValue(right.column),
+    evaluate,
+  };
+}
+
+/** A condition that follows, and which relation it is over. */
+export interface Following {
+  readonly leaf: number;
+  readonly expression: BoundExpression;
+}
+
+/** What follows for single relations. */
+export function followingOf(
+  equal: EqualColumns,
+  conditions: readonly Condition[],
+): readonly Following[] {
+  return [...withinLeaves(equal), ...fixedBy(equal, conditions)];
+}
+
+/** Two columns of one relation that are equal by way of another one. */
+function withinLeaves(equal: EqualColumns): Following[] {
+  const firsts = new Map<number, Member>();
+  return equal.members.flatMap((member) => {
+    const first = firsts.get(member.leaf);
+    if (first === undefined) {
+      firsts.set(member.leaf, member);
+      return [];
+    }
+    return [{ leaf: member.leaf, expression: equalityOf(first, member, equal) }];
+  });
+}
+
+/** The constant, or the list of them, that one of the columns is equal to, said of the others. */
+function fixedBy({ members }: EqualColumns, conditions: readonly Condition[]): Following[] {
+  for (const { columnIds, expression } of conditions) {
+    if (columnIds.length !== 1) continue;
+    const fixed = members.find(({ column }) => column.id === columnIds[0]);
+    if (fixed === undefined || !isFixing(expression)) continue;
+    return members.flatMap((member) => {
+      const said = member === fixed ? undefined : saidOf(expression, member.column);
+      return said === undefined ? [] : [{ leaf: member.leaf, expression: said }];
+    });
+  }
+  return [];
+}
+
+function isFixing(expression: BoundExpression): boolean {
+  if (expression.kind === "in") {
+    const { items, list, negated, operand } = expression;
+    if (negated || operand.kind !== "column") return false;
+    return items.concat(list ?? []).every(isFixed);
+  }
+  if (expression.kind !== "compare" || expression.operator !== "=") return false;
+  const { left, right } = expression;
+  return (left.kind === "column" && isFixed(right)) || (right.kind === "column" && isFixed(left));
+}
+
+function isFixed(value: BoundExpression): boolean {
+  return !readsColumn(value) && !isVolatile(value) && !hasSubquery(value) && isSure(value);
+}
+
+/** The same condition of another column. */
+function saidOf(expression: BoundExpression, column: BoundColumn): BoundExpression | undefined {
+  const value = columnValue(column);
+  if (expression.kind === "in") return { ...expression, operand: value };
+  if (expression.kind !== "compare") return undefined;
+  return expression.left.kind === "column"
+    ? { ...expression, left: value }
+    : { ...expression, right: value };
+}

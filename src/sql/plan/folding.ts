@@ -1,0 +1,316 @@
+/**
+ * Conditions that no row satisfies, found before the statement runs: those whose constants say so,
+ * and those that contradict each other.
+ *
+ *     1 = 0      v = NULL      v > 5 AND v < 3      v = 1 AND v IN (2, 3)
+ *
+ * What cannot be computed is left as it is, and fails when a row asks for it.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import { compareValues, type DataType, type Value } from "../../types/mod.ts";
+import type {
+  BoundColumn,
+  BoundConstant,
+  BoundExpression,
+  ComparisonOperator,
+  RowFunction,
+} from "../bind/bound_expressions.ts";
+import { MIRRORED } from "../bind/expression/binary_forms.ts";
+import { conjunctsOf, hasSubquery, isVolatile, mapChildren, readsColumn } from "../bind/walk.ts";
+import type { CallWorld } from "../functions/base/function.ts";
+
+/** The conjuncts of a condition, folded, without those that hold for every row. */
+export function foldedConjuncts(condition: BoundExpression | undefined): BoundExpression[] {
+  return conjunctsOf(condition)
+    .map(folded)
+    .flatMap(conjunctsOf)
+    .map(withoutIdle)
+    .filter((each) => each.kind !== "constant" || each.value !== true);
+}
+
+/** Without alternatives that hold for no row, as those with a NULL in a list of rows. */
+function withoutIdle(condition: BoundExpression): BoundExpression {
+  if (condition.kind !== "or") return condition;
+  const operands = condition.operands.filter((each) => !conjunctsOf(each).some(isNever));
+  if (operands.length === condition.operands.length) return condition;
+  const [first] = operands;
+  if (first === undefined) return constantOf(condition.type, false);
+  return operands.length === 1 ? first : { ...condition, operands };
+}
+
+/** Whether no row satisfies all of some folded conditions. */
+export function areNever(conditions: readonly BoundExpression[]): boolean {
+  return conditions.some(isNever) || contradict(conditions);
+}
+
+function isNever(condition: BoundExpression): boolean {
+  return condition.kind === "constant" && condition.value !== true;
+}
+
+/** Whether a condition is the same for all rows of a run: it is asked once. */
+export function isAskedOnce(condition: BoundExpression): boolean {
+  return !readsColumn(condition) && !isVolatile(condition) && !hasSubquery(condition);
+}
+
+/** The same value from fewer operations. */
+function folded(expression: BoundExpression): BoundExpression {
+  if (!isFoldable(expression)) return expression;
+  const over = mapChildren(expression, folded);
+  switch (over.kind) {
+    case "and":
+    case "or":
+      return foldedLogic(over);
+    case "compare":
+      if (isNull(over.left) || isNull(over.right)) return constantOf(over.type, null);
+      break;
+    case "in":
+      return foldedMembership(over);
+    default:
+      break;
+  }
+  const value = valueOf(over);
+  return value === undefined ? over : constantOf(over.type, value);
+}
+
+/** Forms whose values are cheap to know; a subquery is asked when the statement runs. */
+function isFoldable({ kind }: BoundExpression): boolean {
+  return kind !== "constant" && kind !== "slot" && kind !== "column" && kind !== "subquery";
+}
+
+function foldedMembership(expression: Extract<BoundExpression, { kind: "in" }>): BoundExpression {
+  const { constants, items, list, negated, type } = expression;
+  const array = list === undefined ? undefined : constantIn(list);
+  const areUnknown = items.every(isNull) && constants.every((value) => value === null);
+  if (areUnknown && (list === undefined || array === null)) return constantOf(type, null);
+  // Nothing is in an empty array, not even what is unknown.
+  const isAlone = items.length + constants.length === 0;
+  if (isAlone && Array.isArray(array) && array.length === 0) return constantOf(type, negated);
+  const value = valueOf(expression);
+  return value === undefined ? expression : constantOf(type, value);
+}
+
+function foldedLogic(
+  expression: Extract<BoundExpression, { kind: "and" | "or" }>,
+): BoundExpression {
+  const settling = expression.kind === "or";
+  const { operands, type } = expression;
+  if (operands.some((each) => each.kind === "constant" && each.value === settling)) {
+    return constantOf(type, settling);
+  }
+  const open = operands.filter((each) => each.kind !== "constant" || each.value === null);
+  const [first] = open;
+  if (first === undefined) return constantOf(type, !settling);
+  if (open.every(isNull)) return constantOf(type, null);
+  if (open.length === 1) return first;
+  return open.length === operands.length ? expression : { ...expression, operands: open };
+}
+
+function constantOf(type: DataType, value: Value): BoundConstant {
+  return { kind: "constant", type, value };
+}
+
+function isNull(expression: BoundExpression): boolean {
+  return expression.kind === "constant" && expression.value === null;
+}
+
+/** The value of an operation on constants; undefined where it is not known. */
+function valueOf(expression: BoundExpression): Value | undefined {
+  try {
+    return computed(expression);
+  } catch (error) {
+    // It fails again where a row asks for it.
+    if (error instanceof DatabaseError) return undefined;
+    throw error;
+  }
+}
+
+function computed(expression: BoundExpression): Value | undefined {
+  switch (expression.kind) {
+    case "cast": {
+      const value = constantIn(expression.operand);
+      return value === undefined || value === null ? value : expression.convert(value);
+    }
+    case "compare":
+    case "arithmetic":
+      return called([expression.left, expression.right], expression.evaluate);
+    case "call":
+      if (!FOLDED_CALLS.has(expression.name) || expression.seesNull) return undefined;
+      return called(expression.args, expression.evaluate);
+    case "not": {
+      const value = constantIn(expression.operand);
+      return value === undefined || value === null ? value : value !== true;
+    }
+    case "is": {
+      const value = constantIn(expression.operand);
+      if (value === undefined) return undefined;
+      const { negated, test } = expression;
+      return (test === "null" ? value === null : value === (test === "true")) !== negated;
+    }
+    case "coalesce": {
+      const first = expression.operands.find((each) => !isNull(each));
+      return first === undefined ? null : constantIn(first);
+    }
+    case "case":
+      return chosen(expression);
+    case "in":
+      return membership(expression);
+    default:
+      return undefined;
+  }
+}
+
+function called(operands: readonly BoundExpression[], evaluate: RowFunction): Value | undefined {
+  const values = constantsIn(operands);
+  if (values === undefined) return undefined;
+  return values.includes(null) ? null : evaluate(values, NOBODY);
+}
+
+function chosen({
+  branches,
+  otherwise,
+}: Extract<BoundExpression, { kind: "case" }>): Value | undefined {
+  for (const { value, when } of branches) {
+    const condition = constantIn(when);
+    if (condition === undefined) return undefined;
+    if (condition === true) return constantIn(value);
+  }
+  return otherwise === undefined ? null : constantIn(otherwise);
+}
+
+function membership({
+  constants,
+  items,
+  list,
+  negated,
+  operand,
+}: Extract<BoundExpression, { kind: "in" }>): Value | undefined {
+  const value = constantIn(operand);
+  const listed = constantsIn(items);
+  if (value === undefined || listed === undefined || list !== undefined) return undefined;
+  if (value === null) return null;
+  const all = listed.concat(constants);
+  const isIn = all.some((each) => each !== null && compareValues(operand.type, each, value) === 0);
+  if (isIn) return !negated;
+  return all.includes(null) ? null : negated;
+}
+
+function constantIn(expression: BoundExpression): Value | undefined {
+  return expression.kind === "constant" ? expression.value : undefined;
+}
+
+function constantsIn(expressions: readonly BoundExpression[]): Value[] | undefined {
+  const values: Value[] = [];
+  for (const each of expressions) {
+    if (each.kind !== "constant") return undefined;
+    values.push(each.value);
+  }
+  return values;
+}
+
+/** Calls that take no time, whatever they are called with; no other one is made while planning. */
+const FOLDED_CALLS: ReadonlySet<string> = new Set([
+  "+",
+  "-",
+  "*",
+  "/",
+  "%",
+  "prefix -",
+  "prefix +",
+  "abs",
+  "lower",
+  "upper",
+  "length",
+  "mod",
+]);
+
+/** More values of a list are not put in order. */
+const LISTED_MAX = 1000;
+
+/** What is called here asks for nothing of its caller. */
+const NOBODY = {} as CallWorld;
+
+/** What constants leave of one column. */
+interface Left {
+  readonly type: DataType;
+  min: Value | undefined;
+  max: Value | undefined;
+  isMinOpen: boolean;
+  isMaxOpen: boolean;
+}
+
+/** Whether constants leave no value of some column. */
+function contradict(conditions: readonly BoundExpression[]): boolean {
+  if (conditions.length < 2) return false;
+  const left = new Map<number, Left>();
+  for (const condition of conditions) {
+    for (const { column, operator, value } of boundsIn(condition)) {
+      const found = left.get(column.id) ?? {
+        type: column.type,
+        min: undefined,
+        max: undefined,
+        isMinOpen: false,
+        isMaxOpen: false,
+      };
+      left.set(column.id, found);
+      narrow(found, operator, value);
+      if (isEmpty(found)) return true;
+    }
+  }
+  return false;
+}
+
+interface ConstantBound {
+  readonly column: BoundColumn;
+  readonly operator: ComparisonOperator;
+  readonly value: Value;
+}
+
+/** What a condition says of one column by constants; of a list, its least and its largest. */
+function boundsIn(condition: BoundExpression): readonly ConstantBound[] {
+  if (condition.kind === "compare") {
+    const { left, operator, right } = condition;
+    if (operator === "<>") return [];
+    if (left.kind === "column" && right.kind === "constant") {
+      return [{ column: left.column, operator, value: right.value }];
+    }
+    if (right.kind !== "column" || left.kind !== "constant") return [];
+    return [{ column: right.column, operator: MIRRORED[operator], value: left.value }];
+  }
+  if (condition.kind !== "in" || condition.negated || condition.list !== undefined) return [];
+  const { constants, items, operand } = condition;
+  const listed = constantsIn(items)
+    ?.concat(constants)
+    .filter((value) => value !== null);
+  if (operand.kind !== "column" || listed === undefined || listed.length > LISTED_MAX) return [];
+  const { column, type } = operand;
+  const sorted = listed.toSorted((one, other) => compareValues(type, one, other));
+  const [min = null] = sorted;
+  return [
+    { column, operator: ">=", value: min },
+    { column, operator: "<=", value: sorted.at(-1) ?? null },
+  ];
+}
+
+function narrow(left: Left, operator: string, value: Value): void {
+  const { type } = left;
+  if (operator !== "<" && operator !== "<=") {
+    const isOpen = operator === ">";
+    const order = left.min === undefined ? 1 : compareValues(type, value, left.min);
+    if (order > 0) left.min = value;
+    if (order > 0) left.isMinOpen = isOpen;
+    else if (order === 0) left.isMinOpen ||= isOpen;
+  }
+  if (operator !== ">" && operator !== ">=") {
+    const isOpen = operator === "<";
+    const order = left.max === undefined ? -1 : compareValues(type, value, left.max);
+    if (order < 0) left.max = value;
+    if (order < 0) left.isMaxOpen = isOpen;
+    else if (order === 0) left.isMaxOpen ||= isOpen;
+  }
+}
+
+function isEmpty({ isMaxOpen, isMinOpen, max, min, type }: Left): boolean {
+  if (min === undefined || max === undefined) return false;
+  const order = compareValues(type, min, max);
+  return order > 0 || (order === 0 && (isMinOpen || isMaxOpen));
+}
