@@ -110,7 +110,7 @@ test("what a STREAM table does not take is refused", async () => {
 });
 
 test("rows belong to who wrote them, and the catalogs say the kind", async () => {
-  await engine.run("INSERT INTO s VALUES ('root', 1)");
+  await engine.run("CREATE USER ann INTERNAL; INSERT INTO s VALUES ('root', 1)");
   await engine.run("EXECUTE AS USER 'ann' (INSERT INTO s VALUES ('ann', 1))");
   expect(await engine.rows("SELECT who FROM s")).toEqual([["root"]]);
   expect(await engine.rows("EXECUTE AS USER 'ann' (SELECT who FROM s)")).toEqual([["ann"]]);

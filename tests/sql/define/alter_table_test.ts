@@ -283,15 +283,15 @@ describe("others meanwhile", () => {
     expect(await paused.rows("SELECT id, v, w FROM t")).toEqual([[1, 1, 5]]);
     // A query that reads a column whose values look different afterwards does not go on.
     await paused.run("CREATE TABLE m (id INT PRIMARY KEY, m DECIMAL(5,1))");
-    await paused.run(
-      "INSERT INTO m SELECT n, n FROM (VALUES (1), (2)) v (n); STORAGE FLUSH TABLE m",
-    );
-    await paused.run("INSERT INTO m VALUES (3, 3)");
+    // It has enough segments to be still reading when the change is made.
+    for (let id = 1; id <= 20; id += 1) {
+      await paused.run(`INSERT INTO m VALUES (${id}, ${id}); STORAGE FLUSH TABLE m`);
+    }
     const reading = paused.ask("SELECT id, m FROM m");
     const untouched = paused.ask("SELECT id FROM m");
     await paused.run("ALTER TABLE m ALTER m TYPE DECIMAL(9,3)");
     expect((await reading).error?.condition).toBe("SERIALIZATION_FAILURE");
-    expect((await untouched).results[0]?.rowCount).toBe(3);
+    expect((await untouched).results[0]?.rowCount).toBe(20);
   });
 
   test("a transaction that wrote before the change does not commit after it", async () => {
