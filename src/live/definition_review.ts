@@ -59,7 +59,7 @@ export class DefinitionReview implements Review {
     const outcome = this.#outcomeFor(subscription, budget);
     const verdict =
       outcome instanceof SubscriptionError
-        ? codeAfterRefusal(outcome.response.code)
+        ? codeAfterRefusal(outcome)
         : codeAfterPlanning(this.#before, outcome);
     if (verdict !== undefined) subscription.end(told(subscription.id, verdict, this.#before));
     else if (!(outcome instanceof SubscriptionError)) this.#plan = outcome;
@@ -91,8 +91,12 @@ function planned(
   }
 }
 
-/** A query that was valid and is not any more names something that has changed. */
-function codeAfterRefusal(code: string): EndCode {
+/**
+ * A query that was valid and is not any more names something that has changed. Its subscriber has
+ * seen the table, so it is told that a right is gone, and not that the table is.
+ */
+function codeAfterRefusal({ isHidden, response: { code } }: SubscriptionError): EndCode {
+  if (isHidden) return "UNAUTHORIZED";
   if (code === "NOT_FOUND" || code === "UNAUTHORIZED") return code;
   return code === "SUBSCRIPTION_FAILED" ? code : "SCHEMA_CHANGED";
 }

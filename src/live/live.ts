@@ -71,11 +71,14 @@ export interface LiveSubscription {
 /** Refuses a subscription. `message` is ready to be sent; its `subscription_id` is set. */
 export class SubscriptionError extends Error {
   readonly response: ErrorMessage;
+  /** Whether a right is missing, although a stranger is told that the table does not exist. */
+  readonly isHidden: boolean;
 
-  constructor(response: ErrorMessage) {
+  constructor(response: ErrorMessage, { isHidden = false }: { isHidden?: boolean } = {}) {
     super(response.message);
     this.name = "SubscriptionError";
     this.response = response;
+    this.isHidden = isHidden;
   }
 }
 

@@ -12,7 +12,7 @@
 import type { Principal } from "../auth/mod.ts";
 import { Arrivals } from "../base/arrivals.ts";
 import type { Clock } from "../base/clock.ts";
-import { stackOf } from "../base/errors.ts";
+import { DatabaseError, stackOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import type { Seq } from "../base/seq.ts";
@@ -286,7 +286,8 @@ export class LocalLiveEngine implements LiveEngine {
         const cause = stackOf(error);
         this.#host.log.error("cannot plan a live query", { user: principal.userId, cause });
       }
-      throw new SubscriptionError(refused);
+      const isHidden = error instanceof DatabaseError && error.isHidden;
+      throw new SubscriptionError(refused, { isHidden });
     }
   }
 
