@@ -2,9 +2,12 @@
  * Sends the real server statements that ask for more than it has, while one ordinary client goes on
  * working.
  *
- *     bun scripts/exhaustion.ts [--only lists,nesting,literals,patterns,products,sorts,makers]
+ *     bun scripts/exhaustion.ts [--only lists,nesting,literals,patterns,products,sorts,makers,grammar]
  *                               [--seconds 5] [--statement-seconds 30] [--rows 10000000]
  *                               [--p99 250]
+ *     bun scripts/exhaustion.ts --only grammar [--from 64] [--factor 2] [--like <title>]
+ *                               [--seconds 0] [--seed <n>] [--p99 100] [--wait 250]
+ *                               [--memory 200] [--plant hold|memory]
  *
  * For each kind a new server is started whose statements may hold 64 MiB, and a victim in a process
  * of its own inserts, reads by key and follows its own rows a hundred times a second. The
@@ -13,23 +16,46 @@
  * not a clear refusal, that it ends, that the victim is refused or not answered, that the 99th of a
  * hundred answers takes longer than --p99 ms, and memory beyond what was there before plus the
  * budget plus 200 MB. Exits with 1 when anything is held against it.
+ *
+ * `grammar` writes each construct of the grammar --from times in one text, then --factor times as
+ * often, and so on, until the text is refused or is as long as one may be: as an ordinary user, and
+ * again behind EXPLAIN as an administrator. The constructs come in an order drawn by --seed, all of
+ * them or as many as --seconds allow. A read by key goes on beside each text; held against the
+ * server is also that one waits for more than --wait ms, that a text takes longer than its time,
+ * and memory beyond the budget plus --memory MiB. --plant starts a server that does nothing for
+ * half a second now and then, or one that keeps more and more memory: the run ends with 0 when it
+ * finds that.
  */
 import { ATTACK_NAMES, isAttack } from "./exhaustion/attacks.ts";
+import { multiplyGrammar } from "./exhaustion/multiply.ts";
 import { type ExhaustionReport, runAttack } from "./exhaustion/run.ts";
 import { readOptions } from "./support/arguments.ts";
 
-const options = readOptions(["only", "seconds", "statement-seconds", "rows", "p99"], []);
+/** How a planted fault is told of, once it is found. */
+const FOUND_AS: ReadonlyMap<string, string> = new Map([
+  ["hold", "a read waited"],
+  ["memory", "memory grew"],
+]);
+
+const options = readOptions(
+  "only seconds statement-seconds rows p99 from factor like seed wait memory plant".split(" "),
+  [],
+);
 const seconds = options.count("seconds", 5);
 const statementSeconds = options.count("statement-seconds", 30);
 const rowCount = options.count("rows", 10_000_000);
 const p99MsMax = options.count("p99", 250);
-const names = (options.text("only") ?? ATTACK_NAMES.join(",")).split(",");
+const names = (options.text("only") ?? [...ATTACK_NAMES, "grammar"].join(",")).split(",");
 
 process.stdout.write(`exhaustion: ${names.join(", ")}; ${rowCount} rows to sort\n`);
 let heldCount = 0;
 for (const name of names) {
+  if (name === "grammar") {
+    heldCount += await multiplied();
+    continue;
+  }
   if (!isAttack(name)) {
-    process.stderr.write(`Cannot run "${name}": there are ${ATTACK_NAMES.join(", ")}\n`);
+    process.stderr.write(`Cannot run "${name}": there are ${ATTACK_NAMES.join(", ")}, grammar\n`);
     process.exit(2);
   }
   const report = await runAttack({ name, seconds, statementSeconds, rowCount, p99MsMax });
@@ -38,6 +64,31 @@ for (const name of names) {
 }
 process.stdout.write(heldCount === 0 ? "unharmed\n" : `HARMED: ${heldCount} findings\n`);
 process.exit(heldCount === 0 ? 0 : 1);
+
+/** Returns how much is held against the server; with a planted fault, 0 when it was found. */
+async function multiplied(): Promise<number> {
+  const plant = options.text("plant");
+  const sign = plant === undefined ? undefined : FOUND_AS.get(plant);
+  if (plant !== undefined && sign === undefined) {
+    process.stderr.write(`Cannot plant "${plant}": there are ${[...FOUND_AS.keys()].join(", ")}\n`);
+    process.exit(2);
+  }
+  const held = await multiplyGrammar({
+    from: options.count("from", 64),
+    factor: options.count("factor", 2),
+    like: options.text("like") ?? "",
+    seconds: options.count("seconds", 0),
+    seed: options.count("seed", Math.trunc(Math.random() * 1e9)),
+    waitMsMax: options.count("wait", 250),
+    p99MsMax: options.count("p99", 100),
+    memoryBytesMax: options.count("memory", 200) * 2 ** 20,
+    plant,
+  });
+  if (sign === undefined) return held.length;
+  const isFound = held.some((finding) => finding.includes(sign));
+  process.stdout.write(`the planted fault was ${isFound ? "found" : "not found"}\n`);
+  return isFound ? 0 : 1;
+}
 
 function print(
   name: string,

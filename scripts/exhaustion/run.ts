@@ -15,10 +15,10 @@ import { mebibytes, residentBytes } from "../support/memory.ts";
 import { type Attack, type AttackName, attacksOf } from "./attacks.ts";
 
 /** What one statement may hold. */
-const BUDGET_BYTES = 64 * 2 ** 20;
+export const BUDGET_BYTES: number = 64 * 2 ** 20;
 
 /** What the server may use besides. */
-const MEMORY_BYTES_MAX = 200_000_000;
+export const MEMORY_BYTES_MAX = 200_000_000;
 
 /** So much is read of an answer that has no end in sight. */
 const READ_BYTES_MAX = 256 * 2 ** 20;
@@ -26,7 +26,7 @@ const READ_BYTES_MAX = 256 * 2 ** 20;
 const SAMPLE_MS = 20;
 
 /** What the server may answer instead of rows: that it is too much, or no such thing. */
-const REFUSALS: ReadonlySet<number> = new Set([400, 408, 409, 413, 422, 504]);
+export const REFUSALS: ReadonlySet<number> = new Set([400, 408, 409, 413, 422, 504]);
 
 export interface ExhaustionOptions {
   readonly name: AttackName;
@@ -48,7 +48,7 @@ interface Outcome {
 }
 
 /** What the server held at most since it was asked last, in bytes. */
-class PeakMemory {
+export class PeakMemory {
   readonly #pid: number;
   readonly #sampling: Timer;
   #bytes = 0;

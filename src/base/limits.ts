@@ -19,6 +19,9 @@ export const COMMIT_BYTES_MAX: number = 1024 * 1024 * 1024;
 /** Bytes of an encoded primary key, so that a key index entry is small and comparable at once. */
 export const KEY_BYTES_MAX = 1024;
 
+/** Checks of one table: each is tested for each row that is written. */
+export const CHECKS_MAX = 256;
+
 /** Columns of a primary key. */
 export const KEY_COLUMNS_MAX = 16;
 

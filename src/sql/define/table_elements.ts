@@ -2,7 +2,7 @@
  * Columns, keys and constraints of CREATE TABLE and ADD COLUMN → catalog entries.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import { KEY_COLUMNS_MAX } from "../../base/limits.ts";
+import { CHECKS_MAX, KEY_COLUMNS_MAX } from "../../base/limits.ts";
 import {
   type CheckEntry,
   type ColumnEntry,
@@ -200,6 +200,13 @@ export function newCheck(
   columnName?: string,
 ): CheckEntry {
   const { checks, columns, name: tableName, scope = checkScope(table).scope } = table;
+  if (checks.length >= CHECKS_MAX) {
+    throw new DatabaseError(
+      "LIMIT_EXCEEDED",
+      `Cannot check table "${tableName}": it has more than ${CHECKS_MAX} checks`,
+      { position: check._location.start, hint: "join some of them with AND" },
+    );
+  }
   const place = { statement: new StatementBinding([]), scope, clause: "CHECK", sink: undefined };
   const condition = bindCondition(check.expr, place);
   readLiterals(place.statement.literals);

@@ -16,6 +16,8 @@ afterAll(() => engine[Symbol.asyncDispose]());
 
 /** What stands between the parentheses of CREATE TABLE, and what it is refused with. */
 const REFUSED_ELEMENTS: readonly (readonly [string, string])[] = [
+  [`id INT PRIMARY KEY${", CHECK (id > 0)".repeat(257)}`, "LIMIT_EXCEEDED"],
+  [`id INT PRIMARY KEY${" CHECK (id > 0)".repeat(257)}`, "LIMIT_EXCEEDED"],
   ["", "INVALID_SQL"],
   ["id INT", "INVALID_DEFINITION"],
   ["id INT PRIMARY KEY, id TEXT", "INVALID_DEFINITION"],

@@ -1,0 +1,21 @@
+/**
+ * Faults that the server is started with, so that a campaign can show that it finds them: with
+ * PLANT=hold it does nothing for half a second now and then, with PLANT=memory it keeps more and
+ * more.
+ */
+
+const HOLD_PERIOD_MS = 1500;
+const HOLD_MS = 500;
+const KEEP_PERIOD_MS = 100;
+const KEPT_BYTES = 8 * 2 ** 20;
+
+const kept: Uint8Array[] = [];
+
+if (process.env["PLANT"] === "hold") {
+  setInterval(() => {
+    const endMs = performance.now() + HOLD_MS;
+    while (performance.now() < endMs);
+  }, HOLD_PERIOD_MS);
+} else if (process.env["PLANT"] === "memory") {
+  setInterval(() => kept.push(new Uint8Array(KEPT_BYTES).fill(1)), KEEP_PERIOD_MS);
+}
