@@ -105,6 +105,10 @@ const SIMILAR: CaseFile = {
       `SELECT substring('a1c' SIMILAR '${pattern}' ESCAPE '\\')`,
       `SELECT 'a1c' SIMILAR TO '${pattern}' ESCAPE ''`,
     ]),
+    ...["[a\\-c]", "[a\\]c]", "[\\^a]", "[\\d]", "[]a]", "[a-]", "[[:alpha:]\\-]"].map(
+      (brackets) =>
+        `SELECT string_agg(x, ' ' ORDER BY x) FROM (VALUES ('a'), ('b'), ('d'), ('-'), (']'), ('^'), ('5')) v(x) WHERE x SIMILAR TO '${brackets}'`,
+    ),
     "SELECT substring(NULL SIMILAR 'a#\"b' ESCAPE '#')",
     "SELECT substring('abc' SIMILAR NULL ESCAPE '#')",
     "SELECT substring('abc' SIMILAR 'a%' ESCAPE NULL)",

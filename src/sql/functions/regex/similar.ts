@@ -92,7 +92,7 @@ function bracketsFrom(
     const character = characters[at] ?? "";
     const next = characters[at + 1] ?? "";
     if (character === escape) {
-      regex += plain(next);
+      regex += next === "-" ? "\\-" : escaped(next);
       at += 1;
     } else if (character === "[" && /^[:.=]$/.test(next)) {
       const end = classEnd(characters, at + 2, next);
