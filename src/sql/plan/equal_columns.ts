@@ -103,12 +103,19 @@ export interface Following {
   readonly expression: BoundExpression;
 }
 
-/** What follows for single relations. */
+/** What follows for single relations, of all sets: each condition is looked at once. */
 export function followingOf(
-  equal: EqualColumns,
+  sets: readonly EqualColumns[],
   conditions: readonly Condition[],
 ): readonly Following[] {
-  return [...withinLeaves(equal), ...fixedBy(equal, conditions)];
+  const fixing = new Map<number, BoundExpression>();
+  for (const { columnIds, expression } of sets.length === 0 ? [] : conditions) {
+    const [id] = columnIds;
+    if (columnIds.length === 1 && id !== undefined && isFixing(expression)) {
+      fixing.set(id, expression);
+    }
+  }
+  return sets.flatMap((equal) => [...withinLeaves(equal), ...fixedBy(equal, fixing)]);
 }
 
 /** Two columns of one relation that are equal by way of another one. */
@@ -125,17 +132,17 @@ function withinLeaves(equal: EqualColumns): Following[] {
 }
 
 /** The constant, or the list of them, that one of the columns is equal to, said of the others. */
-function fixedBy({ members }: EqualColumns, conditions: readonly Condition[]): Following[] {
-  for (const { columnIds, expression } of conditions) {
-    if (columnIds.length !== 1) continue;
-    const fixed = members.find(({ column }) => column.id === columnIds[0]);
-    if (fixed === undefined || !isFixing(expression)) continue;
-    return members.flatMap((member) => {
-      const said = member === fixed ? undefined : saidOf(expression, member.column);
-      return said === undefined ? [] : [{ leaf: member.leaf, expression: said }];
-    });
-  }
-  return [];
+function fixedBy(
+  { members }: EqualColumns,
+  fixing: ReadonlyMap<number, BoundExpression>,
+): Following[] {
+  const fixed = members.find(({ column }) => fixing.has(column.id));
+  const expression = fixed === undefined ? undefined : fixing.get(fixed.column.id);
+  if (expression === undefined) return [];
+  return members.flatMap((member) => {
+    const said = member === fixed ? undefined : saidOf(expression, member.column);
+    return said === undefined ? [] : [{ leaf: member.leaf, expression: said }];
+  });
 }
 
 function isFixing(expression: BoundExpression): boolean {

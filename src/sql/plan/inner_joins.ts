@@ -15,6 +15,9 @@ import { bestTree, type ImpliedEdges, type JoinGraph, type JoinTree } from "./jo
 import type { PlanNode } from "./plan.ts";
 import { columnIdOf, shareOf } from "./selectivity.ts";
 
+/** More relations are joined by what the statement says, and by nothing that follows from it. */
+const EQUAL_LEAVES_MAX = 64;
+
 /** Of more relations the order is found step by step, from pairs that the statement says. */
 const IMPLIED_LEAVES_MAX = 10;
 
@@ -80,11 +83,10 @@ export function planInnerJoins(
   }
   const ids = parts.map((_, index) => idsOfLeaf(index, leafById));
   const { between, own } = sharedOut(all, ids, leafById);
-  const equal = equalColumns(all, leafById);
-  for (const each of equal) {
-    for (const { expression, leaf } of followingOf(each, all)) {
-      own[leaf]?.push(conditionOf(expression));
-    }
+  // What follows takes time that grows with the joins, for each of them.
+  const equal = parts.length > EQUAL_LEAVES_MAX ? [] : equalColumns(all, leafById);
+  for (const { expression, leaf } of followingOf(equal, all)) {
+    own[leaf]?.push(conditionOf(expression));
   }
   const leaves = parts.map((part, index) => {
     const tested = own[index] ?? [];
