@@ -6,6 +6,7 @@
  */
 
 import { Auth } from "./auth/mod.ts";
+import { Bugs, containingClock, type OnBug } from "./base/bugs.ts";
 import { RecentLog } from "./base/recent_log.ts";
 import type { Catalog } from "./catalog/mod.ts";
 import { authSettingsFrom, type Config, settingsOf } from "./config/mod.ts";
@@ -48,6 +49,8 @@ export interface Database {
   readonly store: Store;
   readonly blobs: BlobStore;
   readonly auth: Auth;
+  /** Those that ended a request, a subscription or a connection, and nothing else. */
+  readonly bugs: Bugs;
   readonly sql: SqlEngine;
   readonly live: LiveEngine;
   readonly jobs: JobList;
@@ -86,7 +89,8 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   const { archiver, behindCatalog, catalog, definitionOf, directory, jobs, store } = layers;
   const blobs = new LocalBlobStore({ disk, dataPath: directory.paths.root, log, random });
   const audit = new AuditLog({ store, clock, log });
-  const auth = await startAuth(config, parts, { audit, ...layers });
+  const bugs = new Bugs(log);
+  const auth = await startAuth(config, parts, { audit, bugs, ...layers });
   if (layers.restored !== undefined) await noteRestore(audit, layers.restored);
   opened.defer(() => archiver?.close());
   archiver?.start(store);
@@ -103,6 +107,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     clock,
     random,
     log,
+    bugs,
     logLines: () => parts.log.lines,
     limits: sqlLimits(config),
     spillSpace: spillSpace(config, parts, directory),
@@ -128,6 +133,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     store,
     blobs,
     auth,
+    bugs,
     sql,
     live,
     jobs,
@@ -175,11 +181,20 @@ function spillSpace(
 
 function liveEngine(
   config: Config,
-  { catalog, clock, log, random, store }: SqlEnvironment,
+  { bugs, catalog, clock, log, random, store }: SqlEnvironment,
   sql: SqlEngine,
 ): LocalLiveEngine {
-  const limits = liveLimits(config);
-  return new LocalLiveEngine({ store, sql, definitions: catalog, clock, random, log, limits });
+  const onBug: OnBug = (error, what, fields) => bugs.contain(error, what, fields);
+  return new LocalLiveEngine({
+    store,
+    sql,
+    definitions: catalog,
+    clock: containingClock(clock, onBug),
+    random,
+    log,
+    onBug,
+    limits: liveLimits(config),
+  });
 }
 
 function liveAccess(live: LocalLiveEngine): LiveAccess {
@@ -200,7 +215,12 @@ async function endJobs(jobs: JobList): Promise<void> {
 async function startAuth(
   config: Config,
   { clock, log, random }: DatabaseParts,
-  { audit, catalog, jwtSecret }: Pick<LowerLayers, "catalog" | "jwtSecret"> & { audit: AuditLog },
+  {
+    audit,
+    bugs,
+    catalog,
+    jwtSecret,
+  }: Pick<LowerLayers, "catalog" | "jwtSecret"> & { audit: AuditLog; bugs: Bugs },
 ): Promise<Auth> {
   const settings = authSettingsFrom(config, jwtSecret);
   const auth = new Auth({
@@ -209,9 +229,10 @@ async function startAuth(
     random,
     log,
     settings,
-    // What it cannot write it tells the log; anything else it throws is a bug, and stops the
-    // process.
-    onAudit: (event) => void audit.note(event),
+    // What it cannot write it tells the log. A bug is none of whoever logs in.
+    onAudit: (event) => {
+      audit.note(event).catch((error: unknown) => bugs.contain(error, "an entry of the audit log"));
+    },
   });
   await auth.start();
   return auth;

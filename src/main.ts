@@ -1,8 +1,8 @@
 /**
  * The program: arguments → configuration → database → server → signals.
  *
- * The only catcher of what is a bug: it is logged and the process stops, which the log makes safe.
- * But what one row or one live query makes of an expression ends that subscription and no more.
+ * A bug that leaves shared state in doubt, or that nobody caught, is logged and stops the process,
+ * which the log makes safe. Any other ends what it was met in, and no more (`base/bugs.ts`).
  *
  *     verify, repair, restore  commands of `maintenance/`, with exit codes of their own
  *
@@ -15,6 +15,7 @@
 import { tmpdir } from "node:os";
 import { hasAllocatorSettings, restartWithAllocatorSettings } from "./allocator.ts";
 import { isLoopbackHost, keptSecret, missingSecretText } from "./auth/mod.ts";
+import { StateInDoubtError } from "./base/bugs.ts";
 import { bunDisk } from "./base/bun_disk.ts";
 import { systemClock } from "./base/clock.ts";
 import { EXIT_FATAL, EXIT_START_FAILED, textWithHint } from "./base/command_output.ts";
@@ -22,7 +23,7 @@ import { descriptorGauge } from "./base/descriptors.ts";
 import { unreadableText } from "./base/disk_reasons.ts";
 import { DatabaseError, DiskError, isExpected, stackOf } from "./base/errors.ts";
 import { settleGlobals } from "./base/globals.ts";
-import { type Log, silentLog } from "./base/log.ts";
+import { type Log, type LogFields, silentLog } from "./base/log.ts";
 import { LogWriter } from "./base/log_writer.ts";
 import { systemRandom } from "./base/random.ts";
 import { loadClient } from "./client_assets.ts";
@@ -145,7 +146,18 @@ function stopAtOnce(log: LogWriter, what: string, cause: unknown): never {
 }
 
 function stopByBug(log: LogWriter, error: unknown): never {
-  stopAtOnce(log, "stopped by a bug", error);
+  const bug = error instanceof StateInDoubtError ? error.cause : error;
+  stopAtOnce(log, "stopped by a bug", bug);
+}
+
+/** A bug that reached the server: it ends what it was met in, or the process. */
+function containBug(
+  { database, log }: { database: Database; log: LogWriter },
+  error: unknown,
+  { fields, what }: { what: string; fields: LogFields | undefined },
+): void {
+  if (error instanceof StateInDoubtError) stopByBug(log, error);
+  database.bugs.contain(error, what, fields);
 }
 
 function announce(
@@ -282,7 +294,8 @@ function startOrFail(
       log,
       version: VERSION,
       buildDate: BUILD_DATE,
-      onBug: (error) => stopByBug(log, error),
+      onBug: (error, what, fields) => containBug({ database, log }, error, { what, fields }),
+      bugCount: () => database.bugs.count,
       archiveLag: () => database.archiveLag(),
       isReadOnly: () => database.isReadOnly(),
       storageState: () => database.storageState(),

@@ -6,7 +6,7 @@
  * that a passing assertion builds nothing.
  */
 
-/** A broken invariant. Only `main.ts` catches it, to stop the process; the WAL makes that safe. */
+/** A broken invariant: a bug, whose reach `bugs.ts` decides. */
 export class AssertionError extends Error {
   constructor(message: string) {
     super(message);

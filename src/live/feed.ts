@@ -11,7 +11,8 @@
  * - While the feed is not marked, nothing of its partition lies between `position` and the visible
  *   seq, so `position` may be moved there.
  */
-import { assert } from "../base/assert.ts";
+import { AssertionError, assert } from "../base/assert.ts";
+import { inDoubt } from "../base/bugs.ts";
 import type { Seq } from "../base/seq.ts";
 import type { LiveMatch, LivePlan } from "../sql/mod.ts";
 import type { ChangeBatch, Store } from "../storage/mod.ts";
@@ -202,6 +203,12 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
     this.#byFingerprint.clear();
   }
 
+  fail(error: unknown): void {
+    this.#suspended = undefined;
+    this.#review = undefined;
+    for (const group of this.#groups) for (const member of group.members()) member.fail(error);
+  }
+
   /** Returns whether no group is suspended any more; otherwise the budget was used up first. */
   review(budget: Budget): boolean {
     for (const group of this.#suspended ?? []) {
@@ -288,8 +295,8 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
     try {
       for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
         const lastSeq = (batch.seqs[batch.rowCount - 1] ?? 0) as Seq;
-        assert(lastSeq > this.#position, "changes ascend by seq");
-        assert(lastSeq <= upTo, "nothing above the visible seq is delivered");
+        requireOrder(lastSeq > this.#position, "changes ascend by seq");
+        requireOrder(lastSeq <= upTo, "nothing above the visible seq is delivered");
         if (!this.#deliver(batch, budget)) return false;
         const replacedBytes = replacedBytesOf(batch, 0, batch.rowCount);
         spendBytes(budget, replacedBytes);
@@ -423,6 +430,11 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
     const { fingerprint } = group.program.plan;
     if (this.#byFingerprint.get(fingerprint) === group) this.#byFingerprint.delete(fingerprint);
   }
+}
+
+/** @throws {StateInDoubtError} Whoever reads commits in another order must not go on. */
+function requireOrder(condition: boolean, message: string): void {
+  if (!condition) throw inDoubt(new AssertionError(message));
 }
 
 function failAll<Member extends GroupMember>(group: Group<Member>, error: unknown): void {

@@ -11,9 +11,10 @@
 
 import type { Principal } from "../auth/mod.ts";
 import { Arrivals } from "../base/arrivals.ts";
+import type { OnBug } from "../base/bugs.ts";
 import type { Clock } from "../base/clock.ts";
-import { DatabaseError, stackOf } from "../base/errors.ts";
-import type { Log } from "../base/log.ts";
+import { DatabaseError, isExpected, stackOf } from "../base/errors.ts";
+import type { Log, LogFields } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import type { Seq } from "../base/seq.ts";
 import type { SubscriptionSpec } from "../protocol/mod.ts";
@@ -25,12 +26,7 @@ import { type DeliveryReport, DeliveryTimes } from "./delivery_times.ts";
 import { Feed, type SlowGroup } from "./feed.ts";
 import { Feeds, type Partition } from "./feeds.ts";
 import type { Group } from "./groups.ts";
-import {
-  type LiveEngine,
-  type LiveSink,
-  type LiveSubscription,
-  SubscriptionError,
-} from "./live.ts";
+import { type LiveEngine, type LiveSubscription, SubscriptionError } from "./live.ts";
 import { ending, endingFor, resumeExpired } from "./live_errors.ts";
 import type { LoadReader } from "./load_reader.ts";
 import { Outlet } from "./outlet.ts";
@@ -71,6 +67,7 @@ interface LocalLiveEngineOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
+  readonly onBug: OnBug;
   readonly limits: LiveLimits;
   /** How much is done in one turn; a few milliseconds' worth unless given. */
   readonly pace?: Pace;
@@ -82,6 +79,8 @@ interface LocalLiveEngineOptions {
 const NUMBER_BYTES = 6;
 
 type LocalFeed = Feed<Subscription>;
+
+type Asking = Parameters<LiveEngine["subscribe"]>[0];
 
 export class LocalLiveEngine implements LiveEngine {
   readonly #store: Store;
@@ -121,11 +120,12 @@ export class LocalLiveEngine implements LiveEngine {
     this.#limits = limits;
     this.#recentReplays = new RecentReplays(clock);
     this.#pace = options.pace ?? PACE;
-    this.#pump = new Pump(options.turns ?? turnsOf(clock), this.#pace);
+    this.#pump = new Pump(options.turns ?? turnsOf(clock), this.#pace, options.onBug);
     this.#host = {
       store,
       clock,
       log,
+      onBug: options.onBug,
       frameBytesMax: limits.frameBytesMax,
       loadingTimeoutMs: limits.loadingTimeoutMs,
       times: this.#times,
@@ -137,12 +137,18 @@ export class LocalLiveEngine implements LiveEngine {
     store.onVisible = (changed, visibleSeq) => this.#wake(changed, visibleSeq);
   }
 
-  subscribe(options: {
-    principal: Principal;
-    spec: SubscriptionSpec;
-    sink: LiveSink;
-  }): LiveSubscription {
-    const { principal, spec, sink } = options;
+  subscribe(options: Asking): LiveSubscription {
+    try {
+      return this.#subscribe(options);
+    } catch (error) {
+      if (error instanceof SubscriptionError) throw error;
+      const { principal, spec } = options;
+      this.#noteFailure(error, { user: principal.userId, sql: spec.sql });
+      throw new SubscriptionError(endingFor(spec.id, error, "planning"));
+    }
+  }
+
+  #subscribe({ principal, spec, sink }: Asking): LiveSubscription {
     if (this.#isShutDown) throw refusal(spec.id, "SHUTTING_DOWN", "The server is shutting down");
     const wanted = wantedFromSpec(spec, this.#limits);
     const outlet = sink.outlet instanceof Outlet ? sink.outlet : new Outlet<Subscription>(sink);
@@ -160,7 +166,12 @@ export class LocalLiveEngine implements LiveEngine {
       position: firstPosition(start, boundary),
     });
     this.#remember(subscription);
-    subscription.start(this.#readerFor(start, { wanted, boundary, subscription }));
+    try {
+      subscription.start(this.#readerFor(start, { wanted, boundary, subscription }));
+    } catch (error) {
+      subscription.close();
+      throw error;
+    }
     return subscription;
   }
 
@@ -283,12 +294,17 @@ export class LocalLiveEngine implements LiveEngine {
     } catch (error) {
       const refused = endingFor(spec.id, error, "planning");
       if (refused.code === "SUBSCRIPTION_FAILED") {
-        const cause = stackOf(error);
-        this.#host.log.error("cannot plan a live query", { user: principal.userId, cause });
+        this.#noteFailure(error, { user: principal.userId, sql: spec.sql });
       }
       const isHidden = error instanceof DatabaseError && error.isHidden;
       throw new SubscriptionError(refused, { isHidden });
     }
+  }
+
+  #noteFailure(error: unknown, fields: LogFields): void {
+    if (isExpected(error)) {
+      this.#host.log.error("cannot subscribe", { ...fields, cause: stackOf(error) });
+    } else this.#host.onBug(error, "a subscription", fields);
   }
 
   /**

@@ -3,7 +3,6 @@
  *
  * The table is total, so a new condition forces a decision here.
  */
-import { AssertionError } from "../base/assert.ts";
 import { type Condition, CorruptionError, DatabaseError, withoutPaths } from "../base/errors.ts";
 import type { EndCode, ErrorMessage } from "../protocol/mod.ts";
 import { SubscriptionError } from "./live.ts";
@@ -99,11 +98,8 @@ export function ending(
 /**
  * What a failure means to a subscription. What is no known failure ends it all the same, so that
  * one subscriber's row cannot take the others' server away; the caller logs it.
- *
- * @throws {AssertionError} A broken invariant is not answered.
  */
 export function endingFor(subscriptionId: string, error: unknown, stage: Stage): ErrorMessage {
-  if (error instanceof AssertionError) throw error;
   if (error instanceof SubscriptionError) return error.response;
   if (error instanceof CorruptionError) {
     return ending(subscriptionId, "SUBSCRIPTION_FAILED", "Stored data of this table is damaged");

@@ -6,12 +6,15 @@
  * before them: behind one table with thousands of followers, changes of other tables would wait for
  * all of its reviews. Invariant: a feed under review is not among those that are read.
  *
+ * A bug in the work of one feed or subscription ends that, and the turn goes on with the others.
+ *
  * Feeds of queries that take long have a share of each turn behind the others: who follows with a
  * quick filter waits for none of them.
  *
  * A long turn is followed by a look at the sockets: while a thousand clients come back at once and
  * share what requests may do in a turn, a writer waits 40 ms on a quiet machine, not 1.4 s.
  */
+import type { OnBug } from "../base/bugs.ts";
 import type { Clock } from "../base/clock.ts";
 import { Budget } from "./budget.ts";
 
@@ -31,10 +34,7 @@ export interface Pace {
   readonly requestUnits: number;
 }
 
-/**
- * When turns are taken. A turn that throws met a bug: nobody here catches it, and whoever gives the
- * turns decides what becomes of the process.
- */
+/** When turns are taken. */
 export interface Turns {
   /** Before anything else that waits for the event loop. */
   soon(turn: () => void): void;
@@ -67,11 +67,14 @@ export interface PumpedFeed<Task> extends Advancing {
   /** Returns whether nothing is left to review; otherwise the budget was used up first. */
   review(budget: Budget): boolean;
   takeWaiting(): Iterable<Task>;
+  /** It met a bug: ends all that it reads for. */
+  fail(error: unknown): void;
 }
 
 export class Pump<Task extends Advancing> {
   readonly #turns: Turns;
   readonly #pace: Pace;
+  readonly #onBug: OnBug;
   readonly #feeds = new Set<PumpedFeed<Task>>();
   readonly #slowFeeds = new Set<PumpedFeed<Task>>();
   /** Of these a review is to come or under way. */
@@ -97,9 +100,10 @@ export class Pump<Task extends Advancing> {
     if (isLong || hasMore) this.#scheduleLater();
   };
 
-  constructor(turns: Turns, pace: Pace) {
+  constructor(turns: Turns, pace: Pace, onBug: OnBug) {
     this.#turns = turns;
     this.#pace = pace;
+    this.#onBug = onBug;
   }
 
   /** A feed has something new. */
@@ -157,9 +161,9 @@ export class Pump<Task extends Advancing> {
     for (const feed of due) {
       // Deleted first, so that a feed with more to do goes behind the others.
       due.delete(feed);
-      if (feed.advance(budget)) {
-        for (const task of feed.takeWaiting()) this.#tasks.add(task);
-      } else due.add(feed);
+      const isDone = this.#ofFeed(feed, () => feed.advance(budget));
+      if (isDone === true) for (const task of feed.takeWaiting()) this.#tasks.add(task);
+      else if (isDone === false) due.add(feed);
       if (budget.isSpent) break;
     }
     return units - budget.left;
@@ -170,11 +174,23 @@ export class Pump<Task extends Advancing> {
     const budget = new Budget(units);
     for (const feed of this.#reviewed) {
       this.#reviewed.delete(feed);
-      if (feed.review(budget)) this.#due(feed).add(feed);
-      else this.#reviewed.add(feed);
+      const isDone = this.#ofFeed(feed, () => feed.review(budget));
+      if (isDone === true) this.#due(feed).add(feed);
+      else if (isDone === false) this.#reviewed.add(feed);
       if (budget.isSpent) break;
     }
     return units - budget.left;
+  }
+
+  /** What the work of a feed returns; undefined when it met a bug. */
+  #ofFeed(feed: PumpedFeed<Task>, work: () => boolean): boolean | undefined {
+    try {
+      return work();
+    } catch (error) {
+      this.#onBug(error, "a turn of live queries");
+      feed.fail(error);
+      return undefined;
+    }
   }
 
   /** @returns How many units it took. */
@@ -184,7 +200,11 @@ export class Pump<Task extends Advancing> {
     for (const task of this.#tasks) {
       this.#tasks.delete(task);
       const budget = new Budget(sliceUnits);
-      if (!task.advance(budget)) this.#tasks.add(task);
+      try {
+        if (!task.advance(budget)) this.#tasks.add(task);
+      } catch (error) {
+        this.#onBug(error, "a turn of a subscription");
+      }
       left -= sliceUnits - budget.left;
       if (left <= 0) break;
     }

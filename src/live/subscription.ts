@@ -17,8 +17,9 @@
 
 import type { Principal } from "../auth/mod.ts";
 import { assert } from "../base/assert.ts";
+import type { OnBug } from "../base/bugs.ts";
 import { type Clock, wallMsAt } from "../base/clock.ts";
-import { stackOf } from "../base/errors.ts";
+import { isExpected, stackOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Seq } from "../base/seq.ts";
 import type { BatchControl, ErrorMessage, SubscriptionSpec } from "../protocol/mod.ts";
@@ -41,6 +42,7 @@ export interface SubscriptionHost {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;
+  readonly onBug: OnBug;
   readonly frameBytesMax: number;
   readonly loadingTimeoutMs: number;
   readonly times: DeliveryTimes;
@@ -181,8 +183,10 @@ export class Subscription implements LiveSubscription, GroupMember {
   fail(error: unknown): void {
     const message = endingFor(this.id, error, "reading");
     if (message.code === "SUBSCRIPTION_FAILED") {
-      const cause = stackOf(error);
-      this.#host.log.error("a subscription failed", { live_id: this.liveId, cause });
+      const fields = { live_id: this.liveId, user: this.principal.userId };
+      if (isExpected(error)) {
+        this.#host.log.error("a subscription failed", { ...fields, cause: stackOf(error) });
+      } else this.#host.onBug(error, "a subscription", { ...fields, sql: this.group.asked.sql });
     }
     this.end(message);
   }

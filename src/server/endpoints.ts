@@ -73,7 +73,7 @@ function routesOf(options: ServerOptions, parts: ServerParts): readonly Route[] 
   const mayUseCookies = (request: Request): boolean => cors.mayUseCookies(request);
   return [
     sqlRoute({ auth, sql, config, clock, bodies, onBug, beginStream }),
-    liveRoute({ auth, live, config, clock, connections, mayUseCookies, nextNumber }),
+    liveRoute({ auth, live, config, clock, onBug, connections, mayUseCookies, nextNumber }),
     ...authRoutes({
       auth,
       bodies,

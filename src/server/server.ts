@@ -5,8 +5,9 @@
  *                └───────── refused: shape A, or B on paths of shape B ─────┘
  *
  * A route throws what it refuses, or hands it to its reply; either is made an answer here. What is
- * no expected failure is a bug: the caller gets 500, and the error goes up by `onBug`.
+ * no expected failure is a bug: the caller gets 500, and `onBug` is told.
  */
+import { containingClock } from "../base/bugs.ts";
 import { type CancelTimer, keepAlive } from "../base/clock.ts";
 import { DiskError, hasNoDescriptor } from "../base/errors.ts";
 import { SeldomLog } from "../base/seldom_log.ts";
@@ -25,6 +26,7 @@ import { hasShortBody } from "./http/body_ledger.ts";
 import { Cors } from "./http/cors.ts";
 import { Exchange, type ExchangeOptions, RequestIds } from "./http/exchange.ts";
 import {
+  bugError,
   HttpError,
   isWorthLogging,
   RETRY_SECONDS,
@@ -119,8 +121,9 @@ class HttpServer implements RunningServer {
   #stopped: Promise<void> | undefined;
 
   constructor(options: ServerOptions) {
-    const { config, clock } = options;
-    this.#options = options;
+    const { config, onBug } = options;
+    const clock = containingClock(options.clock, onBug);
+    this.#options = { ...options, clock };
     this.#seldomLog = new SeldomLog(options.log, clock);
     this.#cors = new Cors(config, this.#seldomLog);
     this.#exchanges = {
@@ -138,7 +141,7 @@ class HttpServer implements RunningServer {
         timeout: (request, seconds) => this.#bun.timeout(request, seconds),
       },
     };
-    this.#connections = new Connections(clock);
+    this.#connections = new Connections(clock, onBug);
     this.#addressRate = new RateLimiter({
       clock,
       perSecond: config.limits.requests_per_sec_per_ip,
@@ -146,7 +149,7 @@ class HttpServer implements RunningServer {
     const gauges = this.#gauges();
     this.#metrics = new Metrics({ clock, version: options.version, gauges });
     this.#router = new Router(
-      endpointsOf(options, {
+      endpointsOf(this.#options, {
         cors: this.#cors,
         connections: this.#connections,
         metrics: this.#metrics,
@@ -156,7 +159,7 @@ class HttpServer implements RunningServer {
         url: () => this.url,
       }),
     );
-    const { auth, live, log, onBug } = options;
+    const { auth, live, log } = options;
     this.#sockets = new Sockets({
       auth,
       clock,
@@ -312,7 +315,7 @@ class HttpServer implements RunningServer {
       ...(tls === undefined ? {} : { tls }),
       fetch: (request, server) => this.#fetch(request, server),
       error: (error) => {
-        this.#options.onBug(error);
+        this.#options.onBug(error, "a request");
         return new Response(null, { status: 500 });
       },
       websocket: this.#sockets.handler,
@@ -346,17 +349,26 @@ class HttpServer implements RunningServer {
 
   /** Calls `sendFinished` once, and throws nothing. */
   #serve(exchange: Exchange, sendFinished: (response: Response) => void): void {
-    const found = this.#router.find(exchange.path);
+    let found: Found | undefined;
     const send = (response: Response): void => sendFinished(this.#finished(exchange, response));
     const fail = (error: unknown): void => send(this.#failure(exchange, error, found));
     const reply: Reply = { send, fail };
-    answerWith(reply, () => this.#answer(exchange, found, reply));
+    answerWith(reply, () => {
+      found = this.#router.find(exchange.path);
+      return this.#answer(exchange, found, reply);
+    });
   }
 
   #finished(exchange: Exchange, response: Response): Response {
     this.#runningCount -= 1;
-    if (this.#cors.isOn) this.#cors.decorate(exchange.request, response.headers);
-    this.#metrics.request(response.status, this.#options.clock.monotonicMs() - exchange.startedMs);
+    try {
+      if (this.#cors.isOn) this.#cors.decorate(exchange.request, response.headers);
+      const tookMs = this.#options.clock.monotonicMs() - exchange.startedMs;
+      this.#metrics.request(response.status, tookMs);
+    } catch (error) {
+      // The answer itself is whole, and its caller waits for it.
+      this.#options.onBug(error, "the end of a request", { request: exchange.requestId });
+    }
     return response;
   }
 
@@ -423,10 +435,11 @@ class HttpServer implements RunningServer {
       }
       return expected;
     }
-    this.#options.onBug(error);
-    const message = "Cannot answer: the server failed, see its log";
-    const bug = new HttpError(500, shape === "A" ? "internal_error" : "INTERNAL_ERROR", message);
-    return responseFromError(exchange, bug, { shape, clock }) ?? json(exchange, 500, {});
+    const { path, requestId } = exchange;
+    this.#options.onBug(error, "a request", { request: requestId, path });
+    return (
+      responseFromError(exchange, bugError(shape), { shape, clock }) ?? json(exchange, 500, {})
+    );
   }
 
   #upgrade(exchange: Exchange, server: Bun.Server<SocketState>): Response | undefined {
@@ -449,6 +462,7 @@ class HttpServer implements RunningServer {
       subscriptions: () => live.subscriptions().length,
       delivery: () => live.delivery(),
       requestsRunning: () => this.#runningCount,
+      bugs: this.#options.bugCount,
       archive: archiveLag,
       storage: storageState,
       descriptors: () => this.#descriptorGauge(),

@@ -47,7 +47,7 @@ export class LocalSqlEngine implements SqlEngine {
         if (short !== undefined) return short;
       } catch (error) {
         closeRequest(this.#world, { principal, request, ledger });
-        return failedResponse(error);
+        return failedResponse(error, { world: this.#world, principal, request });
       }
     }
     return this.#long(principal, request, ledger);
@@ -84,7 +84,7 @@ export class LocalSqlEngine implements SqlEngine {
     };
     return this.#idempotent
       .execute(long.principal, key, { run, isStillAllowed })
-      .catch(failedResponse);
+      .catch((error: unknown) => failedResponse(error, long));
   }
 
   /** Gives back what a request holds once it has its response, or has failed. */

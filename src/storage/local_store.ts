@@ -5,6 +5,7 @@
  *                  └─────► memtable ──flush──► segment + manifest
  *     scan, changes, lookup ◄── segments + memtables
  */
+
 import { assert } from "../base/assert.ts";
 import { type CorruptionError, DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";

@@ -5,6 +5,7 @@
 import { expect, test } from "bun:test";
 import type { Budget } from "../../src/live/budget.ts";
 import { Pump, type PumpedFeed } from "../../src/live/pump.ts";
+import { noBugs } from "../support/no_bugs.ts";
 
 const PACE = { turnUnits: 2000, sliceUnits: 2000, requestUnits: 16_000 };
 const BATCH_UNITS = 1000;
@@ -48,7 +49,7 @@ function pumpWithTurns(): {
     giveSoon();
     return due.length;
   };
-  return { pump: new Pump<BatchTask>(turns, PACE), giveSoon, giveLater };
+  return { pump: new Pump<BatchTask>(turns, PACE, noBugs), giveSoon, giveLater };
 }
 
 function doneCount(tasks: readonly BatchTask[]): number {
@@ -92,6 +93,7 @@ test("a long turn is followed by a look at the sockets, a short one is not", () 
     },
     review: () => true,
     takeWaiting: () => [],
+    fail() {},
   };
   for (const [cost, expected] of [
     [10, 3],
@@ -118,6 +120,7 @@ interface CountingOptions {
 /** A feed that counts what it is asked for. */
 class CountingFeed implements PumpedFeed<BatchTask> {
   readCount = 0;
+  failCount = 0;
   reviewCount = 0;
   /** Turns that its review takes. */
   reviewsLeft: number;
@@ -145,6 +148,10 @@ class CountingFeed implements PumpedFeed<BatchTask> {
       this.reviewCount += 1;
     }
     return true;
+  }
+
+  fail(): void {
+    this.failCount += 1;
   }
 
   takeWaiting(): [] {

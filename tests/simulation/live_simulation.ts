@@ -13,7 +13,9 @@
  *
  * Versions of a STREAM table expire meanwhile. Of what has expired a client may hear or not.
  */
+
 import { assert, defined } from "../../src/base/assert.ts";
+import { StateInDoubtError } from "../../src/base/bugs.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { type Seq, seqFromUnixMs } from "../../src/base/seq.ts";
 import { type LiveSubscription, LocalLiveEngine, SubscriptionError } from "../../src/live/mod.ts";
@@ -491,7 +493,7 @@ class World {
   #changes = 0;
   #resumes = 0;
   #expired = 0;
-  /** What a turn of the engine threw: it would have ended the process. */
+  /** A bug that the engine met, or what a turn of it threw. */
   #uncaught: { readonly error: unknown } | undefined;
   #isStopped = false;
 
@@ -509,6 +511,7 @@ class World {
       clock,
       random,
       log: silentLog,
+      onBug: (error) => this.#noteBug(error),
       // Small turns, so that every piece of work is broken off somewhere.
       pace: random.pick([
         { turnUnits: 1, sliceUnits: 1, requestUnits: 1 },
@@ -581,6 +584,11 @@ class World {
       expired: this.#expired,
       trace: this.#trace.digest("hex"),
     };
+  }
+
+  /** The engine contains it, which this world does not. */
+  #noteBug(error: unknown): void {
+    this.#uncaught ??= { error: error instanceof StateInDoubtError ? error.cause : error };
   }
 
   #take(engineTurn: () => void): void {

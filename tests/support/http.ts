@@ -181,6 +181,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const store = new ModelStore(clock);
   store.defineTable(messagesTable());
   const sql = new ScriptedSql(options.script ?? nothing);
+  const bugs: unknown[] = [];
   const live = new LocalLiveEngine({
     store,
     sql,
@@ -188,9 +189,9 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     clock,
     random,
     log,
+    onBug: (error) => bugs.push(error),
     limits: LIMITS,
   });
-  const bugs: unknown[] = [];
   const made: ServerOptions = {
     config: serverConfig(options.config),
     auth,
@@ -205,6 +206,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     version: "1.2.3",
     buildDate: "2026-11-21",
     onBug: (error) => bugs.push(error),
+    bugCount: () => bugs.length,
     archiveLag: () => undefined,
     isReadOnly: () => false,
     storageState: () => HEALTHY_STORAGE,

@@ -2,8 +2,10 @@
  * What tests of the live layer share: a table of chat messages, a planner that knows a handful of
  * queries by heart, and a socket that writes down what it was sent.
  */
+
 import type { Principal } from "../../src/auth/mod.ts";
 import { defined } from "../../src/base/assert.ts";
+import { Bugs } from "../../src/base/bugs.ts";
 import { DatabaseError } from "../../src/base/errors.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
 import {
@@ -387,6 +389,7 @@ export function fixtureOver<S extends Store>(
   log: Log = silentLog,
 ): LiveFixture<S> {
   const sql = new KnownQueries();
+  const bugs = new Bugs(log);
   const engine = new LocalLiveEngine({
     store,
     sql,
@@ -394,6 +397,7 @@ export function fixtureOver<S extends Store>(
     clock,
     random: new SeededRandom(1),
     log,
+    onBug: (error, what, fields) => bugs.contain(error, what, fields),
     limits: { ...LIMITS, ...limits },
   });
   let connectionCount = 0;

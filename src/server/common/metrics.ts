@@ -15,6 +15,7 @@ export interface Gauges {
   readonly eventStreams: () => number;
   readonly subscriptions: () => number;
   readonly requestsRunning: () => number;
+  readonly bugs: () => number;
   readonly delivery: () => DeliveryReport;
   /** Undefined when the log is not archived. */
   readonly archive: () => ArchiveGauge | undefined;
@@ -110,6 +111,8 @@ export class Metrics {
     this.#durationLines(lines);
     metric("tidemark_http_requests_running", "gauge", "HTTP requests being answered.");
     lines.push(`tidemark_http_requests_running ${gauges.requestsRunning()}`);
+    metric("tidemark_bugs_total", "counter", "Requests and others that a bug of the server ended.");
+    lines.push(`tidemark_bugs_total ${gauges.bugs()}`);
     metric("tidemark_websocket_connections", "gauge", "Open WebSocket connections.");
     lines.push(`tidemark_websocket_connections ${gauges.sockets()}`);
     metric("tidemark_websocket_connections_total", "counter", "WebSocket connections opened.");

@@ -4,6 +4,7 @@
  * certificate.
  */
 import type { Auth } from "../../auth/mod.ts";
+import type { OnBug } from "../../base/bugs.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Descriptors } from "../../base/descriptors.ts";
 import type { Log } from "../../base/log.ts";
@@ -122,7 +123,9 @@ export interface ServerOptions {
   /** YYYY-MM-DD. */
   readonly buildDate: string;
   /** Told of every error that is no expected failure; the caller has got a 500 or a 1011. */
-  readonly onBug: (error: unknown) => void;
+  readonly onBug: OnBug;
+  /** How many bugs this process went on after. */
+  readonly bugCount: () => number;
   /** Gives undefined when the log is not archived. */
   readonly archiveLag: () => ArchiveGauge | undefined;
   /** Whether the disk has no room for more. */

@@ -10,6 +10,7 @@
 import type { Revocation } from "../../auth/mod.ts";
 import { Arrivals } from "../../base/arrivals.ts";
 import { assert } from "../../base/assert.ts";
+import type { OnBug } from "../../base/bugs.ts";
 import type { CancelTimer, Clock } from "../../base/clock.ts";
 import { senderOf } from "../../base/sender.ts";
 import type { ConnectionAccess, ConnectionRow } from "../../sql/mod.ts";
@@ -40,6 +41,7 @@ interface Visits {
 
 export class Connections implements ConnectionAccess {
   readonly #clock: Clock;
+  readonly #onBug: OnBug;
   readonly #open = new Set<OpenConnection>();
   readonly #arrivals = new Arrivals();
   readonly #byAddress = new Map<string, { readonly address: string; count: number }>();
@@ -51,8 +53,10 @@ export class Connections implements ConnectionAccess {
   #partsLeft = 0;
   #isStopping = false;
 
-  constructor(clock: Clock) {
+  /** @param onBug Of a connection that was visited: the others are, all the same. */
+  constructor(clock: Clock, onBug: OnBug) {
     this.#clock = clock;
+    this.#onBug = onBug;
   }
 
   get count(): number {
@@ -179,7 +183,11 @@ export class Connections implements ConnectionAccess {
         visits.onDone?.();
         return;
       }
-      visits.visit(next.value);
+      try {
+        visits.visit(next.value);
+      } catch (error) {
+        this.#onBug(error, "a connection", { connection: next.value.row()?.connectionId });
+      }
     } while (this.#clock.monotonicMs() - startMs < VISITS_MS_MAX);
     void this.#clock.yield().then(() => this.#inTurns(left, visits));
   }

@@ -13,6 +13,7 @@
  * has no id, so that the client keeps the one before.
  */
 import type { Principal } from "../../auth/mod.ts";
+import type { OnBug } from "../../base/bugs.ts";
 import type { CancelTimer, Clock } from "../../base/clock.ts";
 import type { LiveSink, LiveSubscription, SharedMessage } from "../../live/mod.ts";
 import type { DataMessage, ErrorMessage } from "../../protocol/mod.ts";
@@ -37,6 +38,7 @@ export interface EventStreamOptions {
   /** Changes that come while it loads are net effects: they are no positions. */
   readonly isNetReplay: boolean;
   readonly clock: Clock;
+  readonly onBug: OnBug;
   readonly queueBytesMax: number;
   readonly commentEveryMs: number;
   /** Nothing more comes: a client that takes nothing of what is left need not be kept. */
@@ -113,7 +115,13 @@ export class EventStream implements LiveSink, OpenConnection {
       start: (controller) => {
         this.#controller = controller;
       },
-      pull: (controller) => this.#pull(controller),
+      pull: async (controller) => {
+        try {
+          await this.#pull(controller);
+        } catch (error) {
+          this.#failed(error);
+        }
+      },
       cancel: () => this.closeNow(),
     });
   }
@@ -125,7 +133,7 @@ export class EventStream implements LiveSink, OpenConnection {
       this.#isLoading = message.batch_control.has_more;
       this.#wantsBatch = message.batch_control.has_more;
       // Not from within the call of the engine that sends this one.
-      if (this.#wantsBatch) queueMicrotask(() => this.#askForBatch());
+      if (this.#wantsBatch) queueMicrotask(() => this.#askLater());
     }
     const hasRoom = this.#queuedBytes <= this.#options.queueBytesMax;
     if (!hasRoom) this.#isPaused = true;
@@ -210,6 +218,27 @@ export class EventStream implements LiveSink, OpenConnection {
     }
     if (!this.#isEnding || this.#queue.length > 0) return;
     if (!this.#isClosed) controller.close();
+    this.#closed();
+  }
+
+  /** As a turn of its own, which nobody waits for. */
+  #askLater(): void {
+    try {
+      this.#askForBatch();
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  /** It met a bug: its client is told, whatever else was queued. */
+  #failed(error: unknown): void {
+    this.#options.onBug(error, "a stream of events", { connection: this.connectionId });
+    if (this.#isClosed) return;
+    const message = "The subscription failed on the server";
+    const last = errorMessage("SUBSCRIPTION_FAILED", STREAM_WORD, message);
+    this.#controller?.enqueue(this.#encoder.encode(lastEvent(last.code, jsonFromMessage(last))));
+    this.#controller?.close();
+    this.#isEnding = true;
     this.#closed();
   }
 

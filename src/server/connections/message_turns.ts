@@ -9,6 +9,7 @@
  * Invariant: a connection stands here while it has messages waiting that its socket has room to
  * answer.
  */
+import type { OnBug } from "../../base/bugs.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { ClientFrame } from "./intake.ts";
 
@@ -27,14 +28,14 @@ export interface MessageServer {
 
 export class MessageTurns {
   readonly #clock: Clock;
-  readonly #onBug: (error: unknown) => void;
+  readonly #onBug: OnBug;
   readonly #waiting = new Set<MessageServer>();
   #windowStartMs: number;
   #spentMs = 0;
   #isScheduled = false;
 
   /** @param onBug Of a connection whose message waited: the others go on. */
-  constructor(clock: Clock, onBug: (error: unknown) => void) {
+  constructor(clock: Clock, onBug: OnBug) {
     this.#clock = clock;
     this.#onBug = onBug;
     this.#windowStartMs = clock.monotonicMs();
@@ -94,7 +95,7 @@ export class MessageTurns {
     try {
       return connection.serveWaiting();
     } catch (error) {
-      this.#onBug(error);
+      this.#onBug(error, "a connection");
       connection.failed();
       return false;
     }

@@ -11,6 +11,7 @@
  *
  * Invariant: an outbox that holds frames is in the queue, or has a queued turn behind it.
  */
+import type { OnBug } from "../../base/bugs.ts";
 import type { Clock } from "../../base/clock.ts";
 
 /** Sockets of one turn: a little more than a millisecond. */
@@ -26,6 +27,7 @@ interface Flushable {
 
 export class SocketFlusher {
   readonly #clock: Clock;
+  readonly #onBug: OnBug;
   #queue: Flushable[] = [];
   /** How many of the queue have had their turn. */
   #doneCount = 0;
@@ -37,7 +39,11 @@ export class SocketFlusher {
     while (this.#doneCount < end) {
       const next = this.#queue[this.#doneCount];
       this.#doneCount += 1;
-      next?.flushDue();
+      try {
+        next?.flushDue();
+      } catch (error) {
+        this.#onBug(error, "a write to a socket");
+      }
     }
     if (this.#doneCount < this.#queue.length) {
       this.#forgetDone();
@@ -51,8 +57,10 @@ export class SocketFlusher {
     this.#isScheduled = false;
   };
 
-  constructor(clock: Clock) {
+  /** @param onBug Of one socket: the others are written to, all the same. */
+  constructor(clock: Clock, onBug: OnBug) {
     this.#clock = clock;
+    this.#onBug = onBug;
   }
 
   /** Asks for a turn of an outbox that has none yet. */

@@ -3,7 +3,7 @@
  *
  *     request ──upgrade──► ConnectionRequest ──open──► Connection ──close──► gone
  *
- * What a connection throws is a bug: it ends that connection, and goes up by `onBug`.
+ * What a connection throws is a bug: it ends that connection, and `onBug` is told.
  */
 import type { ServerWebSocket, WebSocketHandler } from "bun";
 import type { ServerOptions } from "../common/options.ts";
@@ -39,7 +39,7 @@ export class Sockets {
     const { auth, clock, config, live, log, onBug } = options;
     this.#options = options;
     const budgetBytes = config.websocket.send_queue_bytes;
-    const outbox = { budgetBytes, flusher: new SocketFlusher(clock) };
+    const outbox = { budgetBytes, flusher: new SocketFlusher(clock, onBug) };
     const turns = new MessageTurns(clock, onBug);
     this.#parts = { config, auth, live, clock, log, outbox, turns };
   }
@@ -60,8 +60,8 @@ export class Sockets {
       open: (socket) => this.#guard(socket, () => this.#opened(socket)),
       message: (socket, frame) => this.#guard(socket, () => connectionOf(socket)?.receive(frame)),
       drain: (socket) => this.#guard(socket, () => connectionOf(socket)?.drained()),
-      ping: (socket) => connectionOf(socket)?.touch(),
-      pong: (socket) => connectionOf(socket)?.touch(),
+      ping: (socket) => this.#guard(socket, () => connectionOf(socket)?.touch()),
+      pong: (socket) => this.#guard(socket, () => connectionOf(socket)?.touch()),
       close: (socket) => this.#guard(socket, () => this.#closed(socket)),
     };
   }
@@ -108,7 +108,7 @@ export class Sockets {
     try {
       serve();
     } catch (error) {
-      this.#options.onBug(error);
+      this.#options.onBug(error, "a connection");
       socket.close(1011, "internal failure");
     }
   }

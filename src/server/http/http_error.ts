@@ -60,6 +60,18 @@ export function tooManyConnections(all: number): HttpError {
 
 export type ErrorShape = "A" | "B" | "events";
 
+/** What the caller is told of a bug. */
+export function bugError(shape: ErrorShape): HttpError {
+  const message = "Cannot answer: the server met a bug of its own, see its log";
+  return new HttpError(500, shape === "A" ? "internal_error" : "INTERNAL_ERROR", message);
+}
+
+/** The same as the inner error of shape B. */
+export function bugBody(): ErrorBody {
+  const { code, message } = bugError("B");
+  return { code, message };
+}
+
 /** Answers an expected failure; undefined for anything else, which is a bug. */
 export function responseFromError(
   exchange: Exchange,

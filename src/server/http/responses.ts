@@ -142,12 +142,14 @@ export interface BodyPieces {
   readonly pieces: Iterator<string> | AsyncIterator<string>;
   /** The body is over: it was written, the client left, or a piece failed. Called once. */
   readonly onEnd?: () => void;
+  /** Told what a piece failed by, as the body breaks off there. */
+  readonly onFailure: (error: unknown) => void;
 }
 
 /** A body that is made piece by piece as the client takes it, each in a turn of its own. */
 export function streamResponse(
   exchange: Exchange,
-  { onEnd, pieces }: BodyPieces,
+  { onEnd, onFailure, pieces }: BodyPieces,
   options: { clock: Clock; status: number; headers: Headers; mayCompress: boolean },
 ): Response {
   const { clock } = options;
@@ -171,6 +173,7 @@ export function streamResponse(
       } catch (error) {
         end();
         controller.error(error);
+        onFailure(error);
       }
     },
     cancel: end,

@@ -21,11 +21,14 @@ import {
   ndjsonTail,
 } from "./result_format.ts";
 
+/** A body ends early on purpose. */
+export class BrokenAnswer extends Error {}
+
 export interface StreamedAnswer {
   /** Entries that had ended when the stream began. */
   readonly results: readonly StatementResult[];
   readonly stream: AnswerStream;
-  /** What an error says on the wire. @throws What is no expected failure. */
+  /** What an error says on the wire. */
   readonly errorBodyOf: (error: unknown) => ErrorBody;
   readonly tookMs: () => number;
 }
@@ -116,7 +119,7 @@ export async function* streamedNdjson(answer: StreamedAnswer): AsyncGenerator<st
 
 /**
  * The one row-returning entry as CSV.
- * @throws {Error} At a late failure, so that the body breaks.
+ * @throws {BrokenAnswer} At a late failure, so that the body breaks.
  */
 export async function* streamedCsv(answer: StreamedAnswer): AsyncGenerator<string, void> {
   let isBegun = false;
@@ -126,7 +129,7 @@ export async function* streamedCsv(answer: StreamedAnswer): AsyncGenerator<strin
       isBegun = true;
       yield* csvRows(part.rows, part.schema);
     } else if (part.kind === "end" && part.error !== undefined) {
-      throw new Error(`The statement failed after its first rows: ${part.error.message}`);
+      throw new BrokenAnswer(`The statement failed after its first rows: ${part.error.message}`);
     }
   }
 }

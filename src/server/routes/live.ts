@@ -3,6 +3,7 @@
  * `subscribe` message of a WebSocket says, and is read by the same function.
  */
 import type { Auth, Principal } from "../../auth/mod.ts";
+import type { OnBug } from "../../base/bugs.ts";
 import type { Clock } from "../../base/clock.ts";
 import { type LiveEngine, type LiveSink, SubscriptionError } from "../../live/mod.ts";
 import type { ErrorMessage, SubscriptionCode, SubscriptionSpec } from "../../protocol/mod.ts";
@@ -24,6 +25,7 @@ export interface LiveRouteOptions {
   readonly live: LiveEngine;
   readonly config: ServerConfig;
   readonly clock: Clock;
+  readonly onBug: OnBug;
   readonly connections: Connections;
   /** Whether the page that sends a request may act by its cookies. */
   readonly mayUseCookies: (request: Request) => boolean;
@@ -95,6 +97,7 @@ function open(exchange: Exchange, options: LiveRouteOptions): Response {
       isCompressed,
       isNetReplay: spec.options?.replay === "latest",
       clock,
+      onBug: options.onBug,
       queueBytesMax: config.websocket.send_queue_bytes,
       commentEveryMs: config.websocket.ping_interval_secs * 1000,
       onEnding: () => exchange.shortenIdleTimeout(),

@@ -7,6 +7,7 @@
  * that keeps its body back must not act by a session that was ended meanwhile.
  */
 import { type Auth, mayRun, type Principal } from "../../auth/mod.ts";
+import type { OnBug } from "../../base/bugs.ts";
 import type { Clock } from "../../base/clock.ts";
 import { wireErrorOf } from "../../protocol/mod.ts";
 import type {
@@ -20,7 +21,7 @@ import type { ServerConfig } from "../common/options.ts";
 import { RateLimiter } from "../common/rate_limit.ts";
 import { type BodyLedger, SHORT_BODY_BYTES } from "../http/body_ledger.ts";
 import { type Exchange, tookMs } from "../http/exchange.ts";
-import { errorBodyOf, errorBodyOfFailure, HttpError } from "../http/http_error.ts";
+import { bugBody, errorBodyOf, errorBodyOfFailure, HttpError } from "../http/http_error.ts";
 import { type BodyRoom, LARGE_BODY_BYTES, LargeBodies } from "../http/large_bodies.ts";
 import { isMultipart } from "../http/multipart.ts";
 import {
@@ -46,6 +47,7 @@ import { answerWith, type Reply, type Route } from "../http/route.ts";
 import { releaseBody } from "../http/sql_body.ts";
 import { sqlRequestFromForm, sqlRequestFromJson } from "../http/sql_request.ts";
 import {
+  BrokenAnswer,
   type StreamedAnswer,
   streamedCsv,
   streamedJson,
@@ -61,7 +63,7 @@ export interface SqlRouteOptions {
   readonly bodies: BodyLedger;
   /** A body is written for as long as its statement runs; what it returns is called at its end. */
   readonly beginStream: () => () => void;
-  readonly onBug: (error: unknown) => void;
+  readonly onBug: OnBug;
 }
 
 /** A request under way: made once, so that each step takes and keeps this alone. */
@@ -200,10 +202,10 @@ class SqlRoute {
       exchange.liftIdleTimeout();
     }
     const format = formatFromAccept(exchange.request.headers.get("accept"));
-    if (format !== "json") return this.#executeAs(format, asked, request);
-    const answer = this.#options.sql.execute(principal, request);
-    if (!(answer instanceof Promise)) return this.#jsonResponse(asked, answer);
-    answer.then((response) => this.#sendJson(asked, request, response), reply.fail);
+    const asking = format === "json" ? request : { ...request, hasOneResult: true };
+    const answer = this.#options.sql.execute(principal, asking);
+    if (!(answer instanceof Promise)) return this.#response(format, asked, answer);
+    answer.then((response) => this.#sendLater(format, asked, { request, response }), reply.fail);
     return undefined;
   }
 
@@ -239,16 +241,30 @@ class SqlRoute {
     }
   }
 
-  #sendJson(asked: Asked, { sqlUtf8 }: SqlRequest, response: SqlResponse): void {
+  #sendLater(
+    format: ResultFormat,
+    asked: Asked,
+    { request: { sqlUtf8 }, response }: { request: SqlRequest; response: SqlResponse },
+  ): void {
     answerWith(asked.reply, () => {
       if (sqlUtf8 !== undefined && response.stream === undefined) releaseBody(sqlUtf8);
-      return this.#jsonResponse(asked, response);
+      return this.#response(format, asked, response);
     });
   }
 
+  #response(
+    format: ResultFormat,
+    asked: Asked,
+    response: SqlResponse,
+  ): Response | Promise<Response> {
+    const { results, stream } = response;
+    if (stream !== undefined) return this.#streamed(format, asked, { results, stream });
+    if (format === "json") return this.#jsonResponse(asked, response);
+    return this.#onlyResult(format, asked, response);
+  }
+
   #jsonResponse(asked: Asked, response: SqlResponse): Response | Promise<Response> {
-    const { results, error, isReplayed, stream } = response;
-    if (stream !== undefined) return this.#streamed("json", asked, { results, stream });
+    const { results, error, isReplayed } = response;
     const { exchange, principal } = asked;
     const errorBody =
       error === undefined
@@ -277,7 +293,9 @@ class SqlRoute {
   ): Response {
     const { clock } = this.#options;
     const ending = (): Ending => ({ tookMs: tookMs(exchange, clock), error: errorBody });
-    return streamResponse(exchange, { pieces: jsonPieces(results, ending) }, { ...options, clock });
+    const pieces = jsonPieces(results, ending);
+    const onFailure = (error: unknown): void => this.#noteBroken(exchange, error);
+    return streamResponse(exchange, { pieces, onFailure }, { ...options, clock });
   }
 
   /**
@@ -297,8 +315,8 @@ class SqlRoute {
       errorBodyOf: (error) => {
         const body = errorBodyOfFailure(error, { isAdmin });
         if (body !== undefined) return body;
-        onBug(error);
-        throw error;
+        onBug(error, "a streamed answer", { request: exchange.requestId });
+        return bugBody();
       },
     };
     const endStream = beginStream();
@@ -308,7 +326,11 @@ class SqlRoute {
     };
     return streamResponse(
       exchange,
-      { pieces: STREAMED[format](answer), onEnd },
+      {
+        pieces: STREAMED[format](answer),
+        onEnd,
+        onFailure: (error) => this.#noteBroken(exchange, error),
+      },
       {
         status: 200,
         headers: headersFor(format, {}),
@@ -318,32 +340,26 @@ class SqlRoute {
     );
   }
 
-  /** NDJSON and CSV hold one result, which must be known before anything runs. */
-  async #executeAs(
+  /** NDJSON and CSV hold one result; what has none is answered in JSON. */
+  #onlyResult(
     format: Exclude<ResultFormat, "json">,
     asked: Asked,
-    request: SqlRequest,
-  ): Promise<Response> {
-    const { sql, clock, config } = this.#options;
-    const { exchange, principal } = asked;
-    const checked = await sql.execute(principal, { ...request, check: true });
-    const rowResults = checked.results.filter(({ schema }) => schema !== undefined);
-    if (rowResults.length > 1) {
+    response: SqlResponse,
+  ): Response | Promise<Response> {
+    const { clock, config } = this.#options;
+    const { exchange } = asked;
+    const found = response.results.filter(({ schema }) => schema !== undefined);
+    const { rowResultCount = found.length } = response;
+    if (rowResultCount > 1) {
       throw new HttpError(
         406,
         "NOT_ACCEPTABLE",
-        `Cannot answer in this format: ${rowResults.length} statements return rows, and only one may`,
+        `Cannot answer in this format: ${rowResultCount} statements return rows, and only one may`,
       );
     }
-    const mustRun = checked.error === undefined && request.check !== true;
-    const response = mustRun ? await sql.execute(principal, request) : checked;
-    const { results, stream } = response;
-    if (stream !== undefined) {
-      return this.#streamed(format, asked, { results, stream });
-    }
-    const result = response.results.find(({ schema }) => schema !== undefined);
+    const [result] = found;
     if (response.error !== undefined || result === undefined) {
-      return await this.#jsonResponse(asked, response);
+      return this.#jsonResponse(asked, response);
     }
     const pieces =
       format === "csv" ? csvPieces(result) : ndjsonPieces(result, () => tookMs(exchange, clock));
@@ -352,9 +368,15 @@ class SqlRoute {
       headers: headersFor(format, { isReplayed: response.isReplayed }),
       mayCompress: config.performance.http_compression,
     };
-    return isLarge([result])
-      ? streamResponse(exchange, { pieces }, { ...options, clock })
-      : await textResponse(exchange, [...pieces].join(""), options);
+    if (!isLarge([result])) return textResponse(exchange, [...pieces].join(""), options);
+    const body = { pieces, onFailure: (error: unknown) => this.#noteBroken(exchange, error) };
+    return streamResponse(exchange, body, { ...options, clock });
+  }
+
+  /** A body broke off, which its status cannot say any more. */
+  #noteBroken({ requestId }: Exchange, error: unknown): void {
+    if (error instanceof BrokenAnswer) return;
+    this.#options.onBug(error, "the body of an answer", { request: requestId });
   }
 }
 

@@ -128,6 +128,20 @@ export function slowSql(text: ReadText, limits: ParseLimits): string | undefined
   return textOf(statements, { hasLiterals: false });
 }
 
+/**
+ * A text as the log shows it beside a bug, which may be one of the parser: then as it is, unless
+ * there may be a password in it.
+ */
+export function bugSql(sql: string, limits: ParseLimits): string {
+  try {
+    return textOf(parseStatements(sql, limits), { hasLiterals: true });
+  } catch {
+    // Safe: the bug itself, or another one, and it is the first that is told.
+    if (/password|secret/i.test(sql)) return "(not shown, as it may hold a password)";
+    return sql.slice(0, SHOWN_SQL_LENGTH_MAX);
+  }
+}
+
 function textOf(
   statements: readonly Statement[] | undefined,
   { hasLiterals }: { hasLiterals: boolean },

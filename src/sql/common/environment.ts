@@ -3,6 +3,7 @@
  * the limits it keeps.
  */
 import type { Auth } from "../../auth/mod.ts";
+import type { Bugs } from "../../base/bugs.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Random } from "../../base/random.ts";
@@ -57,6 +58,8 @@ export interface SqlEnvironment {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
+  /** What ends a request by a bug is noted here. */
+  readonly bugs: Bugs;
   /** The newest lines of the log, oldest first. */
   readonly logLines: () => readonly LogLine[];
   readonly limits: SqlLimits;

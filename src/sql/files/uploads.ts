@@ -10,6 +10,7 @@
  * key of that row, and nothing has to be told when the row changes.
  */
 import { assert } from "../../base/assert.ts";
+import { StateInDoubtError } from "../../base/bugs.ts";
 import type { Clock } from "../../base/clock.ts";
 import { CorruptionError, DatabaseError, isDamage } from "../../base/errors.ts";
 import { pauser } from "../../base/pauser.ts";
@@ -160,7 +161,8 @@ export class Uploads {
   /** The statement, or its transaction, failed with `error`: nothing stays. */
   fail(error: unknown): void {
     // The rows may be there after the restart, and then name the files.
-    if (error instanceof DatabaseError && error.condition === "COMMIT_UNKNOWN") this.keep();
+    const isUnknown = error instanceof DatabaseError && error.condition === "COMMIT_UNKNOWN";
+    if (isUnknown || error instanceof StateInDoubtError) this.keep();
     else this.#discard();
   }
 

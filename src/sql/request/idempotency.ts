@@ -24,7 +24,7 @@ import type { Row } from "../../types/mod.ts";
 import { ANSWER_COLUMN_IDS, ANSWERS_TABLE } from "../common/answers_table.ts";
 import type { SqlRequest, SqlResponse, StatementResult } from "../common/engine.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
-import { failureFrom } from "./at_statement.ts";
+import { expectedFailure } from "./at_statement.ts";
 import { KeptBytes } from "./kept_bytes.ts";
 
 /** What a record takes beside its answer: key, digest, and its place in the store. */
@@ -127,7 +127,7 @@ export class IdempotentRequests {
         columnIds,
       });
     } catch (error) {
-      const failure = failureFrom(error);
+      const failure = expectedFailure(error);
       throw failure.condition === "DATA_DAMAGED" ? this.#damaged(failure) : failure;
     }
   }

@@ -7,6 +7,7 @@
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert, defined } from "../../base/assert.ts";
+import { inDoubt } from "../../base/bugs.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { TableWrite } from "../../storage/mod.ts";
 import { TEXT, type Value } from "../../types/mod.ts";
@@ -16,16 +17,23 @@ import { readLiterals } from "../bind/expression/untyped_literals.ts";
 import type { RunningRequest } from "../common/activity.ts";
 import type { SqlRequest, SqlResponse, StatementResult } from "../common/engine.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
-import { isBegin } from "../common/node_kinds.ts";
+import { isBegin, rowsNode } from "../common/node_kinds.ts";
 import type { QueryStat } from "../common/query_stats.ts";
 import { bulkShapeOf, textOfStatement } from "../common/query_text.ts";
 import { messageResult, rowsResult } from "../common/result.ts";
-import { isAdministering, isDefining, isReadOnlyNode } from "../common/statement_kinds.ts";
+import {
+  type DefiningStatement,
+  isAdministering,
+  isDefining,
+  isReadOnlyNode,
+  isShow,
+} from "../common/statement_kinds.ts";
 import { Definitions } from "../define/definitions.ts";
 import { Profile } from "../execute/run/profile.ts";
 import type { RequestLedger } from "../execute/run/request_ledger.ts";
 import { SharedTurns } from "../execute/run/step_turns.ts";
 import type { ExplainStatement, Statement } from "../parse/ast/ast.ts";
+import { isSelectNode } from "../parse/ast/query_nodes.ts";
 import type { NameWorld } from "../prepare/binding_world.ts";
 import { explained } from "../prepare/explain.ts";
 import type { Prepared } from "../prepare/prepared.ts";
@@ -118,6 +126,10 @@ export class RequestRunner {
       units = this.#parse(parameters.length);
       this.#running.statements = units.map(({ node }) => node);
       await this.#bindAll(units, parameters.length);
+      if (this.#request.hasOneResult === true) {
+        const rowResultCount = units.filter(({ node }) => returnsRows(node)).length;
+        if (rowResultCount > 1) return { results: [], rowResultCount };
+      }
       if (this.#request.check === true) {
         for (const unit of units) this.#results.push(this.#checked(unit));
         return { results: this.#results };
@@ -141,7 +153,11 @@ export class RequestRunner {
       this.#transaction.requireClosed();
       return { results: this.#results };
     } catch (error) {
-      const failure = failureFrom(this.#transaction.fail(error));
+      const failure = failureFrom(this.#transaction.fail(error), {
+        world: this.#world,
+        principal: this.#principal,
+        request: this.#request,
+      });
       const failed = units[this.#statementIndex]?.node;
       if (failed !== undefined) await this.#audit(failed, failure);
       const placed = atCell(failure, () => failed);
@@ -214,7 +230,7 @@ export class RequestRunner {
       note(result.rowCount, false);
       return result;
     } catch (error) {
-      if (error instanceof DatabaseError) note(0, true);
+      note(0, true);
       throw error;
     }
   }
@@ -276,7 +292,7 @@ export class RequestRunner {
     }
     const principal = this.#principal;
     const { namespace } = this.#binding;
-    if (isDefining(node)) return this.#definitions.run(node, principal, namespace);
+    if (isDefining(node)) return this.#define(node, namespace);
     assert(isAdministering(node), "all other statements have had their turn");
     const { params, server } = this.#request;
     const requestSettings = this.#settings.rows();
@@ -287,6 +303,17 @@ export class RequestRunner {
       requestSettings,
       params,
     });
+  }
+
+  /** Once the catalog has changed, the layers have to follow. */
+  async #define(node: DefiningStatement, namespace: string): Promise<StatementResult> {
+    const { catalog } = this.#world;
+    const { version } = catalog;
+    try {
+      return await this.#definitions.run(node, this.#principal, namespace);
+    } catch (error) {
+      throw catalog.version === version ? error : inDoubt(error);
+    }
   }
 
   async #explain(
@@ -356,4 +383,11 @@ export class RequestRunner {
       ? result
       : { ...result, schema: prepared.fields, rows: [] };
   }
+}
+
+function returnsRows(node: Statement): boolean {
+  if (node.type === "explain" || isShow(node)) return true;
+  const rows = rowsNode(node);
+  if (rows === undefined) return false;
+  return isSelectNode(rows) || ("returning" in rows && rows.returning !== undefined);
 }

@@ -117,7 +117,7 @@ interface KeyedText {
 interface ShortWayWorld
   extends BindingWorld,
     StatementWorld,
-    Pick<SqlEnvironment, "activity" | "limits" | "log"> {}
+    Pick<SqlEnvironment, "activity" | "bugs" | "limits" | "log"> {}
 
 export class ShortWay {
   readonly #world: ShortWayWorld;
@@ -221,14 +221,15 @@ export class ShortWay {
     return { results: [result] };
   }
 
-  /** @throws What is no expected failure. */
+  /** @throws As {@linkcode failedResponse}. */
   #failed(run: ShortRun, error: unknown): SqlResponse {
     this.#noteEnd(run, 0);
-    const response = failedResponse(
-      error instanceof DatabaseError ? atCell(error, () => this.#statementOf(run)) : error,
-    );
     run.stat.errors += 1;
-    return response;
+    const { principal, request } = run;
+    return failedResponse(
+      error instanceof DatabaseError ? atCell(error, () => this.#statementOf(run)) : error,
+      { world: this.#world, principal, request },
+    );
   }
 
   /** The statement with its literals, as they stand in the text. */

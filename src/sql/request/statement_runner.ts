@@ -11,7 +11,7 @@ import type { Value } from "../../types/mod.ts";
 import type { StatementResult, UploadedFile } from "../common/engine.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import type { DmlOutcome, DmlSteps } from "../execute/change/change_writer.ts";
-import { drain } from "../execute/run/operator.ts";
+import { drain, made } from "../execute/run/operator.ts";
 import type { Profile } from "../execute/run/profile.ts";
 import type { RequestLedger } from "../execute/run/request_ledger.ts";
 import type { Run } from "../execute/run/run.ts";
@@ -138,7 +138,7 @@ export class StatementRunner {
       rowsMax: limits.resultRowsMax,
       isCounted: isMeasured,
     });
-    const further = drain(prepared.build(run), {
+    const further = drain(made(prepared.build, run), {
       clock,
       ledger: this.#options.ledger,
       onBatch: (batch) => collected.add(batch),

@@ -9,6 +9,7 @@
  * Invariant: seqs of rows that were taken back are never issued again.
  */
 import { assert } from "../../base/assert.ts";
+import { inDoubt } from "../../base/bugs.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { SEQ_ZERO, type Seq, type SeqGenerator } from "../../base/seq.ts";
 import type { Batch } from "../../types/mod.ts";
@@ -77,6 +78,14 @@ export class Committer {
   }
 
   apply(batch: WriteBatch): Commit {
+    try {
+      return this.#apply(batch);
+    } catch (error) {
+      throw inDoubt(error);
+    }
+  }
+
+  #apply(batch: WriteBatch): Commit {
     this.groups.requireLog();
     for (const { owner } of batch.writes) this.#requireOwner(owner);
     const onlyDeletes = areDeletes(batch.writes);

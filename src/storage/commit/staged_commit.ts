@@ -14,6 +14,7 @@
  * Seqs of its rows are not known while it is prepared: see `staged_table.ts`.
  */
 import { assert } from "../../base/assert.ts";
+import { inDoubt } from "../../base/bugs.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { collectSoon } from "../../base/garbage.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
@@ -144,13 +145,17 @@ export class LocalStagedCommit implements StagedCommit {
   }
 
   commit(): Commit {
-    assert(this.settle(), "a staged commit has settled in this turn");
-    assert(this.#rowCount > 0, "a commit has a row");
-    this.draft.end();
-    for (const staged of this.#staged.values()) {
-      if (staged.table.keyPositions.length === 0) staged.requireUnreplaced();
+    try {
+      assert(this.settle(), "a staged commit has settled in this turn");
+      assert(this.#rowCount > 0, "a commit has a row");
+      this.draft.end();
+      for (const staged of this.#staged.values()) {
+        if (staged.table.keyPositions.length === 0) staged.requireUnreplaced();
+      }
+      return this.#ground.commit(this);
+    } catch (error) {
+      throw inDoubt(error);
     }
-    return this.#ground.commit(this);
   }
 
   /**

@@ -26,6 +26,7 @@ import {
 } from "../../support/live_fixture.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { ModelStore } from "../../support/model_store.ts";
+import { noBugs } from "../../support/no_bugs.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
 
 const LOCAL: Caller = { address: "127.0.0.1", isLocal: true };
@@ -204,7 +205,7 @@ export class ConnectionFixture {
         clock: this.clock,
         log: silentLog,
         turns: this.turns,
-        outbox: { budgetBytes, flusher: new SocketFlusher(this.clock) },
+        outbox: { budgetBytes, flusher: new SocketFlusher(this.clock, noBugs) },
       },
     });
     connection.open();

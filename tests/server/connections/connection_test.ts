@@ -8,6 +8,7 @@ import type { ConnectionRequest } from "../../../src/server/connections/connecti
 import { Connections } from "../../../src/server/connections/connections.ts";
 import { settle } from "../../support/live_fixture.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
+import { noBugs } from "../../support/no_bugs.ts";
 import { ConnectionFixture, Identity, subscribe } from "./connection_fixture.ts";
 
 function changeOf(seq: number): Change {
@@ -478,7 +479,7 @@ test("tick pings, and closes 1000 after a silent minute", () => {
 });
 
 test("a revoked session ends its connections with TOKEN_REVOKED and 1008", async () => {
-  const connections = new Connections(fixture.clock);
+  const connections = new Connections(fixture.clock, noBugs);
   const stop = identity.auth.onRevoked((revocation) => connections.revoke(revocation));
   const [first, other] = [await identity.logIn(), await identity.logIn()];
   const { connection, socket, say } = fixture.open({ request: { bearer: `Bearer ${first}` } });
@@ -530,7 +531,7 @@ test("shutdown sends what is queued, then closes 1001", () => {
 });
 
 test("shutdown of a connection that never reads ends by force", async () => {
-  const connections = new Connections(fixture.clock);
+  const connections = new Connections(fixture.clock, noBugs);
   const { connection, socket, say } = fixture.openAuthenticated();
   connections.add(connection);
   socket.capacity = 0;

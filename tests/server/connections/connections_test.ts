@@ -8,6 +8,7 @@ import type { Principal } from "../../../src/auth/mod.ts";
 import { Connections } from "../../../src/server/connections/connections.ts";
 import type { OpenConnection } from "../../../src/server/connections/open_connection.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
+import { noBugs } from "../../support/no_bugs.ts";
 
 /** Several turns' worth. */
 const MANY = 300;
@@ -80,7 +81,7 @@ function opened({ count = MANY, visitMs = VISIT_MS } = {}): {
   all: Counted[];
 } {
   const clock = new WorkClock();
-  const connections = new Connections(clock);
+  const connections = new Connections(clock, noBugs);
   const all = Array.from({ length: count }, () => new Counted({ clock, visitMs }));
   for (const connection of all) connections.add(connection);
   return { clock, connections, all };
@@ -164,7 +165,7 @@ test("Connections looks at nobody once the server stops", async () => {
 
 test("Connections.revoke ends many in several turns, and none that came after", async () => {
   const clock = new WorkClock();
-  const connections = new Connections(clock);
+  const connections = new Connections(clock, noBugs);
   const all = Array.from({ length: MANY }, () => new Counted({ clock, principal: BOB }));
   const other = new Counted({ clock, principal: { ...BOB, actorId: "ann" } });
   for (const connection of [other, ...all]) connections.add(connection);
@@ -183,7 +184,7 @@ test.each([
   ["one that takes longer than a turn", 50, 1],
 ])("Connections.revoke ends %s", (_what, visitMs, count) => {
   const clock = new WorkClock();
-  const connections = new Connections(clock);
+  const connections = new Connections(clock, noBugs);
   const all = Array.from({ length: MANY }, () => new Counted({ clock, principal: BOB, visitMs }));
   for (const connection of all) connections.add(connection);
   connections.revoke({ userId: "bob", sessionId: undefined });

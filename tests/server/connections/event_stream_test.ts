@@ -10,6 +10,7 @@ import {
 } from "../../../src/server/connections/event_stream.ts";
 import { ANN } from "../../support/live_fixture.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
+import { noBugs } from "../../support/no_bugs.ts";
 
 interface Opened {
   readonly clock: ManualClock;
@@ -28,6 +29,7 @@ function open(): Opened {
     isCompressed: false,
     isNetReplay: false,
     clock,
+    onBug: noBugs,
     queueBytesMax: 1000,
     commentEveryMs: 1000,
     onEnding: () => told.push("ending"),

@@ -6,6 +6,7 @@ import { expect, test } from "bun:test";
 import { Outbox, type Socket } from "../../../src/server/connections/outbox.ts";
 import { SocketFlusher } from "../../../src/server/connections/socket_flusher.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
+import { noBugs } from "../../support/no_bugs.ts";
 
 const BUDGET_BYTES = 100;
 
@@ -57,7 +58,7 @@ class NarrowSocket implements Socket {
 }
 
 function outboxOver(socket: Socket): Outbox {
-  const flusher = new SocketFlusher(new ManualClock());
+  const flusher = new SocketFlusher(new ManualClock(), noBugs);
   const owner = {
     sendFailed: () => {
       throw new Error("a frame was dropped");

@@ -7,6 +7,7 @@ import type { Clock } from "../../../src/base/clock.ts";
 import { Outbox, type Socket } from "../../../src/server/connections/outbox.ts";
 import { SocketFlusher } from "../../../src/server/connections/socket_flusher.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
+import { noBugs } from "../../support/no_bugs.ts";
 
 const SOCKETS = 1000;
 
@@ -49,7 +50,7 @@ function fieldOf(count: number): {
   const clock: Clock = Object.assign(new ManualClock(), {
     yield: () => new Promise<void>((resolve) => turns.push(resolve)),
   });
-  const parts = { budgetBytes: 1_000_000, flusher: new SocketFlusher(clock) };
+  const parts = { budgetBytes: 1_000_000, flusher: new SocketFlusher(clock, noBugs) };
   const sockets = Array.from({ length: count }, () => new CountingSocket());
   const owner = {
     sendFailed: () => {

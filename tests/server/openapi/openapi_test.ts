@@ -11,6 +11,7 @@ import { endpointsOf } from "../../../src/server/endpoints.ts";
 import { Cors } from "../../../src/server/http/cors.ts";
 import type { Schema } from "../../../src/server/http/operation.ts";
 import { startTestServer, type TestServer } from "../../support/http.ts";
+import { noBugs } from "../../support/no_bugs.ts";
 
 interface MediaType {
   readonly schema: Schema;
@@ -103,12 +104,13 @@ test("openapi.json has every route of the table, and no other", () => {
     delivery: () => server.options.live.delivery(),
     requestsRunning: () => 0,
     descriptors: () => undefined,
+    bugs: () => 0,
     archive: () => undefined,
     storage: server.options.storageState,
   };
   const { prefixes, routes } = endpointsOf(server.options, {
     cors: new Cors(server.options.config, { warn() {} }),
-    connections: new Connections(systemClock),
+    connections: new Connections(systemClock, noBugs),
     metrics: new Metrics({ clock: systemClock, version: "1.2.3", gauges }),
     isStopping: () => false,
     beginStream: () => () => undefined,

@@ -12,7 +12,7 @@ import { buildPlan } from "../build/build.ts";
 import { runtimeOf, type TableRuntime } from "../build/table_runtime.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
 import { rowsFromBatch } from "../operators/filter.ts";
-import type { Operator } from "../run/operator.ts";
+import { made, type Operator } from "../run/operator.ts";
 import type { Run } from "../run/run.ts";
 import { type ChangeSource, ChangeWriter, type DmlProgram, writeFrom } from "./change_writer.ts";
 import { compileConflict, TouchedKeys } from "./conflict.ts";
@@ -171,7 +171,7 @@ function compileCell(
 function queried(plan: QueryPlan, rowOf: (cells: Value[], run: Run) => Row): InsertSource {
   const build = buildPlan(plan.root);
   const open: InsertSource["open"] = (run, onRows) =>
-    sourceOf(build(run), run, (batch, from, to) => {
+    sourceOf(made(build, run), run, (batch, from, to) => {
       const rows: Row[] = [];
       const columns = batch.columns.slice(0, plan.outputCount);
       for (let row = from; row < to; row += 1) {
@@ -249,7 +249,7 @@ export function compileUpdate(update: UpdatePlan): DmlProgram {
       runtime.check(rows, run);
       writer.add(changes);
     };
-    return writeFrom(sourceOf(build(run), run, onRows), writer);
+    return writeFrom(sourceOf(made(build, run), run, onRows), writer);
   };
 }
 
@@ -273,7 +273,7 @@ export function compileDelete(remove: DeletePlan): DmlProgram {
       }
       writer.add(changes);
     };
-    return writeFrom(sourceOf(build(run), run, onRows), writer);
+    return writeFrom(sourceOf(made(build, run), run, onRows), writer);
   };
 }
 

@@ -17,7 +17,7 @@ import { type Evaluator, selectRows } from "../evaluate/expression.ts";
 import type { MemoryBudget } from "../held/memory_budget.ts";
 import { columnsFromRows } from "../operators/filter.ts";
 import { InnerRun } from "../run/inner_run.ts";
-import { NOTHING_YET, type Operator, type OperatorFactory } from "../run/operator.ts";
+import { made, NOTHING_YET, type Operator, type OperatorFactory } from "../run/operator.ts";
 import type { Run } from "../run/run.ts";
 
 export interface LateralOptions {
@@ -80,7 +80,7 @@ export class LateralJoin implements Operator {
     const { right, run } = this.#options;
     const outer = new Map(run.outer);
     for (const [id, values] of captured) outer.set(id, valueAt(values, row));
-    return right(new InnerRun(run, { outer, memory: this.#memory }));
+    return made(right, new InnerRun(run, { outer, memory: this.#memory }));
   }
 
   /** Ends the row. */

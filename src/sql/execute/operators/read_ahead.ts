@@ -3,7 +3,7 @@
  */
 import type { Batch } from "../../../types/mod.ts";
 import type { BoundSubquery } from "../../bind/bound_expressions.ts";
-import { NOTHING_YET, type Operator, type OperatorFactory } from "../run/operator.ts";
+import { made, NOTHING_YET, type Operator, type OperatorFactory } from "../run/operator.ts";
 import type { Reading, Run } from "../run/run.ts";
 
 export class ReadAhead implements Operator {
@@ -23,7 +23,7 @@ export class ReadAhead implements Operator {
     if (this.#query !== undefined) return this.#query.next();
     if (this.#reading === undefined) {
       const subquery = this.#waiting.pop();
-      if (subquery === undefined) this.#query = this.#build(this.#run);
+      if (subquery === undefined) this.#query = made(this.#build, this.#run);
       else this.#reading = this.#run.subqueries.stateOf(subquery).prepare();
     } else if (this.#reading.step()) {
       this.#reading = undefined;

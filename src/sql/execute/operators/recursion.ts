@@ -12,7 +12,7 @@ import { HeldRows } from "../held/held_rows.ts";
 import type { MemoryBudget } from "../held/memory_budget.ts";
 import { Grouping } from "../keys/grouping.ts";
 import { InnerRun } from "../run/inner_run.ts";
-import { NOTHING_YET, type Operator, type OperatorFactory } from "../run/operator.ts";
+import { made, NOTHING_YET, type Operator, type OperatorFactory } from "../run/operator.ts";
 import type { Run, SharedRows, StepAnswers } from "../run/run.ts";
 import { ReadAhead } from "./read_ahead.ts";
 
@@ -94,7 +94,7 @@ export class Recursion implements Operator {
     this.#options = options;
     this.#seen = isAll ? undefined : new Grouping(types, run.memory);
     this.#memory = run.memory.nested();
-    this.#step = first(run);
+    this.#step = made(first, run);
     this.#made = new HeldRows(types, run.memory);
   }
 

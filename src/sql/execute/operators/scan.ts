@@ -30,7 +30,7 @@ import {
   vectorFromValues,
 } from "../../../types/mod.ts";
 import { keyTextOf } from "../keys/key_text.ts";
-import { NOTHING_YET, type Operator } from "../run/operator.ts";
+import { holdsFromStart, NOTHING_YET, type Operator } from "../run/operator.ts";
 import type { Run } from "../run/run.ts";
 import type { StagedRow } from "../run/transaction.ts";
 
@@ -72,6 +72,7 @@ export class TableScan implements Operator {
     this.#overlayDone = !hasOverlay;
     this.#keyPositions = hasOverlay ? table.primaryKey.map((_, i) => columnIds.length + i) : [];
     this.#scan = openScan(options, { hasOverlay });
+    holdsFromStart(this);
   }
 
   next(): Batch | undefined {

@@ -23,6 +23,29 @@ export interface Operator {
 /** Makes the operators of one run of a compiled plan, which many runs share. */
 export type OperatorFactory = (run: Run) => Operator;
 
+/** What holds something from its start on, of the operators that are being made. */
+let beingMade: Operator[] | undefined;
+
+/** Makes the operators of a run. Where that fails, those that were made by then are closed. */
+export function made(factory: OperatorFactory, run: Run): Operator {
+  const around = beingMade;
+  const holding: Operator[] = [];
+  beingMade = holding;
+  try {
+    return factory(run);
+  } catch (error) {
+    for (const operator of holding) operator.close();
+    throw error;
+  } finally {
+    beingMade = around;
+  }
+}
+
+/** Told by an operator that holds something from its start on. */
+export function holdsFromStart(operator: Operator): void {
+  beingMade?.push(operator);
+}
+
 export interface DrainOptions {
   readonly clock: Clock;
   readonly ledger: RequestLedger;

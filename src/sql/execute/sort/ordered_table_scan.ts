@@ -4,7 +4,7 @@
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import type { OrderedScan } from "../../../storage/mod.ts";
 import type { Batch } from "../../../types/mod.ts";
-import type { Operator } from "../run/operator.ts";
+import { holdsFromStart, type Operator } from "../run/operator.ts";
 import type { Run } from "../run/run.ts";
 
 /** Of more rows than this share of a table a sort of all takes less time. */
@@ -25,6 +25,7 @@ export class OrderedTableScan implements Operator {
     this.#run = run;
     this.#scan = scan;
     this.#batchRows = Math.min(rowsWanted + FURTHER_ROWS, BATCH_ROWS_MAX);
+    holdsFromStart(this);
   }
 
   next(): Batch | undefined {

@@ -10,7 +10,7 @@ import { type BlockRef, piecesOf, type SpillFile } from "../../spill/mod.ts";
 import { buildPlan } from "../build/build.ts";
 import { HeldRows } from "../held/held_rows.ts";
 import { batchBytes } from "../held/memory_budget.ts";
-import type { Operator, OperatorFactory } from "../run/operator.ts";
+import { made, type Operator, type OperatorFactory } from "../run/operator.ts";
 import { type Run, type SharedRows } from "../run/run.ts";
 import { SpillSite } from "../run/spilling.ts";
 
@@ -53,7 +53,7 @@ export class CteRows implements SharedRows {
     this.#site = new SpillSite({ run, node: planOfCte(cte) });
     this.#rows = new HeldRows(types, this.#site.memory);
     this.#columnCount = types.length;
-    this.#input = factoryOf(cte)(run);
+    this.#input = made(factoryOf(cte), run);
     this.#onUnused = onUnused;
   }
 

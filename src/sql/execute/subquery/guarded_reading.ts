@@ -8,7 +8,7 @@ import { DatabaseError } from "../../../base/errors.ts";
 import type { Value } from "../../../types/mod.ts";
 import type { MemoryBudget } from "../held/memory_budget.ts";
 import { InnerRun } from "../run/inner_run.ts";
-import type { Operator, OperatorFactory } from "../run/operator.ts";
+import { made, type Operator, type OperatorFactory } from "../run/operator.ts";
 import { endsRequest } from "../run/request_ledger.ts";
 import type { Reading, Run } from "../run/run.ts";
 
@@ -37,7 +37,8 @@ export class GuardedReading implements Reading {
 
   step(): boolean {
     try {
-      this.#operator ??= this.#build(
+      this.#operator ??= made(
+        this.#build,
         new InnerRun(this.#run, { outer: NO_CAPTURES, memory: this.#working }),
       );
       if (!this.#steps.step(this.#operator)) return false;

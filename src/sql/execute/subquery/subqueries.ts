@@ -20,7 +20,7 @@ import { recursionsAround } from "../../bind/query/query_walk.ts";
 import type { MemoryBudget } from "../held/memory_budget.ts";
 import { keyTextOf } from "../keys/key_text.ts";
 import { InnerRun } from "../run/inner_run.ts";
-import type { Operator, OperatorFactory } from "../run/operator.ts";
+import { made, type Operator, type OperatorFactory } from "../run/operator.ts";
 import { PAUSE } from "../run/pausing.ts";
 import type { Reading, RowsOfQuestions, Run, SharedRows, StepAnswers } from "../run/run.ts";
 import { CteRows } from "./cte_rows.ts";
@@ -219,7 +219,7 @@ class SubqueryState {
     const answer = new Answer(this.#subquery.form, held);
     const working = held.nested();
     const run = this.#runWith(captured, working);
-    const operator = this.#run.pauses.never(() => build(run));
+    const operator = this.#run.pauses.never(() => made(build, run));
     const reading: Reading = {
       step: () => addRows(answer, operator, { columnCount, held }),
       close: () => {
@@ -244,7 +244,7 @@ class SubqueryState {
     const answer = new Answer(this.#subquery.form, held);
     const working = held.nested();
     const inner = new InnerRun(run, { outer: run.outer, memory: working });
-    const operator = build(inner);
+    const operator = made(build, inner);
     try {
       const { pauses } = this.#run;
       const step = (): boolean => addRows(answer, operator, { columnCount, held });

@@ -1,0 +1,456 @@
+/**
+ * A bug ends what it was met in, and nothing else: planted in each stage of a request, a
+ * subscription and a connection of the real process. Only in a commit it stops the process, which
+ * the log makes safe.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { SocketClient } from "../support/client.ts";
+import { EventClient } from "../support/event_client.ts";
+import { BUG_KINDS, type PlantedBug } from "../support/planted_bugs.ts";
+import {
+  type ServerProcess,
+  type SqlAnswer,
+  type SqlBody,
+  startReadyServer,
+} from "../support/server_process.ts";
+
+const MS_MAX = 20_000;
+
+const directory = mkdtempSync(join(tmpdir(), "tidemark-planted-"));
+const control = join(directory, "bug.json");
+
+let kindIndex = 0;
+let server: ServerProcess;
+let follower: SocketClient;
+let bugCount = 0;
+let rowCount = 0;
+
+function start(): Promise<ServerProcess> {
+  const preload = "./tests/support/planted_bugs.ts";
+  return startReadyServer({
+    env: { PLANTED_BUG: control },
+    command: [process.execPath, "--preload", preload, "src/main.ts"],
+    config: { websocket: { auth_timeout_secs: 5 } },
+  });
+}
+
+/** Plants a bug, of another kind each time. */
+function plant(stage: string, skip = 0): void {
+  const kind = BUG_KINDS[kindIndex % BUG_KINDS.length] ?? "type";
+  kindIndex += 1;
+  const bug: PlantedBug = { stage, kind, skip };
+  writeFileSync(control, JSON.stringify(bug));
+}
+
+function headers(accept = "application/json"): Record<string, string> {
+  return { Authorization: `Bearer ${server.token}`, Accept: accept };
+}
+
+function asked(sql: string, accept: string): Promise<Response> {
+  return server.post("/v1/api/sql", { sql }, headers(accept));
+}
+
+async function metric(name: string): Promise<number> {
+  const text = await (await server.get("/metrics", headers())).text();
+  return Number(new RegExp(`^${name} (.*)$`, "m").exec(text)?.[1]);
+}
+
+function expectBug({ body, status }: SqlAnswer): void {
+  expect([status, body.error?.code]).toEqual([500, "INTERNAL_ERROR"]);
+}
+
+/** Of files below a folder of the data directory. */
+function namesIn(folder: string): readonly string[] {
+  const path = join(server.dataPath, folder);
+  return existsSync(path) ? readdirSync(path, { recursive: true }).map(String) : [];
+}
+
+/**
+ * The planted bug was met and is told of; others are served, and nothing of it is left: no entry of
+ * a request, no file, no closed gate, no row.
+ */
+async function expectUnharmed(): Promise<void> {
+  expect(existsSync(control)).toBe(false);
+  expect(server.condition).toBe("running");
+  const before = bugCount;
+  bugCount = await metric("tidemark_bugs_total");
+  expect(bugCount).toBeGreaterThan(before);
+  const stats = "SELECT count(*) FROM system.stats WHERE metric_name = 'tidemark_bugs_total'";
+  expect(await server.rows(stats)).toEqual([[1]]);
+  expect(await metric("tidemark_http_requests_running")).toBe(1);
+  // One that ends in its first turn, as this, is not listed.
+  expect(await server.rows("SELECT count(*) FROM system.queries")).toEqual([[0]]);
+  expect(readdirSync(join(server.dataPath, "tmp"))).toEqual([]);
+  // Who follows has missed nothing.
+  rowCount += 1;
+  await server.rows(`INSERT INTO default.kept VALUES (${rowCount}, 'kept')`);
+  expect(await follower.expect("change")).toMatchObject({ rows: [{ id: rowCount }] });
+  expect(await server.rows("SELECT count(*), max(id) FROM default.kept")).toEqual([
+    [rowCount, rowCount],
+  ]);
+}
+
+beforeAll(async () => {
+  server = await start();
+  await server.rows(
+    "CREATE TABLE default.kept (id INT PRIMARY KEY, v TEXT); CREATE TABLE default.other (id INT PRIMARY KEY, v TEXT); CREATE TABLE default.files (id INT PRIMARY KEY, f FILE)",
+  );
+  for (rowCount = 0; rowCount < 3; ) {
+    rowCount += 1;
+    await server.rows(`INSERT INTO default.kept VALUES (${rowCount}, 'kept')`);
+  }
+  // So that a scan holds a file.
+  await server.rows("STORAGE FLUSH TABLE default.kept");
+  follower = await SocketClient.connect(server.url, { token: server.token });
+  await follower.expect("auth_success");
+  follower.send({
+    type: "subscribe",
+    subscription: { id: "f", sql: "SELECT * FROM default.kept" },
+  });
+  await follower.expect("subscription_ack");
+  await follower.expect("initial_data_batch");
+}, MS_MAX);
+
+afterAll(async () => {
+  follower.close();
+  await server.stop();
+  rmSync(directory, { recursive: true });
+});
+
+const LONG = "SELECT count(*) FROM generate_series(1, 3000000) g(i) WHERE i % 7 = 1";
+const RECURSION =
+  "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 9) SELECT * FROM t";
+const LITERALS = Array.from({ length: 2000 }, (_, i) => `(${1000 + i}, 'lost')`).join(", ");
+const MANY = "INSERT INTO default.other SELECT i, 'x' FROM generate_series(1, 20000) g(i)";
+
+describe("of a statement, a bug ends its request", () => {
+  test.each<[stage: string, sql: string, skip?: number]>([
+    ["body", "SELECT 1"],
+    ["normalise", "SELECT id FROM default.kept"],
+    ["parse, short", "SELECT id AS parsed FROM default.kept"],
+    ["parse, long", "SELECT 1; SELECT 2"],
+    ["bind", "SELECT id AS bound FROM default.kept"],
+    ["bind", "SELECT 1; SELECT id FROM default.kept", 1],
+    ["plan", "SELECT id AS planned FROM default.kept"],
+    ["compile", "SELECT id AS compiled FROM default.kept"],
+    ["build", "SELECT a.id FROM default.kept a JOIN default.kept b ON a.v = b.v"],
+    ["build", "SELECT a.id FROM default.kept a JOIN default.kept b ON a.v = b.v", 1],
+    ["build", "UPDATE default.kept SET v = 'lost'"],
+    ["evaluate", "SELECT id + 1 FROM default.kept"],
+    ["turn", LONG],
+    ["turn", LONG, 2],
+    ["aggregate", LONG],
+    ["subquery", "SELECT id, (SELECT max(id) FROM default.kept) FROM default.kept"],
+    [
+      "subquery",
+      "SELECT id FROM default.kept k WHERE id > (SELECT min(id) FROM default.kept i WHERE i.id <= k.id)",
+    ],
+    ["recursion", RECURSION, 3],
+    ["cells", "SELECT id, v FROM default.kept ORDER BY v"],
+    ["json", "SELECT id FROM default.kept"],
+    ["insert", "INSERT INTO default.kept VALUES (1000, 'lost')"],
+    ["insert, columns", `INSERT INTO default.kept VALUES ${LITERALS}`],
+    ["change", "INSERT INTO default.kept VALUES (1000, 'lost') RETURNING id"],
+    ["change", "UPDATE default.kept SET v = 'lost'"],
+    ["long change", MANY],
+    ["transaction", "BEGIN; INSERT INTO default.kept VALUES (1000, 'lost'); COMMIT"],
+    ["long transaction", `BEGIN; ${MANY}; COMMIT`],
+    [
+      "evaluate",
+      "BEGIN; INSERT INTO default.kept VALUES (1000, 'lost'); SELECT id + 1 FROM default.kept; COMMIT",
+    ],
+  ])(
+    "in stage %p: %s",
+    async (stage, sql, skip = 0) => {
+      plant(stage, skip);
+      expectBug(await server.sql(sql));
+      await expectUnharmed();
+      const kept = "SELECT count(*) FROM default.kept WHERE v <> 'kept'";
+      expect(await server.rows(kept)).toEqual([[0]]);
+      expect(await server.rows("SELECT count(*) FROM default.other")).toEqual([[0]]);
+      // What is reached only once is reached the next time.
+      if (!sql.includes("lost") && sql !== MANY && !sql.includes(MANY)) await server.rows(sql);
+    },
+    MS_MAX,
+  );
+
+  test(
+    "with a key, which can be used again",
+    async () => {
+      const sql = "INSERT INTO default.other VALUES (7, 'once')";
+      for (const stage of ["key", "record"]) {
+        plant(stage);
+        expectBug(await server.sql(sql, { fields: { idempotency_key: "k" } }));
+        await expectUnharmed();
+      }
+      for (const replayed of [null, "true"]) {
+        const { headers: sent, status } = await server.sql(sql, {
+          fields: { idempotency_key: "k" },
+        });
+        expect([status, sent.get("Idempotency-Replayed")]).toEqual([200, replayed]);
+      }
+      expect(await server.rows("DELETE FROM default.other RETURNING id")).toEqual([[7]]);
+    },
+    MS_MAX,
+  );
+
+  test(
+    "and the log has the stack and the statement, a password apart",
+    async () => {
+      kindIndex = BUG_KINDS.indexOf("assertion");
+      plant("bind");
+      expectBug(await server.sql("SELECT id AS told FROM default.kept WHERE v = 'a text'"));
+      plant("parse, long");
+      expectBug(await server.sql("CREATE USER eve WITH PASSWORD 'a secret of hers' ROLE user"));
+      await expectUnharmed();
+      await server.outputHas(/a bug ended a request .*CREATE USER/);
+      expect(server.output).toMatch(/a bug ended a request .*told.*'a text'.*prepareInSteps/);
+      expect(server.output).not.toContain("a secret of hers");
+    },
+    MS_MAX,
+  );
+});
+
+describe("of an answer, a bug ends its request", () => {
+  test.each([
+    ["ndjson", "application/x-ndjson"],
+    ["csv", "text/csv"],
+  ])("before the first byte of %s", async (stage, accept) => {
+    plant(stage);
+    const answer = await asked("SELECT id FROM default.kept", accept);
+    expect(answer.status).toBe(500);
+    expect(await answer.json()).toMatchObject({ error: { code: "INTERNAL_ERROR" } });
+    await expectUnharmed();
+  });
+
+  const STREAM = "SELECT i, repeat('x', 100) AS v FROM generate_series(1, 100000) g(i)";
+
+  test(
+    "in the middle of JSON, which says so at its end",
+    async () => {
+      plant("push", 3);
+      const answer = await asked(STREAM, "application/json");
+      expect(answer.status).toBe(200);
+      expect(await answer.json()).toMatchObject({
+        status: "error",
+        error: { code: "INTERNAL_ERROR" },
+      });
+      await expectUnharmed();
+    },
+    MS_MAX,
+  );
+
+  test(
+    "in the middle of NDJSON, whose last line says so",
+    async () => {
+      plant("push", 3);
+      const lines = (await (await asked(STREAM, "application/x-ndjson")).text())
+        .trimEnd()
+        .split("\n");
+      expect(JSON.parse(lines.at(-1) ?? "")).toMatchObject({
+        status: "error",
+        error: { code: "INTERNAL_ERROR" },
+      });
+      await expectUnharmed();
+    },
+    MS_MAX,
+  );
+
+  test.each([
+    ["push", 3, "text/csv"],
+    ["pieces", 3, "application/json"],
+  ])(
+    "in the middle, in stage %p, where only the connection can break",
+    async (stage, skip, accept) => {
+      plant(stage, skip);
+      const answer = await asked(STREAM, accept);
+      expect(await answer.text().catch(() => "broken")).toBe("broken");
+      await expectUnharmed();
+    },
+    MS_MAX,
+  );
+});
+
+describe("of files, a bug ends its request", () => {
+  async function uploaded(id: number): Promise<SqlAnswer> {
+    const form = new FormData();
+    form.append("sql", `INSERT INTO default.files VALUES (${id}, FILE('a')) RETURNING f`);
+    form.append("file:a", new File(["hello"], "a.txt", { type: "text/plain" }));
+    const answer = await fetch(`${server.url}/v1/api/sql`, {
+      method: "POST",
+      headers: headers(),
+      body: form,
+    });
+    return {
+      status: answer.status,
+      headers: answer.headers,
+      body: (await answer.json()) as SqlBody,
+    };
+  }
+
+  test.each(["upload", "upload, listed", "change"])("in stage %p", async (stage) => {
+    plant(stage);
+    expectBug(await uploaded(1));
+    await expectUnharmed();
+    expect(await server.rows("SELECT count(*) FROM default.files")).toEqual([[0]]);
+    expect(await server.rows("SELECT count(*) FROM system.files")).toEqual([[0]]);
+    expect(namesIn("files").filter((name) => name.endsWith(".txt"))).toEqual([]);
+  });
+
+  test("which is read", async () => {
+    const { body } = await uploaded(2);
+    const file = JSON.parse(String(body.results[0]?.rows?.[0]?.[0])) as Record<string, string>;
+    const path = `/v1/files/default/files/${file["sub"]}/${file["id"]}`;
+    plant("download");
+    expect((await server.get(path, headers())).status).toBe(500);
+    await expectUnharmed();
+    expect(await (await server.get(path, headers())).text()).toBe("hello");
+  });
+});
+
+describe("of a connection, a bug ends no other", () => {
+  async function connected(): Promise<SocketClient> {
+    const client = await SocketClient.connect(server.url, { token: server.token });
+    await client.expect("auth_success");
+    return client;
+  }
+
+  async function subscribed(client: SocketClient, id: string): Promise<void> {
+    client.send({ type: "subscribe", subscription: { id, sql: "SELECT * FROM default.other" } });
+    await client.expect("subscription_ack");
+    await client.expect("initial_data_batch");
+  }
+
+  test.each(["live plan", "live batch"])(
+    "where a subscription begins, in stage %p",
+    async (stage) => {
+      const client = await connected();
+      await subscribed(client, "before");
+      plant(stage);
+      client.send({
+        type: "subscribe",
+        subscription: { id: "ends", sql: `SELECT id, '${stage}' AS s FROM default.other` },
+      });
+      let message = await client.next();
+      if (message.type === "subscription_ack") message = await client.next();
+      const told = {
+        type: "error",
+        subscription_id: "ends",
+        code: "SUBSCRIPTION_FAILED",
+        ended: true,
+      };
+      expect(message).toMatchObject(told);
+      await expectUnharmed();
+      // The connection goes on, with what it follows.
+      await server.rows("INSERT INTO default.other VALUES (1, 'x'); DELETE FROM default.other");
+      expect(await client.expect("change")).toMatchObject({ subscription_id: "before" });
+      client.close();
+    },
+  );
+
+  test.each(["live change", "live turn"])("where changes are read, in stage %p", async (stage) => {
+    const client = await connected();
+    await subscribed(client, "ends");
+    plant(stage);
+    await server.rows("INSERT INTO default.other VALUES (1, 'x'); DELETE FROM default.other");
+    const told = { type: "error", subscription_id: "ends", code: "SUBSCRIPTION_FAILED" };
+    expect(await client.next()).toMatchObject(told);
+    await expectUnharmed();
+    await subscribed(client, "again");
+    client.close();
+  });
+
+  test("where it authenticates", async () => {
+    const client = await SocketClient.connect(server.url);
+    plant("authenticate");
+    client.send({ type: "authenticate", method: "jwt", token: server.token });
+    expect(await client.closed()).toMatchObject({ code: 1011 });
+    await expectUnharmed();
+  });
+
+  test("where it unsubscribes", async () => {
+    const client = await connected();
+    await subscribed(client, "ends");
+    plant("unsubscribe");
+    client.send({ type: "unsubscribe", subscription_id: "ends" });
+    expect(await client.closed()).toMatchObject({ code: 1011 });
+    await expectUnharmed();
+    expect(await server.rows("SELECT count(*) FROM system.live")).toEqual([[1]]);
+  });
+
+  test(
+    "in a timer of all of them",
+    async () => {
+      plant("timer");
+      while (existsSync(control)) await server.rows("SELECT 1");
+      await expectUnharmed();
+    },
+    MS_MAX,
+  );
+
+  test("of server-sent events, before and in the stream", async () => {
+    const query = { sql: "SELECT * FROM default.other" };
+    plant("event stream");
+    expect((await EventClient.open(server.url, query, headers())).response.status).toBe(500);
+    await expectUnharmed();
+    plant("events");
+    const events = await EventClient.open(server.url, query, headers());
+    let last = await events.next();
+    for (let next = last; next !== undefined; next = await events.next()) last = next;
+    expect(last?.message).toMatchObject({ type: "error", code: "SUBSCRIPTION_FAILED" });
+    await expectUnharmed();
+    expect(await server.rows("SELECT count(*) FROM system.live")).toEqual([[1]]);
+  });
+});
+
+test("a bug in the audit log ends no login", async () => {
+  plant("audit");
+  await server.login("ada");
+  await expectUnharmed();
+});
+
+test(
+  "after all of them no segment is held",
+  async () => {
+    for (let round = 0; round < 2; round += 1) {
+      rowCount += 1;
+      await server.rows(`INSERT INTO default.kept VALUES (${rowCount}, 'kept')`);
+      await follower.expect("change");
+      await server.rows("STORAGE FLUSH TABLE default.kept");
+    }
+    await server.rows("STORAGE COMPACT TABLE default.kept");
+    const [[tableId] = []] = await server.rows(
+      "SELECT table_id FROM system.tables WHERE table_name = 'kept'",
+    );
+    const segments = namesIn(`segments/${String(tableId)}`).filter((name) => name.endsWith(".seg"));
+    expect(segments.length).toBe(1);
+  },
+  MS_MAX,
+);
+
+describe("in a commit, a bug stops the process", () => {
+  test.each([
+    ["commit", "INSERT INTO default.t VALUES (2)"],
+    ["commit", "BEGIN; INSERT INTO default.t VALUES (2); COMMIT"],
+    ["staged commit", "INSERT INTO default.t SELECT i + 1 FROM generate_series(1, 20000) g(i)"],
+  ])(
+    "in stage %p: %s",
+    async (stage, sql) => {
+      await using own = await start();
+      await own.rows(
+        "CREATE TABLE default.t (id INT PRIMARY KEY); INSERT INTO default.t VALUES (1)",
+      );
+      plant(stage);
+      await own.sql(sql).catch(() => undefined);
+      expect(await own.exited()).toBe(70);
+      const log = readFileSync(join(own.directory, "logs/tidemark.log"), "utf8");
+      expect(log).toMatch(/stopped by a bug/);
+      await own.start();
+      expect(await own.rows("SELECT id FROM default.t")).toEqual([[1]]);
+    },
+    MS_MAX,
+  );
+});
