@@ -260,7 +260,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (serialization) => {
     expect(message).toMatchObject({ code: "NOT_FOUND", subscription_id: "other", ended: true });
   });
 
-  test("who may no longer read a shared table is told NOT_FOUND, as if it were dropped", async () => {
+  test("who may no longer read a shared table is told UNAUTHORIZED", async () => {
     const columns = "(id BIGINT PRIMARY KEY, text TEXT)";
     const shared = "WITH (TYPE = 'SHARED', ACCESS_LEVEL = 'PUBLIC')";
     await run(`CREATE TABLE app.board ${columns} ${shared}`, server.token);
@@ -269,10 +269,10 @@ describe.each(["json", "msgpack"] as const)("over %s", (serialization) => {
     await run("INSERT INTO app.board VALUES (1, 'hello')", server.token);
     expect(await told()).toEqual(["insert 1"]);
     await run("ALTER TABLE app.board SET (ACCESS_LEVEL = 'DBA')", server.token);
-    expect(await told()).toEqual(["NOT_FOUND board"]);
+    expect(await told()).toEqual(["UNAUTHORIZED board"]);
   });
 
-  test("who no longer owns a namespace is told NOT_FOUND", async () => {
+  test("who no longer owns a namespace is told UNAUTHORIZED", async () => {
     await run("CREATE NAMESPACE club AUTHORIZATION alice", server.token);
     await run("CREATE SHARED TABLE club.plans (id INT PRIMARY KEY)");
     subscribe("plans", "SELECT id FROM club.plans", null);
@@ -281,6 +281,6 @@ describe.each(["json", "msgpack"] as const)("over %s", (serialization) => {
     expect(await told()).toEqual(["insert 1"]);
     await run("ALTER NAMESPACE club OWNER TO root", server.token);
     await run("INSERT INTO club.plans VALUES (2)", server.token);
-    expect(await told()).toEqual(["NOT_FOUND plans"]);
+    expect(await told()).toEqual(["UNAUTHORIZED plans"]);
   });
 });
