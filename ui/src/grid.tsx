@@ -2,13 +2,11 @@
  * A table of any length: only the rows in sight are in the document. One cell is current; arrow keys
  * move it, Ctrl+C copies it, Enter shows all of its text. Rows may be marked as changed, and light up when they are.
  */
-import { useVirtualizer } from "@tanstack/react-virtual";
 import {
   type CSSProperties,
   type KeyboardEvent,
   memo,
   type ReactNode,
-  type RefObject,
   useId,
   useLayoutEffect,
   useRef,
@@ -20,6 +18,7 @@ import { cellText, isNumeric, lineText, typeText } from "./cells.ts";
 import { copyText } from "./clipboard.ts";
 import { Icon } from "./icon.tsx";
 import { strings } from "./strings.ts";
+import { type RowWindow, useWindow } from "./use_window.ts";
 
 export interface Mark {
   readonly kind: "insert" | "update" | "delete";
@@ -44,9 +43,6 @@ export interface GridProps {
   readonly isMoving?: boolean;
 }
 
-const ROW_HEIGHT = 28;
-/** The rows begin below it, where the virtualizer has them begin at the top. */
-const HEADER_HEIGHT = 42;
 const PAGE_ROWS = 20;
 const CHARACTERS_MIN = 6;
 const CHARACTERS_MAX = 48;
@@ -75,14 +71,8 @@ export function Grid(props: GridProps): ReactNode {
   const id = useId();
   const [note, setNote] = useState("");
   const widths = useWidths(schema, rowCount, row);
-  const virtualizer = useVirtualizer({
-    count: rowCount,
-    getScrollElement: () => scroller.current,
-    estimateSize: () => ROW_HEIGHT,
-    overscan: 12,
-    scrollPaddingEnd: HEADER_HEIGHT,
-  });
-  const { choose, current } = useChosen(props, scroller);
+  const sight = useWindow(scroller, rowCount);
+  const { choose, current } = useChosen(props, sight);
   const { dialog, showCell } = useShownCell(props, current);
   const copy = (): unknown => copyCell(props, current).then(setNote);
   const onKeyDown = (event: KeyboardEvent): void => {
@@ -93,13 +83,14 @@ export function Grid(props: GridProps): ReactNode {
       if (next === undefined) return;
       choose(next);
       setNote("");
-      virtualizer.scrollToIndex(next.row);
+      sight.reveal(next.row);
       scrollToColumn(scroller.current, next.column);
     }
     event.preventDefault();
   };
-  const items = virtualizer.getVirtualItems();
-  const isShown = items.some(({ index }) => index === current.row);
+  const { bodyHeight, end, first, topOf } = sight;
+  const indexes = Array.from({ length: Math.max(0, end - first) }, (_, at) => first + at);
+  const isShown = first <= current.row && current.row < end;
   return (
     <div className="grid" style={widths as CSSProperties}>
       <div
@@ -115,13 +106,13 @@ export function Grid(props: GridProps): ReactNode {
       >
         <div role="presentation" className="grid-inner">
           <HeaderRow schema={schema} />
-          <div role="rowgroup" className="grid-body" style={{ height: virtualizer.getTotalSize() }}>
-            {items.map(({ index, start }) => (
+          <div role="rowgroup" className="grid-body" style={{ height: bodyHeight }}>
+            {indexes.map((index) => (
               <BodyRow
                 key={row(index).key}
                 id={id}
                 index={index}
-                top={start}
+                top={topOf(index)}
                 row={row(index)}
                 schema={schema}
                 column={index === current.row ? current.column : undefined}
@@ -364,15 +355,14 @@ function moved(
  */
 function useChosen(
   { isMoving = false, row, rowCount, schema }: GridProps,
-  scroller: RefObject<HTMLDivElement | null>,
+  sight: RowWindow,
 ): { current: Position; choose: (position: Position) => void } {
   const [chosen, choose] = useState<Position>({ row: 0, column: 0 });
   const before = useRef({ row, rowCount });
   useLayoutEffect(() => {
     const { row: rowBefore, rowCount: countBefore } = before.current;
     before.current = { row, rowCount };
-    const { current: element } = scroller;
-    if (!isMoving || element === null || row === rowBefore) return;
+    if (!isMoving || row === rowBefore) return;
     const placeNow = (index: number): number => {
       if (index >= countBefore) return index;
       const { key } = rowBefore(index);
@@ -382,8 +372,8 @@ function useChosen(
     const chosenRow = placeNow(chosen.row);
     if (chosenRow !== chosen.row) choose({ ...chosen, row: chosenRow });
     // At the very top one wants to see what comes in.
-    const top = Math.floor(element.scrollTop / ROW_HEIGHT);
-    if (top > 0) element.scrollTop += (placeNow(top) - top) * ROW_HEIGHT;
+    const top = sight.topRow();
+    if (top > 0) sight.moveBy(placeNow(top) - top);
   });
   // Rows and columns may have become fewer since the cell was chosen.
   const current = {

@@ -1,14 +1,8 @@
 /**
  * The tables and columns that the user may see, for completion and for the list beside the editor.
  */
-import type { SQLNamespace } from "@codemirror/lang-sql";
 import { db } from "./database.ts";
-
-export interface ListedTable {
-  readonly namespace: string;
-  readonly name: string;
-  readonly columns: readonly { readonly name: string; readonly type: string }[];
-}
+import type { ListedTable } from "./listed_table.ts";
 
 const COLUMNS = `
   SELECT table_schema, table_name, column_name, data_type
@@ -26,23 +20,4 @@ export async function readTables(): Promise<ListedTable[]> {
     tables.set(key, table);
   }
   return [...tables.values()];
-}
-
-/** The tables as completion wants them: namespace, table, columns. */
-export function completionTree(tables: readonly ListedTable[]): SQLNamespace {
-  const tree: Record<string, Record<string, SQLNamespace>> = {};
-  for (const { columns, name, namespace } of tables) {
-    const inNamespace = (tree[namespace] ??= {});
-    inNamespace[name] = columns.map(({ name: label, type: detail }) => ({
-      label,
-      detail: detail.toLowerCase(),
-      type: "property",
-    }));
-  }
-  return tree;
-}
-
-/** A name as SQL text, quoted when it has to be. */
-export function quoted(name: string): string {
-  return /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
 }

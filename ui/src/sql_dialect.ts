@@ -5,7 +5,7 @@
 import { SQLDialect } from "@codemirror/lang-sql";
 
 /** Words that are mostly names of columns are left out, though the grammar knows them. */
-const KEYWORDS: string =
+export const KEYWORDS: string =
   "abort add all alter always analyze and any as asc auto_increment before begin between both " +
   "by cascade case cast check collate column commit conflict constraint create cross cube " +
   "current current_date current_role current_time current_timestamp current_user default " +
@@ -21,13 +21,13 @@ const KEYWORDS: string =
   "trailing transaction trim unbounded union unknown update use user using values verbose view " +
   "when where window with within without";
 
-const TYPES: string =
+export const TYPES: string =
   "bigint bigserial binary blob bool boolean bytea bytes char clob date datetime dec decimal double " +
   "embedding file float float4 float8 int int2 int4 int8 integer interval json jsonb mediumint " +
   "numeric nvarchar precision real serial smallint smallserial string text time timestamp " +
   "timestamptz tinyint uuid varbinary varchar vector";
 
-const FUNCTIONS: string =
+export const FUNCTIONS: string =
   "abs age any_value approx_count_distinct approx_percentile array_agg array_append array_length " +
   "array_to_string avg bool_and bool_or btrim cardinality ceil char_length chr coalesce concat " +
   "concat_ws corr cosine_distance cosine_similarity count cume_dist current_namespace date_bin " +
@@ -53,3 +53,8 @@ export const TIDEMARK_SQL: SQLDialect = SQLDialect.define({
   identifierQuotes: '"',
   caseInsensitiveIdentifiers: true,
 });
+
+/** A name as SQL text, quoted when it has to be. */
+export function quoted(name: string): string {
+  return /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
+}

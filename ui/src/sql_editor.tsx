@@ -4,7 +4,6 @@
 import {
   acceptCompletion,
   autocompletion,
-  type CompletionSource,
   closeBrackets,
   closeBracketsKeymap,
   closeCompletion,
@@ -17,11 +16,6 @@ import {
   indentWithTab,
   isolateHistory,
 } from "@codemirror/commands";
-import {
-  keywordCompletionSource,
-  type SQLNamespace,
-  schemaCompletionSource,
-} from "@codemirror/lang-sql";
 import {
   bracketMatching,
   HighlightStyle,
@@ -40,6 +34,8 @@ import {
 } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { type ReactNode, type Ref, useEffect, useImperativeHandle, useRef } from "react";
+import { completionOf } from "./completion.ts";
+import type { ListedTable } from "./listed_table.ts";
 import { TIDEMARK_SQL } from "./sql_dialect.ts";
 import { queryToFollow, type Submitted } from "./statements.ts";
 import { strings } from "./strings.ts";
@@ -62,7 +58,8 @@ export interface SqlEditorProps {
   readonly ref: Ref<EditorHandle>;
   /** What it begins with. */
   readonly text: string;
-  readonly tables: SQLNamespace;
+  /** What completion offers. */
+  readonly tables: readonly ListedTable[];
   readonly onRun: () => void;
   /** Given what it held when it goes away. */
   readonly onLeave: (text: string) => void;
@@ -114,24 +111,9 @@ function styleNonce(): string {
   return document.querySelector<HTMLLinkElement>("link[rel=stylesheet][nonce]")?.nonce ?? "";
 }
 
-const completeKeyword = keywordCompletionSource(TIDEMARK_SQL, true);
-
-/** Behind a dot only names can follow, no keywords. */
-const completeWord: CompletionSource = (context) =>
-  context.matchBefore(/\.\s*"?\w*$/) === null ? completeKeyword(context) : null;
-
-function language(schema: SQLNamespace): Extension {
+function language(tables: readonly ListedTable[]): Extension {
   const { language: sql } = TIDEMARK_SQL;
-  const completeName = schemaCompletionSource({
-    dialect: TIDEMARK_SQL,
-    schema,
-    defaultSchema: "default",
-  });
-  return [
-    sql,
-    sql.data.of({ autocomplete: completeWord }),
-    sql.data.of({ autocomplete: completeName }),
-  ];
+  return [sql, sql.data.of({ autocomplete: completionOf(tables) })];
 }
 
 /**

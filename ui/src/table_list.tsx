@@ -3,8 +3,9 @@
  */
 import type { ReactNode } from "react";
 import { Icon } from "./icon.tsx";
-import { type ListedTable, quoted } from "./schema.ts";
+import type { ListedTable } from "./listed_table.ts";
 import { SoftButton } from "./soft_button.tsx";
+import { quoted } from "./sql_dialect.ts";
 import { strings } from "./strings.ts";
 
 export type ListState = "loading" | "ready" | "failed";

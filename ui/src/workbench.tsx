@@ -7,7 +7,6 @@ import {
   useCallback,
   useEffect,
   useLayoutEffect,
-  useMemo,
   useRef,
   useState,
 } from "react";
@@ -16,9 +15,10 @@ import type { StatementEntry } from "../../src/protocol/mod.ts";
 import { EXAMPLE } from "./example.ts";
 import { type Failure, FailureBox } from "./failure.tsx";
 import { Icon } from "./icon.tsx";
+import type { ListedTable } from "./listed_table.ts";
 import { LivePanel } from "./live_panel.tsx";
 import { Results } from "./results.tsx";
-import { completionTree, type ListedTable, readTables } from "./schema.ts";
+import { readTables } from "./schema.ts";
 import { SoftButton } from "./soft_button.tsx";
 import { type EditorHandle, SqlEditor } from "./sql_editor.tsx";
 import type { Submitted } from "./statements.ts";
@@ -65,7 +65,6 @@ export function Workbench({ onLeave, text }: WorkbenchProps): ReactNode {
     if (mayBeRead || entries.some(isDefinition)) reload();
   });
   const isRunning = outcome.kind === "running";
-  const completion = useMemo(() => completionTree(tables), [tables]);
   const choose = (sql: string): void => {
     editor.current?.replace(sql);
     start(isLive);
@@ -89,7 +88,7 @@ export function Workbench({ onLeave, text }: WorkbenchProps): ReactNode {
         <SqlEditor
           ref={editor}
           text={text ?? EXAMPLE}
-          tables={completion}
+          tables={tables}
           onRun={() => start(isLive)}
           onLeave={onLeave}
         />

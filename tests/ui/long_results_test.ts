@@ -1,0 +1,89 @@
+/**
+ * Results longer than a page wants to hold: every row can be reached, few are fetched unasked.
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Browser, Locator } from "playwright-core";
+import { chromiumMissing, describeUnless } from "../support/requirements.ts";
+import { type ServerProcess, startServer } from "../support/server_process.ts";
+import { launchBrowser, openWorkbench, runSql, until } from "./browser.ts";
+
+const TEST_MS_MAX = 40_000;
+
+/** What is used here of elements, whose types are not those of the server. */
+interface Scrolling {
+  scrollTop: number;
+  readonly scrollHeight: number;
+}
+
+/** The first cells of the rows that are drawn. */
+function drawn(grid: Locator): Promise<string[]> {
+  return grid.locator('[aria-colindex="1"][role=gridcell]').allInnerTexts();
+}
+
+describeUnless(chromiumMissing)("long results", () => {
+  let browser: Browser;
+  let server: ServerProcess;
+
+  beforeAll(async () => {
+    [browser, server] = await Promise.all([
+      launchBrowser(),
+      startServer({ config: { server: { ui_enabled: true } } }),
+    ]);
+    await server.setup();
+  }, TEST_MS_MAX);
+
+  afterAll(async () => {
+    await browser.close();
+    await server.stop();
+  });
+
+  test(
+    "every row of a table higher than a browser draws can be reached",
+    async () => {
+      const { close, faults, page } = await openWorkbench(browser, server);
+      await runSql(page, "SELECT n FROM generate_series(1, 1300000) AS g (n)");
+      const grid = page.getByRole("grid");
+      await grid.waitFor({ timeout: 20_000 });
+      await grid.focus();
+      await page.keyboard.press("Control+End");
+      await page
+        .getByRole("gridcell", { name: "1300000", exact: true })
+        .waitFor({ timeout: 20_000 });
+      await page.keyboard.press("ArrowUp");
+      expect(await page.locator(".cell.current").innerText()).toBe("1299999");
+
+      // With the wheel a row for each row, though the bar stands for far more.
+      const before = await drawn(grid);
+      await grid.hover();
+      await page.mouse.wheel(0, -280);
+      const wanted = String(Number(before[0]) - 10);
+      expect(
+        (
+          await until(
+            () => drawn(grid),
+            (rows) => rows[0] === wanted,
+          )
+        )[0],
+      ).toBe(wanted);
+
+      // A long way goes in proportion, and the end is the end.
+      await grid.evaluate<void, Scrolling>((element) => {
+        element.scrollTop = element.scrollHeight / 2;
+      });
+      const middle = await until(
+        () => drawn(grid),
+        (rows) => Math.abs(Number(rows[0]) - 650_000) < 1000,
+      );
+      expect(Math.abs(Number(middle[0]) - 650_000)).toBeLessThan(1000);
+      await grid.evaluate<void, Scrolling>((element) => {
+        element.scrollTop = element.scrollHeight;
+      });
+      await page.getByRole("gridcell", { name: "1300000", exact: true }).waitFor();
+      await page.keyboard.press("Control+Home");
+      await page.getByRole("gridcell", { name: "1", exact: true }).waitFor();
+      expect(faults()).toEqual([]);
+      await close();
+    },
+    TEST_MS_MAX,
+  );
+});

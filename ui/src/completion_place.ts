@@ -1,0 +1,227 @@
+/**
+ * Where in a statement the cursor stands: which tables it may speak of there, and what can follow.
+ * Read from the words alone, since a statement that is being written does not parse.
+ */
+
+/** A table that a statement names. */
+export interface NamedTable {
+  /** Namespace and name, or the name only. */
+  readonly path: readonly string[];
+  readonly alias: string | undefined;
+}
+
+export interface Place {
+  /** Where the word that is being typed begins and ends. */
+  readonly from: number;
+  readonly to: number;
+  /** Its text so far, without quotes. */
+  readonly typed: string;
+  /** The names before it, each with its dot: `air.flights.` are two. */
+  readonly qualifiers: readonly string[];
+  /**
+   * A table, a column, or a word of the grammar: what stands here most likely, though the others
+   * may too.
+   */
+  readonly expects: "table" | "column" | "word";
+  /** In scope at the cursor, the innermost first. */
+  readonly tables: readonly NamedTable[];
+  /** Names that the statement gives to its own queries, in WITH. */
+  readonly queries: readonly string[];
+}
+
+interface Token {
+  readonly kind: "name" | "quoted" | "sign" | "value";
+  /** Of names the name itself, of bare words in lower case as well. */
+  readonly text: string;
+  readonly from: number;
+  readonly to: number;
+}
+
+const TOKEN =
+  /--[^\n]*|\/\*[^]*?(?:\*\/|$)|\$(\w*)\$[^]*?(?:\$\1\$|$)|'(?:[^']|'')*(?:'|$)|"((?:[^"]|"")*)(?:"|$)|\d[\w.]*|([\p{L}_][\p{L}\p{N}_$]*)|\S/gu;
+
+/** Words behind which a table is named. */
+const BEFORE_TABLE: ReadonlySet<string> = new Set(["from", "join", "into", "update", "describe"]);
+
+/** Words behind which values are written, of columns for the most part. */
+const BEFORE_COLUMN: ReadonlySet<string> = new Set(
+  "select distinct all where and or not on having by set returning when then else case between in like ilike is using".split(
+    " ",
+  ),
+);
+
+/** Words that cannot be the alias of a table before them. */
+const NO_ALIAS: ReadonlySet<string> = new Set(
+  "as where on using join inner left right full cross natural group order having limit offset union intersect except fetch for set values select returning window with when default from".split(
+    " ",
+  ),
+);
+
+const AS: ReadonlySet<string> = new Set(["as"]);
+
+function tokensOf(text: string): Token[] {
+  return [...text.matchAll(TOKEN)].flatMap((match): Token[] => {
+    const [all, , quoted, word] = match;
+    const at = { from: match.index, to: match.index + all.length };
+    if (all.startsWith("--") || all.startsWith("/*")) return [];
+    if (quoted !== undefined) {
+      return [{ kind: "quoted", text: quoted.replaceAll('""', '"'), ...at }];
+    }
+    if (word !== undefined) return [{ kind: "name", text: word, ...at }];
+    return [{ kind: /^[\d'$]/.test(all) ? "value" : "sign", text: all, ...at }];
+  });
+}
+
+/** The tokens of the statement around an offset. */
+function statementAround(tokens: readonly Token[], cursor: number): Token[] {
+  const isEnd = ({ kind, text }: Token): boolean => kind === "sign" && text === ";";
+  const start = tokens.findLastIndex((token) => isEnd(token) && token.to <= cursor) + 1;
+  const end = tokens.findIndex((token, index) => index >= start && isEnd(token));
+  return tokens.slice(start, end === -1 ? undefined : end);
+}
+
+/** @returns Undefined within a string, a number or a comment, where nothing is completed. */
+export function placeAt(text: string, cursor: number): Place | undefined {
+  const tokens = statementAround(tokensOf(text), cursor);
+  const isInside = ({ from, kind, to }: Token): boolean =>
+    kind === "value" && from < cursor && cursor <= to;
+  if (tokens.some(isInside) || isInComment(text, cursor)) return undefined;
+  const word = tokens.find(({ from, to }) => from < cursor && cursor <= to);
+  const isTyped = word?.kind === "name" || word?.kind === "quoted";
+  const from = isTyped ? word.from : cursor;
+  const to = word?.kind === "quoted" ? closedAt(text, { cursor, from }) : cursor;
+  const before = tokens.filter((token) => token.to <= from);
+  const qualifiers = takeQualifiers(before);
+  const { queries, tables } = tablesIn(tokens, { cursor, typedFrom: isTyped ? from : -1 });
+  return {
+    from,
+    to,
+    typed: text.slice(from, cursor).replace(/^"/, "").replaceAll('""', '"'),
+    qualifiers,
+    expects: expectedBehind(before),
+    tables,
+    queries,
+  };
+}
+
+/** Editors write the closing quote at once: it goes with the name. */
+function closedAt(text: string, { cursor, from }: { cursor: number; from: number }): number {
+  return cursor > from && text[cursor] === '"' ? cursor + 1 : cursor;
+}
+
+function isInComment(text: string, cursor: number): boolean {
+  const comments = text.matchAll(TOKEN);
+  for (const { 0: all, index } of comments) {
+    const isComment = all.startsWith("--") || all.startsWith("/*");
+    const end = index + all.length;
+    // Behind the end of a block one is outside of it; at the end of a line still in it.
+    if (isComment && index < cursor && (all.startsWith("--") ? cursor <= end : cursor < end)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/** Takes the names with dots from the end. */
+function takeQualifiers(before: Token[]): string[] {
+  const qualifiers: string[] = [];
+  while (before.at(-1)?.text === "." && isName(before.at(-2))) {
+    before.pop();
+    qualifiers.unshift(before.pop()?.text ?? "");
+  }
+  return qualifiers;
+}
+
+function isName(token: Token | undefined): token is Token {
+  return token?.kind === "name" || token?.kind === "quoted";
+}
+
+function isWord(token: Token | undefined, words: ReadonlySet<string>): boolean {
+  return token?.kind === "name" && words.has(token.text.toLowerCase());
+}
+
+function expectedBehind(before: readonly Token[]): Place["expects"] {
+  const last = before.at(-1);
+  if (last === undefined) return "word";
+  if (isWord(last, BEFORE_TABLE)) return "table";
+  if (isWord(last, new Set(["table", "view"]))) {
+    return isWord(before[0], new Set(["create"])) ? "word" : "table";
+  }
+  if (last.kind === "sign") {
+    if (last.text === "," && isInFromList(before)) return "table";
+    return last.text === ")" ? "word" : "column";
+  }
+  return isWord(last, BEFORE_COLUMN) ? "column" : "word";
+}
+
+/** Whether the comma at the end stands between tables, rather than between values. */
+function isInFromList(before: readonly Token[]): boolean {
+  let depth = 0;
+  for (const token of before.toReversed()) {
+    if (token.text === ")") depth += 1;
+    else if (token.text === "(") depth -= 1;
+    if (depth < 0) return false;
+    if (depth > 0 || token.kind !== "name") continue;
+    if (token.text.toLowerCase() === "from") return true;
+    if (isWord(token, BEFORE_COLUMN) || isWord(token, new Set(["values", "into"]))) return false;
+  }
+  return false;
+}
+
+/** The tables whose parentheses the cursor is in, and the names of WITH. */
+function tablesIn(
+  tokens: readonly Token[],
+  { cursor, typedFrom }: { cursor: number; typedFrom: number },
+): Pick<Place, "queries" | "tables"> {
+  const found: { readonly table: NamedTable; readonly level: number }[] = [];
+  const queries: string[] = [];
+  const levels = levelsIn(tokens);
+  for (const [at, token] of tokens.entries()) {
+    if (isQueryName(tokens, at)) queries.push(token.text);
+    const isList = token.text === "," && isInFromList(tokens.slice(0, at + 1));
+    if (!isList && !isWord(token, BEFORE_TABLE)) continue;
+    const table = tableFrom(tokens, at + 1);
+    // The name that is being typed is none yet.
+    if (table === undefined || tokens[at + 1]?.from === typedFrom) continue;
+    found.push({ table, level: levels[at]?.at(-1) ?? 0 });
+  }
+  const next = tokens.findIndex(({ from }) => from >= cursor);
+  const around = levels.at(next === -1 ? tokens.length : next) ?? [];
+  const tables = found
+    .filter(({ level }) => around.includes(level))
+    .toSorted((left, right) => right.level - left.level)
+    .map(({ table }) => table);
+  return { tables, queries };
+}
+
+/** The parentheses that are open before each token and at the end, each by a number of its own. */
+function levelsIn(tokens: readonly Token[]): (readonly number[])[] {
+  const open = [0];
+  return [
+    [...open],
+    ...tokens.map(({ kind, text }, at) => {
+      if (kind === "sign" && text === "(") open.push(at + 1);
+      else if (kind === "sign" && text === ")" && open.length > 1) open.pop();
+      return [...open];
+    }),
+  ];
+}
+
+function isQueryName(tokens: readonly Token[], at: number): boolean {
+  const [name, as, opening] = tokens.slice(at, at + 3);
+  return isName(name) && isWord(as, AS) && opening?.text === "(";
+}
+
+function tableFrom(tokens: readonly Token[], start: number): NamedTable | undefined {
+  let at = start;
+  const path: string[] = [];
+  for (; isName(tokens[at]); at += 2) {
+    path.push(tokens[at]?.text ?? "");
+    if (tokens[at + 1]?.text !== ".") break;
+  }
+  if (path.length === 0) return undefined;
+  if (isWord(tokens[at + 1], AS)) at += 1;
+  const alias = tokens[at + 1];
+  const hasAlias = isName(alias) && !isWord(alias, NO_ALIAS);
+  return { path, alias: hasAlias ? alias.text : undefined };
+}

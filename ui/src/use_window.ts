@@ -1,0 +1,179 @@
+/**
+ * Which rows of a long table are in sight, and where each is drawn.
+ *
+ * Browsers make no element higher than some ten million pixels, and a table may be longer. The
+ * scroll range is then shorter than the table: a long way, as with the bar, goes through the table
+ * in proportion; a short one, as with the wheel, moves as many pixels as it says. Once scrolling
+ * rests, the bar is put where it belongs.
+ */
+import { type RefObject, useCallback, useLayoutEffect, useReducer, useRef } from "react";
+
+export const ROW_HEIGHT = 28;
+
+/** The rows begin below it. */
+const HEADER_HEIGHT = 42;
+const BODY_HEIGHT_MAX = 8_000_000;
+/** Rows drawn above and below those in sight. */
+const OVERSCAN = 12;
+const REST_MS = 150;
+
+export interface RowWindow {
+  /** The rows that are drawn: from `first` up to before `end`. */
+  readonly first: number;
+  readonly end: number;
+  readonly bodyHeight: number;
+  /** Pixels from the top of the body to where a row is drawn. */
+  readonly topOf: (index: number) => number;
+  /** The row at the upper edge. */
+  readonly topRow: () => number;
+  /** Brings a row into sight. */
+  readonly reveal: (index: number, rowCount?: number) => void;
+  /** Moves what is in sight by so many rows. */
+  readonly moveBy: (rows: number) => void;
+}
+
+interface Position {
+  /** How far down the whole table the upper edge is, in pixels of the table. */
+  tableTop: number;
+  /** Where the scroll bar was when that was found. */
+  scrollTop: number;
+  isDragged: boolean;
+}
+
+/** What of a scrolling element is needed to know what it shows. */
+interface Sizes {
+  readonly view: number;
+  readonly tableTopMax: number;
+  readonly scrollTopMax: number;
+  readonly isScaled: boolean;
+}
+
+function sizesOf(element: HTMLElement, rowCount: number): Sizes {
+  const height = rowCount * ROW_HEIGHT;
+  const view = Math.max(0, element.clientHeight - HEADER_HEIGHT);
+  const bodyHeight = Math.min(height, BODY_HEIGHT_MAX);
+  return {
+    view,
+    tableTopMax: Math.max(0, height - view),
+    scrollTopMax: Math.max(0, bodyHeight - view),
+    isScaled: height > BODY_HEIGHT_MAX,
+  };
+}
+
+/** How far down the table one is after a scroll. */
+function tableTopAfter(
+  { isDragged, scrollTop: before, tableTop }: Position,
+  scrollTop: number,
+  { isScaled, scrollTopMax, tableTopMax, view }: Sizes,
+): number {
+  if (!isScaled) return scrollTop;
+  const way = scrollTop - before;
+  const isShort = !isDragged && Math.abs(way) < 2 * view;
+  const wanted = isShort ? tableTop + way : (scrollTop / scrollTopMax) * tableTopMax;
+  return Math.max(0, Math.min(wanted, tableTopMax));
+}
+
+export function useWindow(scroller: RefObject<HTMLElement | null>, rowCount: number): RowWindow {
+  const [, redraw] = useReducer((count: number) => count + 1, 0);
+  const position = useRef<Position>({ tableTop: 0, scrollTop: 0, isDragged: false });
+  const count = useRef(rowCount);
+
+  /** Goes to a place of the table, and puts the bar where it belongs. */
+  const place = useCallback(
+    (tableTop: number): void => {
+      const { current: element } = scroller;
+      if (element === null) return;
+      const { isScaled, scrollTopMax, tableTopMax } = sizesOf(element, count.current);
+      const top = Math.max(0, Math.min(tableTop, tableTopMax));
+      element.scrollTop = isScaled ? (top / tableTopMax) * scrollTopMax : top;
+      position.current.tableTop = isScaled ? top : element.scrollTop;
+      position.current.scrollTop = element.scrollTop;
+      redraw();
+    },
+    [scroller],
+  );
+
+  useLayoutEffect(() => {
+    if (count.current === rowCount) return;
+    count.current = rowCount;
+    place(position.current.tableTop);
+  }, [place, rowCount]);
+
+  useScrolls(scroller, { position, count, place, redraw });
+
+  const { scrollTop, tableTop } = position.current;
+  const view = scroller.current?.clientHeight ?? 0;
+  const first = Math.max(0, Math.floor(tableTop / ROW_HEIGHT) - OVERSCAN);
+  return {
+    first,
+    end: Math.min(rowCount, Math.ceil((tableTop + view) / ROW_HEIGHT) + OVERSCAN),
+    bodyHeight: Math.min(rowCount * ROW_HEIGHT, BODY_HEIGHT_MAX),
+    topOf: (index) => index * ROW_HEIGHT - tableTop + scrollTop,
+    topRow: () => Math.floor(position.current.tableTop / ROW_HEIGHT),
+    reveal(index) {
+      const { current: element } = scroller;
+      if (element === null) return;
+      const inSight = sizesOf(element, count.current).view;
+      const top = index * ROW_HEIGHT;
+      const { tableTop: now } = position.current;
+      if (top < now) place(top);
+      else if (top + ROW_HEIGHT > now + inSight) place(top + ROW_HEIGHT - inSight);
+    },
+    moveBy: (rows) => place(position.current.tableTop + rows * ROW_HEIGHT),
+  };
+}
+
+interface Scrolled {
+  readonly position: RefObject<Position>;
+  /** Of rows. */
+  readonly count: RefObject<number>;
+  readonly place: (tableTop: number) => void;
+  readonly redraw: () => void;
+}
+
+/** Follows the scrolls of an element. */
+function useScrolls(
+  scroller: RefObject<HTMLElement | null>,
+  { count, place, position, redraw }: Scrolled,
+): void {
+  useLayoutEffect(() => {
+    const { current: element } = scroller;
+    if (element === null) return undefined;
+    const { current: now } = position;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const rest = (): void => {
+      if (!now.isDragged) place(now.tableTop);
+    };
+    const onScroll = (): void => {
+      const { scrollTop } = element;
+      if (scrollTop === now.scrollTop) return;
+      const sizes = sizesOf(element, count.current);
+      now.tableTop = tableTopAfter(now, scrollTop, sizes);
+      now.scrollTop = scrollTop;
+      clearTimeout(timer);
+      if (sizes.isScaled) timer = setTimeout(rest, REST_MS);
+      redraw();
+    };
+    // Of the element itself only its scroll bars can be pressed.
+    const onPress = ({ target }: Event): void => {
+      now.isDragged = target === element;
+    };
+    const onRelease = (): void => {
+      now.isDragged = false;
+      if (sizesOf(element, count.current).isScaled) rest();
+    };
+    const observer = new ResizeObserver(redraw);
+    observer.observe(element);
+    element.addEventListener("scroll", onScroll, { passive: true });
+    element.addEventListener("pointerdown", onPress);
+    addEventListener("pointerup", onRelease);
+    redraw();
+    return () => {
+      clearTimeout(timer);
+      observer.disconnect();
+      element.removeEventListener("scroll", onScroll);
+      element.removeEventListener("pointerdown", onPress);
+      removeEventListener("pointerup", onRelease);
+    };
+  }, [count, place, position, redraw, scroller]);
+}
