@@ -171,7 +171,7 @@ export class Auth {
 
   /**
    * @param body The JSON value of the body, undefined when it was not JSON.
-   * @param token One that the device has of an earlier login, of whatever age.
+   * @param token A token of an earlier login on this device, expired or not.
    * @throws {AuthError}
    */
   login(body: unknown, caller: Caller, token?: string): Promise<LoginBody> {

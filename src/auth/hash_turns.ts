@@ -1,21 +1,21 @@
 /**
- * In which order password hashes are computed, of which few run at a time: by turns of their
- * senders, so that whoever sends many waits for the own ones.
+ * Orders the computation of password hashes, of which few run at a time. Senders take turns, so
+ * that a sender of many hashes waits for its own.
  *
  *     trusted:  sender ─ sender ─ sender      users with a token, and known devices
- *     others:   sender ─ sender               ◄── each lane by turns of its senders, and the two
- *                                                 lanes by turns, so that neither starves
+ *     others:   sender ─ sender               ◄── senders of a lane take turns, and so do the
+ *                                                 two lanes, so that neither starves
  *
- * A bounded number waits. Beyond it the newest of whoever waits with most gives way, so nobody is
- * refused for the many of another.
+ * A bounded number of hashes waits. Beyond it the sender with the most waiting hashes loses its
+ * newest one, so no sender is refused because of another's flood.
  */
 import { AuthError } from "./auth_error.ts";
 
-/** On whose behalf a hash is computed. */
+/** The sender for whom a hash is computed. */
 export interface HashTurn {
-  /** One text for each sender. */
+  /** Identifies the sender. */
   readonly sender: string;
-  /** Whether it is known who asks, or from which device. */
+  /** Whether the user or the device is known. */
   readonly isTrusted: boolean;
 }
 
@@ -26,7 +26,7 @@ interface Waiting {
 
 type Lane = Map<string, Waiting[]>;
 
-/** Some twelve seconds of work for one core: a longer wait is no service. */
+/** About twelve seconds of work for one core; a caller should not wait longer than that. */
 const WAITING_MAX = 400;
 
 export class HashTurns {
@@ -39,7 +39,7 @@ export class HashTurns {
     return this.#waitingCount;
   }
 
-  /** Resolves when it is the turn of a hash. @throws {AuthError} rate_limited */
+  /** Waits for the turn of a hash. @throws {AuthError} rate_limited */
   async wait({ isTrusted, sender }: HashTurn): Promise<void> {
     const lane = isTrusted ? this.#trusted : this.#others;
     const own = lane.get(sender) ?? [];
@@ -51,7 +51,7 @@ export class HashTurns {
     });
   }
 
-  /** Lets the next one begin. Returns whether there was one. */
+  /** Starts the next hash. Returns whether one was waiting. */
   startNext(): boolean {
     const first = this.#isTrustedNext ? this.#trusted : this.#others;
     const second = this.#isTrustedNext ? this.#others : this.#trusted;
@@ -63,7 +63,7 @@ export class HashTurns {
     return true;
   }
 
-  /** Refuses the newest of a sender who waits with more than `count`; false when there is none. */
+  /** Refuses the newest hash of a sender with more than `count` waiting; false if there is none. */
   #makeRoom(count: number): boolean {
     let most: Waiting[] = [];
     for (const lane of [this.#trusted, this.#others]) {
@@ -76,7 +76,7 @@ export class HashTurns {
   }
 }
 
-/** The first of the sender who has waited longest for a turn, who then goes behind the others. */
+/** Takes the first hash of the sender whose turn it is, and moves that sender to the end. */
 function takeFirst(lane: Lane): Waiting | undefined {
   for (const [sender, waiting] of lane) {
     lane.delete(sender);

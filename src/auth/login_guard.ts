@@ -3,16 +3,15 @@
  *
  * - A pair of login name and sender is locked after a number of consecutive failures. The name may
  *   exist or not. Another sender can still log in, so nobody can lock another user out.
- * - A name has at most so many failures an hour from all senders together. Beyond that, and slower
- *   before, it is open to known devices only: a device that brings a token of an earlier login of
- *   the user, or a sender from which the user has logged in. Each of them counts by itself.
- * - Of a name one login is looked at and one waits, but for known devices, which have their own
- *   line; so the bounds hold for attempts that come together, too.
- * - A new password forgives all failures of its name: they were guesses at another one.
- * - An address has a bucket of attempts: logins, setups, refreshes and failed tokens.
+ * - A name may fail a limited number of times an hour from all senders together, and later attempts
+ *   are delayed. Beyond the limit only known devices may log in: a device that presents a token of
+ *   an earlier login, or a sender from which the user has logged in. Each known device has a count
+ *   of its own.
+ * - One login of a name is checked at a time, and one more may wait. Each known device has its own
+ *   queue. The limits therefore hold for parallel attempts too.
  *
- * Nothing here outlives the process. Memory is bounded: above the bound the oldest entry goes, and
- * to make so many takes longer than they count.
+ * Nothing here outlives the process. Memory is bounded: beyond the bound the oldest entry goes, and
+ * creating that many entries takes longer than an entry counts.
  */
 import type { Clock } from "../base/clock.ts";
 import { putNewest } from "../base/newest.ts";
@@ -31,11 +30,11 @@ export interface LoginGuardOptions {
 const FAILURES_MAX = 100;
 const FAILURES_WINDOW_MS = 3_600_000;
 
-/** Logins that wait for the one that is looked at: of a name, and of a known device of it. */
+/** Logins that may wait for the one being checked, per name and per known device. */
 const WAITING_MAX = 1;
 const WAITING_KNOWN_MAX = 16;
 
-/** Senders that are remembered of a user. */
+/** Senders remembered for each user. */
 const KNOWN_SENDERS_MAX = 20;
 
 /** Failures of one name within the window after which each login of the name waits. */
@@ -57,13 +56,13 @@ export interface LoginTrouble {
 /** A login as the guard sees it. */
 export interface Attempt {
   readonly name: string;
-  /** Its sender, or the device that it comes from. */
+  /** The sender, or the known device. */
   readonly from: string;
   /** Whether the user has logged in from there before. */
   readonly isKnown: boolean;
 }
 
-/** Logins of one name, or of one known device of it, that are under way. */
+/** The logins in progress for one name, or for one known device. */
 interface Line {
   readonly waiting: (() => void)[];
 }
@@ -79,9 +78,11 @@ export class LoginGuard {
   readonly #failuresMax: number;
   readonly #lockMs: number;
   readonly #pairs = new Map<string, Failures>();
-  /** When a name failed, or a known device of it, newest last; at most as many as close it. */
+  /**
+   * Times of the failures of a name or a known device, newest last; at most as many as close it.
+   */
   readonly #times = new Map<string, number[]>();
-  /** From where a user has logged in. */
+  /** The senders from which a user has logged in. */
   readonly #known = new Map<string, Map<string, true>>();
   readonly #lines = new Map<string, Line>();
 
@@ -92,8 +93,9 @@ export class LoginGuard {
   }
 
   /**
-   * What is known of where a login comes from.
-   * @param sessionId Of a token of this user that it brings: an earlier login of the device.
+   * Identifies the origin of a login.
+   * @param sessionId The session of the user's token that the device presents, from an earlier
+   * login.
    */
   attempt(name: string, address: string, sessionId?: string): Attempt {
     if (sessionId !== undefined) return { name, from: `session ${sessionId}`, isKnown: true };
@@ -112,7 +114,7 @@ export class LoginGuard {
     return undefined;
   }
 
-  /** Seconds for which the name has failed too often; undefined when it may be tried now. */
+  /** Seconds until the name may be tried again; undefined if it may be tried now. */
   closedForSeconds(attempt: Attempt): number | undefined {
     const times = this.#times.get(lineKey(attempt));
     if (times === undefined || times.length < FAILURES_MAX) return undefined;
@@ -120,7 +122,7 @@ export class LoginGuard {
     return leftMs > 0 ? Math.ceil(leftMs / 1000) : undefined;
   }
 
-  /** How long a login waits before it is looked at. */
+  /** How long a login is delayed before it is checked. */
   delayMs(attempt: Attempt): number {
     if (attempt.isKnown) return 0;
     const time = this.#times.get(lineKey(attempt))?.at(-SLOW_AFTER_FAILURES);
@@ -129,8 +131,9 @@ export class LoginGuard {
   }
 
   /**
-   * Resolves when no other login of the line is looked at. Returns what lets the next one in.
-   * @throws {AuthError} rate_limited when others wait already.
+   * Waits until no other login of the queue is being checked. Returns a function that admits the
+   * next.
+   * @throws {AuthError} rate_limited if too many logins already wait.
    */
   async enter(attempt: Attempt): Promise<() => void> {
     const key = lineKey(attempt);
@@ -190,7 +193,7 @@ export class LoginGuard {
     return found;
   }
 
-  /** @param address From which the user may come again. */
+  /** @param address The address from which the user has logged in. */
   succeeded({ from, name }: Attempt, address: string): void {
     this.#pairs.delete(pairKey(name, from));
     const senders = this.#known.get(name) ?? new Map<string, true>();
@@ -199,8 +202,8 @@ export class LoginGuard {
   }
 
   /**
-   * Lifts every lock of a name, and forgets its failures; and the senders that it knew, as a new
-   * password may be meant against one of them.
+   * Lifts every lock of a name and forgets its failures. Forgets its known senders too, as the
+   * password may have been changed to keep one of them out.
    */
   forgive(name: string): void {
     this.#known.delete(name);
@@ -263,7 +266,7 @@ function pairKey(name: string, from: string): string {
   return `${from}\n${name}`;
 }
 
-/** Of a name, or of a known device of it. */
+/** The key of a name, or of one of its known devices. */
 function lineKey({ from, isKnown, name }: Attempt): string {
   return pairKey(name, isKnown ? from : "");
 }

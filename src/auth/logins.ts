@@ -46,7 +46,7 @@ export class Logins {
 
   /**
    * @param body The JSON value of the body, undefined when it was not JSON.
-   * @param token One that the device has of an earlier login, of whatever age.
+   * @param token A token of an earlier login on this device, expired or not.
    * @throws {AuthError}
    */
   async login(body: unknown, caller: Caller, token?: string): Promise<LoginBody> {
@@ -68,11 +68,11 @@ export class Logins {
     }
   }
 
-  /** One login of a name, or of a known device of it, at a time. */
+  /** Runs one login at a time for each name, and for each known device of a name. */
   async #attempt(attempt: Attempt, password: string, caller: Caller): Promise<LoginBody> {
     const { catalog, clock, guard, hasher, log, sessions } = this.#options;
     const { name } = attempt;
-    // The one before may have been one too many.
+    // The login that ran before may have reached the limit of failures.
     this.#refuse(attempt);
     const delayMs = guard.delayMs(attempt);
     if (delayMs > 0) await new Promise<void>((resolve) => clock.after(delayMs, resolve));
@@ -100,7 +100,7 @@ export class Logins {
     return await sessions.begin(user);
   }
 
-  /** The session of a token of this user, unless it was ended; its time does not matter. */
+  /** The session of a token of this user, expired or not; undefined if the session was ended. */
   #sessionOf(name: string, token: string | undefined): string | undefined {
     const { sessions } = this.#options;
     const session = token === undefined ? undefined : sessions.sessionOf(token);

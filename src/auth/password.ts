@@ -3,8 +3,8 @@
  * user exists.
  *
  * Stored as argon2id (m = 19456 KiB, t = 2, p = 1), about 30 ms of one core off the event loop. So
- * few at a time run, and a bounded number wait, by turns of their senders: a flood of logins costs
- * latency of its own logins, not the machine.
+ * few run at a time, and a bounded number wait, in turns of their senders. A flood of logins slows
+ * down its own logins, not the machine.
  */
 import { assert } from "../base/assert.ts";
 import { isCommonPassword } from "./common_passwords.ts";
@@ -83,7 +83,7 @@ export class PasswordHasher {
   }
 
   async #inTurn<T>(turn: HashTurn, work: () => Promise<T>): Promise<T> {
-    // Whoever finishes hands its place over, so the count stays.
+    // A finished hash hands its slot to the next one, so the count stays the same.
     if (this.#running >= this.#runningMax) await this.#turns.wait(turn);
     else this.#running += 1;
     try {
@@ -98,7 +98,7 @@ export class PasswordHasher {
 const DUMMY_HASH =
   "$argon2id$v=19$m=19456,t=2,p=1$BENXesyrkMxrbkVw8yvxR43EzDk11nSSPeDixLqg+t0$OZLZWMHw+qKr1jyEMOIoi3vsGp5TIqOhC/MNSRTZo5I";
 
-/** Neither a blank nor a control, format or unassigned character. */
+/** Matches a character that is visible: no blank, control, format or unassigned character. */
 const SEEN = /[^\p{White_Space}\p{C}\u2800\u3164\u115f\u1160\uffa0]/u;
 
 const COMPLEX: readonly RegExp[] = [/\p{Lu}/u, /\p{Ll}/u, /\p{Nd}/u, /[^\p{L}\p{Nd}]/u];

@@ -137,7 +137,7 @@ export class Sessions {
     return this.#options.tokens.age(claims) === "valid" ? this.userBehind(claims) : undefined;
   }
 
-  /** Whose session a token is of, unless it was ended; whatever the time. */
+  /** The session of a token, expired or not; undefined if the session was ended. */
   sessionOf(token: string): { readonly userId: string; readonly sessionId: string } | undefined {
     const claims = this.#options.tokens.verify(token);
     return claims === undefined || this.userBehind(claims) === undefined ? undefined : claims;

@@ -5,15 +5,15 @@
  *     a change of what is durable, or of the order of commits
  *                        ──bug──► StateInDoubtError ──► the process stops; the log makes that safe
  *
- * Who changes shared state marks what it throws ({@linkcode inDoubt}); who serves callers contains
- * the rest ({@linkcode Bugs.contain}). What nobody catches is of unknown reach, and stops the
- * process, too.
+ * Code that changes shared state marks the errors it throws ({@linkcode inDoubt}). Code that serves
+ * callers contains all other errors ({@linkcode Bugs.contain}). An uncaught error has unknown
+ * reach, so it stops the process too.
  */
 import type { Clock } from "./clock.ts";
 import { isExpected, stackOf } from "./errors.ts";
 import type { Log, LogFields } from "./log.ts";
 
-/** A bug in the middle of a change that has to be whole. Only `main.ts` catches it, to stop. */
+/** A bug in the middle of a change that has to be atomic. Only `main.ts` catches it, to stop. */
 export class StateInDoubtError extends Error {
   constructor(cause: unknown) {
     super("a change was not finished", { cause });
@@ -21,7 +21,7 @@ export class StateInDoubtError extends Error {
   }
 }
 
-/** What is to be thrown in place of an error that a change of shared state met. */
+/** The error to throw when a change of shared state fails: a bug is wrapped as in doubt. */
 export function inDoubt(error: unknown): unknown {
   if (isExpected(error) || error instanceof StateInDoubtError) return error;
   return new StateInDoubtError(error);
@@ -30,7 +30,7 @@ export function inDoubt(error: unknown): unknown {
 /** Notes a bug and lets others go on; see {@linkcode Bugs.contain}. */
 export type OnBug = (error: unknown, what: string, fields?: LogFields) => void;
 
-/** The same clock, of whose timers none ends the process. */
+/** A clock whose timer callbacks are guarded, so that a bug in one does not end the process. */
 export function containingClock(clock: Clock, onBug: OnBug): Clock {
   return {
     nowMs: () => clock.nowMs(),
@@ -47,7 +47,7 @@ export function containingClock(clock: Clock, onBug: OnBug): Clock {
   };
 }
 
-/** The bugs that this process went on after. */
+/** Counts and logs the bugs that this process survived. */
 export class Bugs {
   readonly #log: Log;
   #count = 0;
@@ -56,16 +56,16 @@ export class Bugs {
     this.#log = log;
   }
 
-  /** How many there were, for who watches the server. */
+  /** The number of bugs so far, for monitoring. */
   get count(): number {
     return this.#count;
   }
 
   /**
-   * Notes a bug whose caller is told of it.
+   * Logs and counts a bug; telling the caller is left to the caller of this method.
    *
-   * @param what Ends "a bug ended": "a request".
-   * @throws {StateInDoubtError} If nobody may go on.
+   * @param what Completes the log message "a bug ended …", for example "a request".
+   * @throws {StateInDoubtError} If the process must not continue.
    */
   contain(error: unknown, what: string, fields: LogFields = {}): void {
     if (error instanceof StateInDoubtError) throw error;

@@ -25,12 +25,12 @@ export function wallMsAt(clock: Pick<Clock, "monotonicMs" | "nowMs">, monotonicM
   return Math.round(clock.nowMs() - clock.monotonicMs() + monotonicMs);
 }
 
-/** A duration as it is shown: in milliseconds, with at most three decimals. */
+/** Rounds a duration for display: milliseconds with at most three decimals. */
 export function shownMs(ms: number): number {
   return Math.round(ms * 1000) / 1000;
 }
 
-/** Keeps the process alive while it listens nowhere; no timer of a clock does. */
+/** Keeps the process alive while no socket is listening; timers of a clock do not. */
 export function keepAlive(): CancelTimer {
   const timer = setInterval(() => undefined, HOUR_MS);
   return () => clearInterval(timer);

@@ -1,5 +1,5 @@
 /**
- * How many files and sockets this process has open, of those that it may have: Linux says it.
+ * Counts the open file descriptors of this process and reads their limit, from Linux's `/proc`.
  */
 import type { Disk } from "./disk.ts";
 import { DiskError, hasNoDescriptor } from "./errors.ts";
@@ -13,8 +13,9 @@ export interface Descriptors {
 }
 
 /**
- * What a process of this limit looks at its descriptors with; undefined where the system does not
- * say, or sets no limit. The limit is looked up now, when there are descriptors to look with.
+ * Creates a function that reads the current count of descriptors; undefined if the system does not
+ * report descriptors or sets no limit. The limit is read now, while a descriptor is free to read it
+ * with.
  */
 export function descriptorGauge(
   disk: Pick<Disk, "exists" | "list" | "readFile">,
@@ -28,10 +29,10 @@ export function descriptorGauge(
 
 function openCount(disk: Pick<Disk, "list">, max: number): number {
   try {
-    // One of them is that of the list itself.
+    // One of the entries is the descriptor that lists the directory.
     return disk.list(OPEN).length - 1;
   } catch (error) {
-    // Safe: it takes a descriptor to count them, so that none is left is known as well.
+    // Safe: counting needs a descriptor itself, so a failure means that none is left.
     if (error instanceof DiskError && hasNoDescriptor(error.code)) return max;
     throw error;
   }

@@ -23,7 +23,7 @@ export interface ErrorDetails {
   statementIndex?: number | undefined;
   /** For RESUME_EXPIRED: the oldest position that can still be resumed from. */
   earliestSeq?: number | undefined;
-  /** What was not found is there, and hidden from the caller, who must not be told. */
+  /** The object exists but is hidden from the caller, who must not learn that it exists. */
   isHidden?: boolean;
   cause?: unknown;
 }
@@ -109,7 +109,7 @@ export function detailsOf({
   return { earliestSeq, hint, isHidden, position, statementIndex };
 }
 
-/** Whether the caller lacks a right, whatever it is told. */
+/** Whether the caller lacks a right, even if the error it sees is "not found". */
 export function isDenial({ condition, isHidden }: DatabaseError): boolean {
   return isHidden || condition === "PERMISSION_DENIED";
 }

@@ -19,7 +19,7 @@ export const COMMIT_BYTES_MAX: number = 1024 * 1024 * 1024;
 /** Bytes of an encoded primary key, so that a key index entry is small and comparable at once. */
 export const KEY_BYTES_MAX = 1024;
 
-/** Checks of one table: each is tested for each row that is written. */
+/** CHECK constraints of one table: each is evaluated for every written row. */
 export const CHECKS_MAX = 256;
 
 /** Columns of a primary key. */
@@ -37,8 +37,8 @@ export const NESTING_MAX = 128;
 export const JSON_PARTS_MAX = 10_000;
 
 /**
- * Items of an array, or parts of a JSON value, that are made of one text: each is an object of its
- * own, and so many take a tenth of a second.
+ * Array items, or nodes of a JSON value, parsed from one text. Each becomes an object of its own,
+ * and this many take a tenth of a second.
  */
 export const PARTS_OF_TEXT_MAX: number = 512 * 1024;
 
@@ -67,36 +67,38 @@ export const RECURSION_ROWS_MAX = 1_000_000;
 export const QUERY_TOWER_MAX = 128;
 
 /**
- * Tables, queries, functions and views in one FROM, joined in whatever way. Names are looked up,
- * and joins put in order, with a work that grows with the square of this.
+ * Tables, queries, functions and views in one FROM, however they are joined. The work of name
+ * lookup and join ordering grows with the square of this number.
  */
 export const SOURCES_MAX = 128;
 
-/** The same in all queries of a statement, with those of its views. */
+/** FROM items in all queries of a statement, including the queries of its views. */
 export const STATEMENT_SOURCES_MAX = 1024;
 
-/** Queries of one statement, in each other or beside each other. */
+/** Queries of one statement, nested or side by side. */
 export const STATEMENT_QUERIES_MAX = 1024;
 
 /**
- * Expressions in one list of which each is compiled: outputs, arguments, arms of CASE, keys to
- * group and to sort by, assignments, columns. The lists of IN, ARRAY and VALUES are longer.
+ * Items of one list whose items are compiled one by one: outputs, arguments, arms of CASE, GROUP BY
+ * and ORDER BY keys, assignments, columns. IN, ARRAY and VALUES have higher limits.
  */
 export const LISTED_MAX = 4096;
 
 /**
- * Names, literals, operators and calls of one statement, but for the rows of its VALUES, which are
- * bound in steps: so many are bound, planned and compiled in a tenth of a second each.
+ * Names, literals, operators and calls of one statement. The rows of VALUES do not count, as they
+ * are bound in steps. Binding, planning and compiling this many take a tenth of a second each.
  */
 export const STATEMENT_PARTS_MAX = 100_000;
 
 /** Statements in the text of one request. */
 export const STATEMENTS_MAX = 10_000;
 
-/** Values of rows that are compared by `<` and its kin: each is a condition in the one before. */
+/**
+ * Fields of row values compared by `<`, `<=`, `>` or `>=`: each adds a level of nested conditions.
+ */
 export const ORDERED_FIELDS_MAX = 256;
 
-/** Windows over which one query computes: each sorts all rows. */
+/** Window definitions of one query: each sorts all rows. */
 export const WINDOWS_MAX = 256;
 
 /** Columns of all queries, tables and joins of a statement together. */

@@ -71,7 +71,7 @@ export class LogFiles {
     else this.#lose(lines.length);
   }
 
-  /** Tries files that are failing at once, as somebody may have mended what was wrong. */
+  /** Retries failing files at once, as the cause may have been fixed. */
   retry(): void {
     if (this.#loss !== undefined) this.#try([]);
   }

@@ -62,7 +62,7 @@ export class LogWriter implements Log {
     });
   }
 
-  /** Lines that are less urgent are left out. */
+  /** Sets the level: less urgent lines are dropped. */
   get level(): LogLevel {
     return this.#level;
   }
@@ -88,8 +88,8 @@ export class LogWriter implements Log {
   }
 
   /**
-   * Writes what waits, to a file of the usual name: one that was renamed is written no more. No
-   * file is held open between two writes, so that each of them finds the new one.
+   * Writes the pending lines to the file with the usual name; a renamed file gets no more lines.
+   * Files are opened for each write, so every write finds the new file.
    */
   reopen(): void {
     this.flush();

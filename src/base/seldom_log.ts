@@ -25,13 +25,13 @@ export class SeldomLog {
     this.#clock = clock;
   }
 
-  /** Logs an error, or counts it for the next line of the same message. */
+  /** Logs an error, or counts it for the next line with the same message. */
   error(message: string, fields: LogFields = {}): void {
     const told = this.#fieldsIfDue(message, fields);
     if (told !== undefined) this.#log.error(message, told);
   }
 
-  /** The same with a warning. */
+  /** Logs a warning, or counts it for the next line with the same message. */
   warn(message: string, fields: LogFields = {}): void {
     const told = this.#fieldsIfDue(message, fields);
     if (told !== undefined) this.#log.warn(message, told);

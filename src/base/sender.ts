@@ -1,9 +1,11 @@
 /**
- * Whom limits and lock-outs count together: an IPv4 address; of IPv6 the network of 64 bits, since
- * whoever has one address of it has 2^64 of them.
+ * The unit by which limits and lock-outs count callers: an IPv4 address, or an IPv6 /64 network,
+ * because anyone who has one address of such a network has 2^64 of them.
  */
 
-/** @param address Dotted, or eight groups without "::". Any other text is a sender by itself. */
+/**
+ * @param address Dotted IPv4, or eight IPv6 groups without "::". Any other text is its own sender.
+ */
 export function senderOf(address: string): string {
   if (!address.includes(":")) return address;
   const groups = address.split(":");

@@ -9,9 +9,9 @@
  *
  * The generator is a hybrid logical clock: it follows the clock forward, never goes back with it,
  * and borrows from the next millisecond when the counter of the current one is used up. So a clock
- * that is set back stops nothing: ids go on from the newest one. With `SeqTimes` they then follow
- * the clock at a distance, which it knows; without, they take a millisecond for each 4096 of them,
- * until the clock is there again.
+ * that is set back stops nothing: ids go on from the newest one. With `SeqTimes`, ids then run
+ * ahead of the clock by a recorded distance. Without it, they use one millisecond per 4096 ids
+ * until the clock catches up.
  */
 import { assert } from "./assert.ts";
 import type { Clock } from "./clock.ts";
@@ -35,7 +35,9 @@ export {
   unixMsFromSeq,
 } from "./seq_layout.ts";
 
-/** A clock that falls back by less has no new era: time servers correct it, and bursts borrow. */
+/**
+ * A smaller step back starts no era: time servers cause such steps, and bursts borrow milliseconds.
+ */
 const JITTER_MS = 1000;
 
 export interface SeqGeneratorOptions {
@@ -46,16 +48,16 @@ export interface SeqGeneratorOptions {
   nodeBits: number;
   /** The highest id ever issued, so that a restart never goes back. */
   last: Seq;
-  /** Knows which times ids are of; absent where nobody asks. */
+  /** Maps ids to clock times; absent if the caller never needs times. */
   times?: SeqTimes;
-  /** The clock was set back, by more than a correction. */
+  /** Called when the clock was set back by more than a correction. */
   onSetBack?: (times: { readonly fromMs: number; readonly toMs: number }) => void;
 }
 
 /**
  * Issues strictly ascending ids.
  *
- *     #ms        highest time there was: that of the newest id, and without `SeqTimes` the clock's
+ *     #ms        highest time so far: of the newest id and, without `SeqTimes`, of the clock
  *     #counter   ids of that millisecond which are used up
  *     #highMs    latest time of the clock since it was last set back
  */
@@ -69,7 +71,7 @@ export class SeqGenerator {
   #counter: number;
   #last: Seq;
   #highMs: number;
-  /** The clock as it was last looked at, and the millisecond that ids have then. */
+  /** The last reading of the clock, and the millisecond that ids get at that reading. */
   #seenMs = -Infinity;
   #idMs = 0;
 
@@ -150,8 +152,7 @@ export class SeqGenerator {
   }
 
   /**
-   * Looks at the clock, and keeps durably what the next ids need: to be called before a commit
-   * takes any.
+   * Reads the clock and makes durable what the next ids need. Call it before a commit takes ids.
    *
    * @throws {DatabaseError} @throws {DiskError}
    */
@@ -162,13 +163,12 @@ export class SeqGenerator {
   }
 
   /**
-   * The time of the clock, which goes back only by more than a correction. Every id from now on is
-   * of this time or later.
+   * The clock time with small corrections ignored. Every later id has this time or a later one.
    */
   nowMs(): number {
     const clockMs = this.#clock.nowMs() - SEQ_EPOCH_MS;
     if (this.#times === undefined) {
-      // A time that has no ids is none to wait for: who takes an id then is refused.
+      // Do not wait for a time outside the range of ids: taking an id then fails.
       if (clockMs > this.#ms && clockMs <= MS_MAX) {
         this.#ms = clockMs;
         this.#counter = 0;
@@ -179,26 +179,28 @@ export class SeqGenerator {
     return Math.max(this.#highMs, 0) + SEQ_EPOCH_MS;
   }
 
-  /** The newest seq of this age, as is every seq before it; 0 where none is. */
+  /**
+   * The newest seq that has at least this age; every seq before it does too. 0 if there is none.
+   */
   agedSeq(ageMs: number): number {
     const nowMs = this.nowMs();
     if (this.#times !== undefined) return this.#times.agedSeq(ageMs, nowMs);
     return Math.max(0, seqFromUnixMs(nowMs - ageMs + 1) - 1);
   }
 
-  /** The wall clock when a seq was issued, in Unix milliseconds. */
+  /** The clock time at which a seq was issued, in Unix milliseconds. */
   msOf(seq: number): number {
     return this.#times?.msOf(seq) ?? unixMsFromSeq(seq);
   }
 
-  /** The last seq of a Unix millisecond, or of one before it. */
+  /** The last seq issued at or before a Unix millisecond. */
   lastSeqUpTo(unixMs: number): number {
     return this.#times?.lastSeqUpTo(unixMs) ?? seqFromUnixMs(unixMs + 1) - 1;
   }
 
-  /** The millisecond that an id of a time of the clock has at least. */
+  /** The lowest millisecond that an id may have at a clock time. */
   #idMsAt(clockMs: number): number {
-    // A time that has no ids is none to follow.
+    // Do not follow the clock to a time outside the range of ids.
     if (this.#times === undefined || clockMs > MS_MAX) return clockMs;
     if (clockMs === this.#seenMs) return this.#idMs;
     this.#beginEraAt(clockMs, this.#times);
@@ -209,7 +211,9 @@ export class SeqGenerator {
     return this.#idMs;
   }
 
-  /** Ids run ahead of the clock from now on, or follow it again, where that is not so already. */
+  /**
+   * Starts an era if the distance between ids and clock has changed: ids now run ahead, or no more.
+   */
   #beginEraAt(clockMs: number, times: SeqTimes): void {
     const isSetBack = clockMs < this.#highMs - JITTER_MS;
     const isAhead = this.#ms - (clockMs + times.aheadMs) > JITTER_MS;

@@ -1,12 +1,12 @@
 /**
- * What a seq is: its bits, and the milliseconds in them. `seq.ts` draws it and issues them.
+ * The bit layout of a seq, and the milliseconds in it. `seq.ts` draws the layout and issues seqs.
  */
 
 declare const seqBrand: unique symbol;
 
 /**
  * A sequence id. Issued by {@linkcode SeqGenerator}; from outside it comes through
- * {@linkcode seqFromNumber}. Columns hold seqs as plain numbers, and who reads one names it again.
+ * {@linkcode seqFromNumber}. Columns hold seqs as plain numbers; a reader converts them back.
  */
 export type Seq = number & { readonly [seqBrand]: true };
 
@@ -16,7 +16,7 @@ export const SEQ_EPOCH_MS = 1767225600000;
 /** Ids in one millisecond. */
 export const LOW_SPAN = 4096;
 
-/** The last millisecond that has ids. */
+/** The last millisecond that fits into a seq. */
 export const MS_MAX: number = 2 ** 41 - 1;
 
 /** Before every seq. */
@@ -27,7 +27,7 @@ export function seqFromNumber(value: number): Seq | undefined {
   return Number.isSafeInteger(value) && value >= 0 ? (value as Seq) : undefined;
 }
 
-/** Unix milliseconds at which a seq was issued. */
+/** The Unix milliseconds in the bits of a seq. */
 export function unixMsFromSeq(seq: number): number {
   return Math.floor(seq / LOW_SPAN) + SEQ_EPOCH_MS;
 }

@@ -1,19 +1,19 @@
 /**
- * Which time of the wall clock a seq is of, where its milliseconds do not say it.
+ * Maps seqs to times of the wall clock when the milliseconds in their bits differ from it.
  *
- * Ids never go back, and the clock may: once it was ahead, for a moment even, ids run ahead of it.
- * They then advance as the clock does, by a distance that stays, and each change of that distance
- * begins an era:
+ * Ids never go back, but the clock may: once it was ahead, even for a moment, ids run ahead of it.
+ * They then advance with the clock at a constant distance. Each change of that distance begins an
+ * era:
  *
  *     base ids of a time ──► era: ids from `fromSeq` on are of `aheadMs` before what they say ──► …
  *
- * There are as many eras as jumps, so that they are a short list, which is kept beside the
- * definitions and copied with them: no row holds a time of its own.
+ * There is one era per jump of the clock, so the list stays short. It is kept with the definitions
+ * and copied with them, so that no row has to hold a time of its own.
  *
- * Expiry is one bound on seq, also where the clock went back. What was committed before an era
- * began is at least as old as the era is long, by a clock that ran in it without a jump; so a row
- * that was dated ahead goes with those that came after it, and none goes before its time because
- * the clock was behind for a while. What has expired stays so, whatever the clock says later.
+ * Expiry stays one bound on seq, even if the clock goes back. A row committed before an era began
+ * is at least as old as the era, because the clock did not jump within the era. A row dated ahead
+ * therefore expires with the rows that came after it, and a clock that was behind for a while lets
+ * no row expire early. An expired row stays expired, whatever the clock says later.
  */
 import { seqFromUnixMs, unixMsFromSeq } from "./seq_layout.ts";
 
@@ -21,24 +21,24 @@ export interface SeqEra {
   readonly fromSeq: number;
   /** How far ids are ahead of the clock. */
   readonly aheadMs: number;
-  /** The latest time, in Unix milliseconds, that the clock said in the era before. */
+  /** The latest clock time in the era before, in Unix milliseconds. */
   readonly seenMs: number;
 }
 
 export interface SeqTimesOptions {
   /** Ascending by seq. */
   readonly eras: readonly SeqEra[];
-  /** Keeps them durably. @throws {DatabaseError} @throws {DiskError} */
+  /** Saves the eras durably. @throws {DatabaseError} @throws {DiskError} */
   readonly save: (eras: readonly SeqEra[]) => void;
 }
 
-/** Above this the oldest goes, and what it was of is dated as the one before. */
+/** Beyond this number the oldest era is dropped, and its seqs are dated by the era before it. */
 const ERAS_MAX = 1000;
 
 const BASE: SeqEra = { fromSeq: 0, aheadMs: 0, seenMs: 0 };
 
 export class SeqTimes {
-  /** With the one that every directory begins with. */
+  /** Includes the era with which every data directory begins. */
   #eras: readonly SeqEra[];
   #isSaved = true;
   readonly #save: SeqTimesOptions["save"];
@@ -60,30 +60,32 @@ export class SeqTimes {
     this.#isSaved = false;
   }
 
-  /** Keeps durably what has begun. @throws {DatabaseError} @throws {DiskError} */
+  /** Saves the eras that began since the last save. @throws {DatabaseError} @throws {DiskError} */
   save(): void {
     if (this.#isSaved) return;
     this.#save(this.#eras.slice(1));
     this.#isSaved = true;
   }
 
-  /** The wall clock, in Unix milliseconds, when a seq was issued. */
+  /** The clock time at which a seq was issued, in Unix milliseconds. */
   msOf(seq: number): number {
     const { aheadMs } = this.#eras.findLast(({ fromSeq }) => fromSeq <= seq) ?? BASE;
     return unixMsFromSeq(seq) - aheadMs;
   }
 
-  /** The last seq that is of a Unix millisecond, or of one before it; of the newest era that is. */
+  /** The last seq issued at or before a Unix millisecond, in the newest era that has one. */
   lastSeqUpTo(unixMs: number): number {
     const index = this.#eras.findLastIndex((era) => this.#startMsOf(era) <= unixMs);
     return this.#boundIn(Math.max(index, 0), unixMs);
   }
 
-  /** The newest seq that is so old, as everything before it is; 0 for none. */
+  /**
+   * The newest seq that has at least this age; every seq before it does too. 0 if there is none.
+   */
   agedSeq(ageMs: number, nowMs: number): number {
     let bound = 0;
     for (const [index, era] of this.#eras.entries()) {
-      // The latest that the clock said while it ran without a jump.
+      // The latest clock time of this era, within which the clock did not jump.
       const endMs = this.#eras[index + 1]?.seenMs ?? nowMs;
       const isPrefix = bound >= era.fromSeq - 1;
       if (isPrefix)
@@ -93,14 +95,14 @@ export class SeqTimes {
     return bound;
   }
 
-  /** The latest that the clock said since an era began: what has expired by then stays so. */
+  /** The latest clock time since an era began: rows that had expired by then stay expired. */
   #latestMs(index: number, nowMs: number): number {
     let latestMs = nowMs;
     for (const { seenMs } of this.#eras.slice(index + 1)) latestMs = Math.max(latestMs, seenMs);
     return latestMs;
   }
 
-  /** The last seq of an era that is of a time, or of one before it. */
+  /** The last seq of an era issued at or before a time. */
   #boundIn(index: number, unixMs: number): number {
     const { aheadMs } = this.#eras[index] ?? BASE;
     const endSeq = this.#eras[index + 1]?.fromSeq ?? Infinity;
@@ -116,7 +118,7 @@ export class SeqTimes {
   }
 }
 
-/** Of an era in which no id was issued only its times are left, which let older ids expire. */
+/** Moves back an era that issued no ids: only its times are still used, to expire older ids. */
 function endedBy(known: SeqEra, { fromSeq }: SeqEra): SeqEra {
   if (known.fromSeq <= fromSeq) return known;
   const earlierMs = unixMsFromSeq(known.fromSeq) - unixMsFromSeq(fromSeq);

@@ -95,8 +95,8 @@ function isUserId(userId: string): boolean {
 }
 
 /**
- * Why text cannot be the id of a new user, as the end of a sentence; undefined when it can. Two ids
- * that look alike would be two users whom nobody can tell apart.
+ * Why a text cannot be the id of a new user, as the end of a sentence; undefined if it can. Two ids
+ * that look alike would make two users indistinguishable.
  */
 export function newUserIdFault(userId: string): string | undefined {
   if (!isUserId(userId)) return USER_ID_RULE;
@@ -148,7 +148,9 @@ const QUOTED_COLUMN_NAME = /^(?:[^\p{C}\p{Zl}\p{Zp}]|\u200C|\u200D){1,64}$/u;
 
 const USER_ID_RULE = `it should be 1 to ${USER_ID_BYTES_MAX} bytes without control characters, "/", "\\" and ".."`;
 
-/** Zero-width, bidirectional, unassigned and private characters, fillers, and blanks but U+0020. */
+/**
+ * Zero-width, bidirectional, unassigned and private characters, fillers, and blanks except U+0020.
+ */
 const UNSEEN_IN_USER_ID = /[\p{C}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{White_Space}/u;
 
 const FORBIDDEN_IN_USER_ID = /[\p{Cc}/\\]|\.\./u;

@@ -102,7 +102,7 @@ export function settingsOf(config: Config): readonly Setting[] {
   });
 }
 
-/** Keys whose values differ, as the file names them. */
+/** The keys whose values differ, named as in the file. */
 export function changedKeys(before: Config, after: Config): readonly string[] {
   return [...KEYS.values()]
     .filter(({ name, section }) => {

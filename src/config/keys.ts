@@ -123,7 +123,7 @@ const RULES: Rules = {
     idempotency_bytes_per_user: whole(
       64 * MIB,
       [0],
-      "Bytes of kept answers of one user; 0 is no limit",
+      "Bytes of kept answers for one user; 0 means no limit",
     ),
     topic_visibility_secs: whole(60, [1, 86_400], "How long a consumer has to ack", LATER),
     max_poll_secs: whole(60, [1, 300], "Longest wait of a topic poll", LATER),

@@ -75,7 +75,8 @@ export interface PointBegin {
 /**
  * The seq that a text means; of a moment, the last one of its millisecond.
  *
- * @param lastSeqUpTo Of the store that has issued them; without one, as the bits of a seq say it.
+ * @param lastSeqUpTo From the store that issued the seqs; without it, the bits of a seq give its
+ * time.
  * @throws {DatabaseError} INVALID_OPTION
  */
 export function seqOfPoint(

@@ -92,8 +92,8 @@ function planned(
 }
 
 /**
- * A query that was valid and is not any more names something that has changed. Its subscriber has
- * seen the table, so it is told that a right is gone, and not that the table is.
+ * A query that is no longer valid names an object that has changed. Its subscriber has seen the
+ * table, so the error says that a right is gone, not that the table does not exist.
  */
 function codeAfterRefusal({ isHidden, response: { code } }: SubscriptionError): EndCode {
   if (isHidden) return "UNAUTHORIZED";

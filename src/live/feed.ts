@@ -432,7 +432,7 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
   }
 }
 
-/** @throws {StateInDoubtError} Whoever reads commits in another order must not go on. */
+/** @throws {StateInDoubtError} If commits arrive out of order: the process must not continue. */
 function requireOrder(condition: boolean, message: string): void {
   if (!condition) throw inDoubt(new AssertionError(message));
 }

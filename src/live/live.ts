@@ -71,7 +71,7 @@ export interface LiveSubscription {
 /** Refuses a subscription. `message` is ready to be sent; its `subscription_id` is set. */
 export class SubscriptionError extends Error {
   readonly response: ErrorMessage;
-  /** Whether a right is missing, although a stranger is told that the table does not exist. */
+  /** Whether a right is missing, even though the error says that the table does not exist. */
   readonly isHidden: boolean;
 
   constructor(response: ErrorMessage, { isHidden = false }: { isHidden?: boolean } = {}) {

@@ -41,10 +41,10 @@ export interface ChangeDraft {
   readonly count: number;
 }
 
-/** How messages are made of changes. */
+/** Options for turning changes into messages. */
 export interface DraftOptions {
   readonly frameBytesMax: number;
-  /** Knows when a commit was. */
+  /** Gives the time of a commit. */
   readonly store: Pick<Store, "commitMs">;
 }
 

@@ -6,7 +6,7 @@
  * before them: behind one table with thousands of followers, changes of other tables would wait for
  * all of its reviews. Invariant: a feed under review is not among those that are read.
  *
- * A bug in the work of one feed or subscription ends that, and the turn goes on with the others.
+ * A bug in one feed or subscription ends only that one; the turn continues with the others.
  *
  * Feeds of queries that take long have a share of each turn behind the others: who follows with a
  * quick filter waits for none of them.
@@ -34,7 +34,7 @@ export interface Pace {
   readonly requestUnits: number;
 }
 
-/** When turns are taken. */
+/** Schedules the turns. */
 export interface Turns {
   /** Before anything else that waits for the event loop. */
   soon(turn: () => void): void;
@@ -67,7 +67,7 @@ export interface PumpedFeed<Task> extends Advancing {
   /** Returns whether nothing is left to review; otherwise the budget was used up first. */
   review(budget: Budget): boolean;
   takeWaiting(): Iterable<Task>;
-  /** It met a bug: ends all that it reads for. */
+  /** Called after a bug in the feed: ends all subscriptions of the feed. */
   fail(error: unknown): void;
 }
 
@@ -182,7 +182,7 @@ export class Pump<Task extends Advancing> {
     return units - budget.left;
   }
 
-  /** What the work of a feed returns; undefined when it met a bug. */
+  /** Runs the work of a feed and returns its result; undefined if it met a bug. */
   #ofFeed(feed: PumpedFeed<Task>, work: () => boolean): boolean | undefined {
     try {
       return work();

@@ -347,7 +347,7 @@ export class LocalStore implements Store {
     this.#space.look();
   }
 
-  /** Looks whether the clock was set back, which is told; for somebody who asks now and then. */
+  /** Reads the clock and warns if it was set back. A background task calls this regularly. */
   lookAtClock(): void {
     this.#seqs.nowMs();
   }
@@ -492,7 +492,7 @@ export class LocalStore implements Store {
   }
 }
 
-/** It may be the clock of before that was wrong, so nobody is told to set this one. */
+/** The earlier clock may have been the wrong one, so the message does not ask to set this one. */
 function toldIn(log: Log): NonNullable<SeqGeneratorOptions["onSetBack"]> {
   return ({ fromMs, toMs }) => {
     const what =

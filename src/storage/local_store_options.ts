@@ -67,7 +67,7 @@ export interface LocalStoreParts {
   /** Where tables may have their segments beside the data directory, opened; the caller's, too. */
   readonly storages?: Storages | undefined;
   readonly options: LocalStoreOptions;
-  /** Of which times seqs are; where nobody keeps that, only this process knows. */
+  /** Maps seqs to clock times; without it, the mapping lives only as long as this process. */
   readonly seqTimes?: SeqTimes | undefined;
   /** Who writes segments; without it the store does, between other work of this thread. */
   readonly segmentWork?: SegmentWork | undefined;

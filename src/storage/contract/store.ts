@@ -417,11 +417,15 @@ export interface Store {
   lookup(tableId: number, options: LookupOptions): Row | undefined;
   /** Row versions at or below this have vanished by their time to live, for good; 0 without one. */
   expiredSeq(tableId: number): number;
-  /** The wall clock when a seq was issued, in Unix milliseconds: its own may be ahead of that. */
+  /**
+   * The clock time at which a seq was issued, in Unix milliseconds; its bits may be ahead of it.
+   */
   commitMs(seq: number): number;
-  /** The last seq of a Unix millisecond of the wall clock, or of one before it. */
+  /** The last seq issued at or before a Unix millisecond of the wall clock. */
   lastSeqUpTo(unixMs: number): number;
-  /** The newest seq of this age, as is every seq before it; 0 where none is. */
+  /**
+   * The newest seq that has at least this age; every seq before it does too. 0 if there is none.
+   */
   agedSeq(ageMs: number): number;
   /** A resume from a position below this cannot be answered exactly; 0 while nothing was lost. */
   earliestSeq(tableId: number, owner: number): Seq;

@@ -172,7 +172,7 @@ function rangeOf(numbers: Int32Array | Float64Array, nulls: Uint8Array | undefin
     const value = numbers[row] ?? 0;
     if (value < min) min = value;
     if (value > max) max = value;
-    // Offsets and runs have one zero, so that -0 is none of theirs.
+    // Offsets and runs have only one zero and would lose the sign of -0.
     if (areWhole && (Math.floor(value) !== value || Object.is(value, -0))) areWhole = false;
   }
   assert(min <= max, "numbers compare: there is no NaN");
@@ -196,7 +196,7 @@ function encodeI32(
   return { encoding: I32, parts: [bytesOf(values)], min, max };
 }
 
-/** Whether all have one value; zeros may have two signs. */
+/** Whether all values are the same; 0 and -0 count as different. */
 function isConstant({ areWhole, max, min }: NumberRange): boolean {
   return min === max && (min !== 0 || areWhole);
 }

@@ -172,10 +172,10 @@ export class StoredTable {
   /**
    * Row versions at or below this are past their time to live; 0 where there is none.
    *
-   * It never falls, whatever happens to the wall clock: what has vanished stays away, as a row that
-   * took its key has an id of a time at which that was so. If nothing at all was written while the
-   * clock was ahead, and the server started anew, then what vanished meanwhile is there again until
-   * its time comes.
+   * It never falls, whatever happens to the wall clock: expired rows stay away, because another row
+   * may have taken the key of one since. The one exception: if nothing was written while the clock
+   * was ahead and the server was then restarted, rows that expired meanwhile reappear until their
+   * time comes.
    */
   expiredSeq(ids: Pick<SeqGenerator, "agedSeq">): number {
     const { expiredSeq = 0, ttlMs } = this.#definition;
