@@ -7,7 +7,7 @@ import { jsonKindAt, jsonRoot } from "./json_text.ts";
 import type { Value } from "./value.ts";
 
 /**
- * The boolean, or the text of the number; JSON null is NULL.
+ * Returns the boolean or the text of the number; JSON null becomes NULL.
  *
  * @throws {DatabaseError} INVALID_VALUE if the document is of another kind.
  */

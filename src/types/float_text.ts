@@ -61,7 +61,7 @@ function notation(value: number, digitCount: number): string {
 }
 
 /**
- * Checks the result of arithmetic in DOUBLE.
+ * Checks that the result of DOUBLE arithmetic is finite.
  *
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */

@@ -229,7 +229,7 @@ class Parts {
 
 const PARTS_OF_SECONDS = ["second", "millisecond", "microsecond"] as const;
 
-/** What an amount of a unit counts: seconds with a fraction count the parts of a second, too. */
+/** The fields that an amount of a unit sets; seconds with a fraction also set the smaller units. */
 function wordsOf(unit: Unit, amount: number): readonly string[] {
   const word = wordOf(unit);
   return word === "second" && !Number.isInteger(amount) ? PARTS_OF_SECONDS : [word];

@@ -53,7 +53,7 @@ export function canonicalJson(text: string): string {
   return textFromJson(nodeAt(text, jsonRoot(text), { left: PARTS_OF_TEXT_MAX }));
 }
 
-/** @param parts How many the value may have. */
+/** @param parts How many parts the value may still have. */
 function nodeAt(text: string, slice: JsonSlice, parts: { left: number }): JsonNode {
   parts.left -= 1;
   if (parts.left < 0) throw tooManyParts();
@@ -131,10 +131,10 @@ export function textFromJson(node: JsonNode): string {
 }
 
 /**
- * The order of JSONB, which is PostgreSQL's: Object > Array > Boolean > Number > String > Null, and
- * an empty array below everything else, but only as the whole document. Arrays and objects compare
- * by size first, then by their parts; members stand in canonical order, and their keys compare as
- * texts.
+ * Compares JSONB values as PostgreSQL does: Object > Array > Boolean > Number > String > Null,
+ * except that a document that is an empty array sorts below everything else. Arrays and objects
+ * compare by size first, then by their parts; members stand in canonical order, and their keys
+ * compare as texts.
  */
 export function compareJson(left: JsonNode, right: JsonNode): number {
   const isEmptyLeft = isEmptyArray(left);

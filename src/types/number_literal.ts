@@ -12,15 +12,15 @@ import { wholeFromBigint } from "./value.ts";
 const SHORT_DIGITS = /^-?\d{1,15}$/;
 
 /**
- * Reads a literal, with the minus before it: INT if it fits, else BIGINT, else DECIMAL with the
- * scale written; DOUBLE outside 38 digits. Also `0xff`, `0o7`, `0b1` and underscores.
+ * Reads a literal with its leading minus: INT if it fits, else BIGINT, else DECIMAL with the scale
+ * as written; DOUBLE above 38 digits. Also reads `0xff`, `0o7`, `0b1` and underscores.
  *
  * @returns undefined if the text is no number.
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE if it is beyond DOUBLE.
  */
 export function valueFromNumberText(text: string): TypedValue | undefined {
   if (SHORT_DIGITS.test(text)) {
-    // A sum: there is no -0 among whole numbers.
+    // Adding 0 turns -0 into 0; integers have only one zero.
     const value = Number(text) + 0;
     return { type: fitsInteger("int", value) ? INT : BIGINT, value };
   }

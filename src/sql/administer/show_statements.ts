@@ -130,7 +130,7 @@ function settingsOf(
   return rowsResult(SETTING_COLUMNS, rows, asUser);
 }
 
-/** @throws {DatabaseError} PERMISSION_DENIED for a view of what only others may read. */
+/** @throws {DatabaseError} PERMISSION_DENIED for a view that only other roles may read. */
 function shownView(
   world: NameWorld,
   name: QName,

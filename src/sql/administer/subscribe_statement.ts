@@ -150,7 +150,7 @@ function optionsOf(node: SubscribeStatement): Record<string, string | number> {
         hint: "last_rows, batch_size, from and from_seq_id are known, each a whole number",
       });
     }
-    // A position stays text: it can have more digits than some clients' numbers.
+    // A position stays a string: it can have more digits than the numbers of some clients.
     options[name] = name.startsWith("from") ? given : Number(given);
   }
   return options;

@@ -9,7 +9,7 @@ import type { DataType, Value } from "../../types/mod.ts";
 import type { BoundExpression } from "./bound_expressions.ts";
 import { childrenOf, sameExpression } from "./walk.ts";
 
-/** Characters of a text that its hash tells of, besides their number. */
+/** The number of leading characters of a text that its hash covers, besides its length. */
 const HASHED_CHARS = 64;
 
 export interface AlikeOptions<Thing> {
@@ -85,7 +85,9 @@ function alikeOf(expressions: readonly BoundExpression[]): Alike<Placed> {
   return alike;
 }
 
-/** One node has one value in a row, also where it would have another one at each call. */
+/**
+ * The same node has the same value within a row, even if a second call would return another one.
+ */
 function isSame(left: BoundExpression, right: BoundExpression): boolean {
   return left === right || sameExpression(left, right);
 }
@@ -95,10 +97,10 @@ export function formOfList(expressions: readonly (BoundExpression | undefined)[]
   return expressions.map((each) => (each === undefined ? "" : hashOf(each))).join(",");
 }
 
-/** Expressions are not changed once they are made, and are operands of others. */
+/** Expressions are immutable and are shared as operands, so each hash is computed once. */
 const hashes = new WeakMap<BoundExpression, number>();
 
-/** Equal for expressions that are the same, and of the whole tree. */
+/** Returns equal hashes for equal expressions; the hash covers the whole tree. */
 function hashOf(expression: BoundExpression): number {
   const known = hashes.get(expression);
   if (known !== undefined) return known;

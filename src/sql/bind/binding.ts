@@ -32,10 +32,10 @@ import type {
 import { insteadOfFunction } from "./other_names.ts";
 import type { RelationNode, Scope } from "./scope.ts";
 
-/** Characters of a statement that may be bound again, those of a part counted each time. */
+/** The number of characters that may be bound again; a part counts each time it is bound. */
 const BOUND_AGAIN_MAX = 131_072;
 
-/** What each time costs besides. */
+/** A fixed cost, in characters, that each repeated binding adds. */
 const BOUND_AGAIN_COST = 100;
 
 /** What a plan may be chosen by. */
@@ -46,23 +46,24 @@ export interface TableStatistics {
   spanOf(table: TableEntry, columnId: number): number | undefined;
 }
 
-/** What binding asks of its surroundings. */
+/** What the caller supplies to the binder. */
 export interface BindingOptions {
   readonly statistics?: TableStatistics;
   /**
-   * Called now and then while the statement is bound. @throws {DatabaseError} When it must end.
+   * Called at intervals while the statement is bound.
    *
-   * @param bytes What was made of it so far takes about so much memory.
+   * @param bytes The approximate memory that the bound statement takes so far.
+   * @throws {DatabaseError} If the statement has to stop.
    */
   readonly watch?: Watch | undefined;
 }
 
 export type Watch = (bytes: number) => void;
 
-/** Parts of a statement that are bound between two looks at its time: a tenth of a millisecond. */
+/** Parts bound between two checks of the deadline: about a tenth of a millisecond. */
 const PARTS_PER_LOOK = 256;
 
-/** What a part of a statement takes at least: its node, as it is bound, planned and compiled. */
+/** The least memory of one part of a statement: its node, bound, planned and compiled. */
 const BYTES_PER_PART = 512;
 
 /** Grows while one statement is bound. */
@@ -105,7 +106,7 @@ export class StatementBinding {
     this.#watch = watch;
   }
 
-  /** One more part is bound. @throws {DatabaseError} When the statement must end. */
+  /** Counts one more bound part. @throws {DatabaseError} If the statement has to stop. */
   notePart(): void {
     this.#partCount += 1;
     this.#partsInStep += 1;
@@ -114,13 +115,13 @@ export class StatementBinding {
     this.#watch?.(this.#partCount * BYTES_PER_PART);
   }
 
-  /** Others run before the next part is bound. */
+  /** Yields to other requests before the next part is bound. */
   endStep(): void {
     this.#partsInStep = 0;
   }
 
   /**
-   * So many more tables are read, by the text or by a view in it.
+   * Counts tables that the text, or a view in it, reads.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED
    */
@@ -160,9 +161,9 @@ export class StatementBinding {
   }
 
   /**
-   * Notes that a part of the text is bound once more: a recursive query whose types turned out
-   * wider, or arguments of an aggregate that may be of another query. What is nested would else be
-   * bound as often as their numbers multiplied.
+   * Notes that a part of the text is bound again: a recursive query whose types turned out wider,
+   * or the arguments of an aggregate that may belong to another query. Without this limit, the
+   * repeats of nested parts would multiply.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED
    */
@@ -284,7 +285,7 @@ export interface WindowSink {
   readonly calls: BoundWindowCall[];
   /** The same, to be found. */
   readonly known: Alike<BoundWindowCall>;
-  /** One for all calls over the same rows in the same order. */
+  /** One window for all calls over the same rows in the same order. */
   readonly orders: BoundWindow[];
   readonly knownOrders: Alike<BoundWindow>;
   /** What WINDOW names. */
@@ -300,13 +301,13 @@ export interface NamedWindow {
 /** Collects the table functions of a select list; its presence says that they are allowed here. */
 export interface ExpansionSink {
   readonly calls: ExpansionCall[];
-  /** The same, to be found. */
+  /** The same calls, indexed for lookup. */
   readonly known: Alike<ExpansionCall>;
 }
 
 export interface ExpansionCall {
   readonly made: BoundTableFunction;
-  /** What the call is read through. */
+  /** The column from which the result of the call is read. */
   readonly column: BoundColumn;
 }
 
@@ -335,7 +336,9 @@ export interface Correlation {
    * Hands a value of the outer query to the inner one; the result is how the inner one reads it.
    */
   capture(value: BoundExpression): BoundExpression;
-  /** Returns what takes back all that is captured from now on, here and further out. */
+  /**
+   * Returns a function that undoes every capture made from now on, at this level and further out.
+   */
   mark(): () => void;
 }
 

@@ -55,7 +55,7 @@ export type BoundRelation =
   | {
       readonly kind: "query";
       readonly query: BoundSelect;
-      /** An entry of WITH, bound again where it stands. */
+      /** A WITH entry that is bound again at the place where it is read. */
       readonly isEntry?: true;
       readonly alias: string;
       readonly columns: readonly BoundColumn[];
@@ -120,25 +120,26 @@ export interface BoundTableFunction {
   readonly seesNull: boolean;
   /** Columns of a row. */
   readonly width: number;
-  /** How many rows it gives, if that is known. */
+  /** The number of rows, if it is known. */
   readonly rowCount?: number;
   readonly rows: (values: readonly Value[]) => Iterable<Row>;
 }
 
 /**
- * Calls of table functions in a select list and its kin: each row becomes as many as the longest of
- * them has, side by side, and those that have ended are NULL.
+ * Calls of table functions in a select list or a similar clause. The calls run side by side: each
+ * input row becomes as many rows as the longest call returns, and shorter calls are padded with
+ * NULL.
  */
 export interface BoundExpansion {
   readonly stage: ExpansionStage;
   readonly functions: readonly BoundTableFunction[];
-  /** One for each function. */
+  /** One column for each function. */
   readonly columns: readonly BoundColumn[];
 }
 
 /**
- * When it happens: before rows are grouped, before windows see them, before DISTINCT and ORDER BY,
- * or after these and before LIMIT.
+ * The stage at which the expansion happens: before grouping, before windows, before DISTINCT and
+ * ORDER BY, or after these and before LIMIT.
  */
 export type ExpansionStage = "grouping" | "windows" | "outputs" | "order";
 
@@ -149,7 +150,7 @@ export interface BoundCte {
   /** Its text asks that its rows are computed once, however often they are read. */
   readonly isKept: boolean;
   readonly isVolatile: boolean;
-  /** Its rows depend on columns of a query around it. */
+  /** True if the rows depend on columns of an outer query. */
   readonly readsOuter: boolean;
   /** How often FROM names it; complete once the statement is bound. */
   readonly references: { count: number };
@@ -188,7 +189,9 @@ export type BoundFrom =
       readonly merged?: readonly { column: BoundColumn; expression: BoundExpression }[] | undefined;
       /** What the right side reads of each row of the left one: LATERAL. */
       readonly captures?: readonly BoundCapture[] | undefined;
-      /** The right side is rows of expressions over columns of the left one: only plans have it. */
+      /**
+       * True if the right side is rows of expressions over left-hand columns; set only in plans.
+       */
       readonly isBeside?: true;
     };
 
@@ -217,7 +220,9 @@ export interface BoundSelect {
   readonly isAggregated: boolean;
   readonly having: BoundExpression | undefined;
   readonly windows: readonly BoundWindowCall[];
-  /** In the order in which they happen; those of one stage read what the ones before give. */
+  /**
+   * In execution order; an expansion may read the results of earlier ones, also within one stage.
+   */
   readonly expansions: readonly BoundExpansion[];
   readonly outputs: readonly BoundOutput[];
   readonly distinct: "none" | "all" | { readonly on: readonly BoundExpression[] };

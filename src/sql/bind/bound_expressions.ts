@@ -165,12 +165,14 @@ export type BoundExpression =
       readonly items: readonly BoundExpression[];
       /** Further items, of the operand's type: none of many is an expression. */
       readonly constants: readonly Value[];
-      /** An array without columns, whose elements are further items; it may be NULL. */
+      /** An array without columns whose elements are further items; the array may be NULL. */
       readonly list?: BoundExpression | undefined;
       readonly negated: boolean;
     }
   | {
-      /** Membership in a list of rows, which read no column; each has the operands' types. */
+      /**
+       * Membership in a list of rows that read no column; each row has the types of the operands.
+       */
       readonly kind: "row in";
       readonly type: DataType;
       readonly operands: readonly BoundExpression[];

@@ -1,18 +1,16 @@
-/**
- * Functions and types of other systems, and what to write for them here, with an example.
- */
+/** Functions and types of other systems, and what to write for them here, with an example. */
 
-/** What does here what a function of another system does; undefined where nothing is known. */
+/** The local equivalent of a function of another system; undefined if none is listed. */
 export function insteadOfFunction(name: string): string | undefined {
   return FUNCTIONS.get(name);
 }
 
-/** What holds here what a type of another system holds; undefined where nothing is known. */
+/** The local equivalent of a type of another system; undefined if none is listed. */
 export function insteadOfType(name: string): string | undefined {
   return TYPES.get(name.split(" ")[0] ?? name);
 }
 
-/** One entry for each of several names. */
+/** Makes one entry for each of several names that are separated by spaces. */
 function entries(
   list: readonly (readonly [names: string, instead: string])[],
 ): ReadonlyMap<string, string> {

@@ -29,7 +29,7 @@ export interface RunningRequest {
   readonly sql: string;
   readonly startedAtMs: number;
   readonly ledger: RequestLedger;
-  /** Once its text was read: what is shown of it is printed of these. */
+  /** Set once the text is parsed; the shown text is printed from these statements. */
   statements?: readonly Statement[] | undefined;
 }
 
@@ -115,7 +115,7 @@ export function shownSql(
   return textOf(statements ?? statementsIn(sql, limits), { hasLiterals });
 }
 
-/** The text of a request, and what was read of it, if anything was. */
+/** The text of a request, and its statements if it was parsed. */
 export type ReadText = Pick<RunningRequest, "sql" | "statements">;
 
 /**
@@ -129,14 +129,14 @@ export function slowSql(text: ReadText, limits: ParseLimits): string | undefined
 }
 
 /**
- * A text as the log shows it beside a bug, which may be one of the parser: then as it is, unless
- * there may be a password in it.
+ * The text that the log shows with a bug. The bug may be in the parser; the text is then shown
+ * verbatim, unless it may contain a password.
  */
 export function bugSql(sql: string, limits: ParseLimits): string {
   try {
     return textOf(parseStatements(sql, limits), { hasLiterals: true });
   } catch {
-    // Safe: the bug itself, or another one, and it is the first that is told.
+    // Safe to ignore: the first bug is the one that is reported.
     if (/password|secret/i.test(sql)) return "(not shown, as it may hold a password)";
     return sql.slice(0, SHOWN_SQL_LENGTH_MAX);
   }

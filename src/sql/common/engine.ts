@@ -32,7 +32,7 @@ export interface SqlRequest {
   readonly timeoutMs?: number | undefined;
   /** Parse, bind and authorise only. */
   readonly check?: boolean | undefined;
-  /** It is run only if no more than one of its statements returns rows. */
+  /** The request runs only if at most one of its statements returns rows. */
   readonly hasOneResult?: boolean | undefined;
   /** Upload parts by placeholder name; present for multipart requests only. */
   readonly files?: ReadonlyMap<string, UploadedFile> | undefined;
@@ -77,7 +77,9 @@ export interface SqlResponse {
   readonly error?: DatabaseError;
   /** What follows, of an answer that is too long to be held; only for a request with a reader. */
   readonly stream?: AnswerStream;
-  /** How many statements return rows, of a request that was to have one and so did not run. */
+  /**
+   * Set if a request that allows one result was not run: how many of its statements return rows.
+   */
   readonly rowResultCount?: number;
   /** The answer of an earlier request with the same key. */
   readonly isReplayed?: true;

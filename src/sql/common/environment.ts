@@ -37,7 +37,7 @@ export interface SqlLimits {
   readonly transactionBytesMax: number;
   /** How long the answer to a request with a key is kept. */
   readonly idempotencyTtlMs: number;
-  /** Of kept answers of one user; 0 is off. */
+  /** The largest total size, in bytes, of the kept answers of one user; 0 means no limit. */
   readonly idempotencyBytesMax: number;
   readonly queryMemoryBytes: number;
   /** A request that took as long or longer is logged; 0 is off. */
@@ -58,7 +58,7 @@ export interface SqlEnvironment {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  /** What ends a request by a bug is noted here. */
+  /** Records every bug that ends a request. */
   readonly bugs: Bugs;
   /** The newest lines of the log, oldest first. */
   readonly logLines: () => readonly LogLine[];

@@ -1,10 +1,8 @@
-/**
- * Where in a statement a fault is that a lower layer found: it knows the name, not its place.
- */
+/** Adds the position in the statement to an error from a lower layer, which knows only the name. */
 import { DatabaseError, withDetails } from "../../base/errors.ts";
 import type { AstNode } from "../parse/ast/ast.ts";
 
-/** Has what fails without a position fail at a name of the statement. */
+/** Runs a function; an error without a position gets the position of a name in the statement. */
 export function atName<T>({ _location }: AstNode, ask: () => T): T {
   try {
     return ask();

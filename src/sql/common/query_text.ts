@@ -24,7 +24,9 @@ const LENGTH_MAX = 2000;
 /** No list that is read without a tree is shorter. */
 const LONG_CHARS = 2 * LIFTED_LITERALS_MAX;
 
-/** Items of lists, and operands, of one statement: more than the text shown has room for. */
+/**
+ * The most list items and operands kept of one statement: more than the shown text has room for.
+ */
 const ITEMS_SHOWN_MAX = LENGTH_MAX / 2;
 
 const STRINGS: ReadonlySet<number> = new Set([Token.string, Token.encodedString, Token.bytes]);
@@ -81,8 +83,8 @@ function withOneRow(node: Statement): Statement {
 }
 
 /**
- * A part of a tree with no more in it than what is shown of the whole: of each further list its
- * first item, and of each further pair of operands the left one. `taken` counts both.
+ * Shortens a tree to the parts that will be shown. Once the limit is used up, a list keeps only its
+ * first item and a pair of operands only the left one. `taken` counts both.
  */
 function abridged(part: unknown, taken: { items: number }): unknown {
   if (Array.isArray(part)) {

@@ -1,9 +1,8 @@
 /**
- * The rights that a bound statement needs, asked of one caller: whether it has them, and what it is
- * told when it has not.
+ * Checks the rights that a bound statement needs against one caller, and words the refusal.
  *
- * A table that the caller may not read is not there for it: names do not lead to it
- * (`table_names.ts`), and a plan that another caller made is not used where it reads one.
+ * A table that the caller may not read does not exist for that caller: names do not resolve to it
+ * (`table_names.ts`), and a cached plan of another caller that reads it is not used.
  */
 import {
   mayRead,
@@ -19,7 +18,8 @@ import type { Catalog } from "../../catalog/mod.ts";
 import type { Requirement } from "../bind/bound.ts";
 
 /**
- * Asks for every right that a statement needs.
+ * Checks every right that a statement needs.
+ *
  * @throws {DatabaseError} PERMISSION_DENIED, and TABLE_NOT_FOUND for a table that is hidden
  */
 export function authorize(
@@ -43,7 +43,7 @@ export function meets(requirement: Requirement, principal: Principal, catalog: C
   return asked === undefined || mayRun(principal, asked.statement);
 }
 
-/** Whether every table of a statement is there for the caller. */
+/** Whether the caller can see every table of a statement. */
 export function seesTables(
   requirements: readonly Requirement[],
   principal: Principal,
@@ -58,14 +58,15 @@ export function seesTables(
 }
 
 /**
- * The matrix that refuses words the refusal.
+ * Refuses a right with the message of the access matrix.
+ *
  * @throws {DatabaseError} PERMISSION_DENIED, TABLE_NOT_FOUND
  */
 function refuse(requirement: Requirement, principal: Principal, catalog: Catalog): void {
   if ("table" in requirement) {
     const { table } = requirement;
     const namespace = catalog.namespace(table.namespace);
-    // Its rights have changed since it was found.
+    // The caller's rights have changed since the name was resolved.
     if (!mayRead(principal, table, namespace)) {
       throw new DatabaseError(
         "TABLE_NOT_FOUND",

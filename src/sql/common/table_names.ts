@@ -22,13 +22,13 @@ export interface TableName {
   readonly schema?: string | undefined;
 }
 
-/** Where names lead. */
+/** The world in which names are resolved. */
 interface NamedWorld {
   readonly catalog: Catalog;
   readonly systemViews: { readonly find: ViewWorld["systemView"] };
 }
 
-/** A table by its name; undefined where there is none, or none that the caller may read. */
+/** Finds a table by name; undefined if it does not exist or the caller may not read it. */
 export function visibleTable(
   catalog: Catalog,
   { namespace, name }: { namespace: string; name: string },
@@ -39,7 +39,7 @@ export function visibleTable(
   return mayRead(principal, table, catalog.namespace(table.namespace)) ? table : undefined;
 }
 
-/** A view by its name; undefined where there is none, or one of tables that are hidden. */
+/** Finds a view by name; undefined if it does not exist or reads a hidden table. */
 export function visibleView(
   { catalog, systemViews }: NamedWorld,
   { namespace, name }: { namespace: string; name: string },
@@ -52,7 +52,8 @@ export function visibleView(
 }
 
 /**
- * A table that a statement names. One that the caller may not read is as if it were not there.
+ * Finds a table that a statement names. A table that the caller may not read counts as missing.
+ *
  * @throws {DatabaseError} TABLE_NOT_FOUND, NAMESPACE_NOT_FOUND
  */
 export function findTable(
@@ -87,7 +88,7 @@ export function findTable(
   );
 }
 
-/** A hint must not tell of a table or a view that the caller may not see. */
+/** The names for hints, which must not reveal a table or view that the caller may not see. */
 function visibleNames(
   world: NamedWorld,
   { principal, wanted }: { principal: Principal; wanted: string },
@@ -101,7 +102,7 @@ function visibleNames(
 
 const ALIKE_MAX = 3;
 
-/** Of a view of the system, without its namespace. */
+/** System views with this name, which the statement wrote without the namespace. */
 function systemNames({ systemViews }: NamedWorld, name: string, principal: Principal): string[] {
   return ["system", "information_schema"].flatMap((namespace) => {
     const view = systemViews.find(namespace, name);
@@ -110,13 +111,13 @@ function systemNames({ systemViews }: NamedWorld, name: string, principal: Princ
   });
 }
 
-/** Those of the same name elsewhere, or else the one with the nearest name. */
+/** Prefers the same name in other namespaces, then the name with the nearest spelling. */
 function meantBy(shown: string, name: string, known: readonly string[]): string | undefined {
   const alike = known.filter((each) => each.endsWith(`.${name}`)).slice(0, ALIKE_MAX);
   return alike.length > 0 ? alike.join(" or ") : nearestName(shown, known);
 }
 
-/** Where a name without a namespace is looked for, and why there. */
+/** Explains in which namespace an unqualified name is looked up. */
 function whereNamesLead(namespace: string, name: string): string {
   if (name === "dual") return "A SELECT of one row needs no FROM";
   if (/^(pg_|sqlite_)/.test(name)) return "information_schema.tables lists tables and views";

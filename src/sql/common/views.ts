@@ -139,7 +139,7 @@ export function visibleViews(
   });
 }
 
-/** What a reader of a view needs; nothing while nobody can read it. */
+/** The rights that a reader of a view needs; none while nobody can read it. */
 export function requirementsOf(
   entry: ViewEntry,
   catalog: Catalog,

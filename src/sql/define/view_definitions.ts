@@ -215,7 +215,7 @@ function requireReplaceable(
   );
 }
 
-/** A view keeps its columns in their order, and may get others behind them. */
+/** Requires the existing columns in their order; new columns may follow them. */
 function requireSameColumns(
   shown: string,
   { columns, old, position }: { old: ViewColumns; columns: ViewColumns; position: number },

@@ -73,7 +73,7 @@ function toText(
 /** A NULL separator splits into characters, an empty one does not split. */
 function splitText(text: string, separator: string | null): string[] {
   if (text === "") return [];
-  // No character has more than two units.
+  // A character has at most two UTF-16 units, so this is a lower bound.
   if (separator === null) checkMadeItems(text.length / 2);
   const parts =
     separator === null

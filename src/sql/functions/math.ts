@@ -131,7 +131,7 @@ function roundingTo(
 }
 
 /** Rounds the shortest digits of a double half to even. */
-/** A zero keeps the sign of what it was. */
+/** A result of zero keeps the sign of its argument. */
 function roundToEven(value: number): number {
   const rounded = roundHalfEven(value);
   return rounded === 0 && (value < 0 || Object.is(value, -0)) ? -0 : rounded;

@@ -1,6 +1,6 @@
 /**
- * How much of each construct a statement may hold, asked while it is read: what is refused is
- * refused at the first one too many, before anything is made of those before it.
+ * Limits how much of each construct a statement may contain. The limits are checked while the text
+ * is parsed, so the first item over a limit is refused before anything is made of the others.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -13,13 +13,13 @@ import {
 } from "../../base/limits.ts";
 import type { Cursor } from "./cursor.ts";
 
-/** What the statement that is read holds so far. */
+/** Counts of the constructs that the current statement contains so far. */
 export interface StatementCounts {
-  /** Of the FROM at hand. */
+  /** Tables, queries and functions in the current FROM. */
   sources: number;
   allSources: number;
   queries: number;
-  /** Nodes of expressions. */
+  /** Expression nodes. */
   parts: number;
 }
 
@@ -27,7 +27,7 @@ export function newCounts(): StatementCounts {
   return { sources: 0, allSources: 0, queries: 0, parts: 0 };
 }
 
-/** Reads one whole FROM, with its own count of sources. */
+/** Parses one whole FROM with its own count of sources. */
 export function withOwnSources<T>({ counts }: Cursor, parse: () => T): T {
   const around = counts.sources;
   counts.sources = 0;
@@ -36,7 +36,7 @@ export function withOwnSources<T>({ counts }: Cursor, parse: () => T): T {
   return parsed;
 }
 
-/** One more table, query or function stands in FROM. @throws {DatabaseError} LIMIT_EXCEEDED */
+/** Counts a table, query or function in FROM. @throws {DatabaseError} LIMIT_EXCEEDED */
 export function countSource(cursor: Cursor): void {
   const { counts } = cursor;
   counts.sources += 1;
@@ -49,7 +49,7 @@ export function countSource(cursor: Cursor): void {
   }
 }
 
-/** One more node of an expression was made. @throws {DatabaseError} LIMIT_EXCEEDED */
+/** Counts an expression node. @throws {DatabaseError} LIMIT_EXCEEDED */
 export function countPart(cursor: Cursor): void {
   const { counts } = cursor;
   counts.parts += 1;
@@ -61,7 +61,7 @@ export function countPart(cursor: Cursor): void {
   );
 }
 
-/** One more SELECT or VALUES begins. @throws {DatabaseError} LIMIT_EXCEEDED */
+/** Counts a SELECT or VALUES. @throws {DatabaseError} LIMIT_EXCEEDED */
 export function countQuery(cursor: Cursor): void {
   const { counts } = cursor;
   counts.queries += 1;
@@ -74,16 +74,16 @@ export function countQuery(cursor: Cursor): void {
 }
 
 /**
- * A list of expressions has so many.
+ * Checks the length of a list of expressions.
  *
- * @param what Its items, as in "arguments in one call".
+ * @param what The items, as in "arguments in one call".
  * @throws {DatabaseError} LIMIT_EXCEEDED
  */
 export function requireListed(cursor: Cursor, count: number, what: string): void {
   if (count > LISTED_MAX) throw tooMany(cursor, `more than ${LISTED_MAX} ${what}`);
 }
 
-/** The text has so many statements. @throws {DatabaseError} LIMIT_EXCEEDED */
+/** Checks the number of statements in the text. @throws {DatabaseError} LIMIT_EXCEEDED */
 export function requireStatements(cursor: Cursor, count: number): void {
   if (count <= STATEMENTS_MAX) return;
   throw new DatabaseError(

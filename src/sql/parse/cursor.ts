@@ -108,7 +108,7 @@ export class Cursor {
   optionsEndQuery = false;
   /** Literals that became slots. */
   slotCount = 0;
-  /** What the statement at hand holds so far. */
+  /** The constructs that the current statement contains so far. */
   counts: StatementCounts = newCounts();
   /** Lists of literals that were taken. */
   literalListCount = 0;

@@ -72,7 +72,9 @@ export function parseAlterNamespace(cursor: Cursor, start: number): AlterNamespa
   return { type: "alter namespace", name, owner, _location: cursor.since(start) };
 }
 
-/** A namespace where nothing else can stand, also as a string; `default` needs no quotes. */
+/**
+ * Parses a namespace in a place that takes nothing else: also as a string, or as bare `default`.
+ */
 export function parseNamespaceName(cursor: Cursor): Name {
   return cursor.is("default") ? cursor.takeName() : parseNameOrString(cursor, "a namespace");
 }

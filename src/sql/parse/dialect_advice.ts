@@ -1,16 +1,16 @@
 /**
- * What to write instead of what other systems have, or of a slip that newcomers often make: one
- * table of forms, asked only while an error is explained.
+ * Advice on forms from other systems and on slips that newcomers often make. All forms are in one
+ * table, which is searched only while an error is explained.
  *
- * A pattern meets the tokens of the statement up to {@linkcode BEFORE_MAX} before the one that
- * cannot stand and {@linkcode BEHIND_MAX} behind it, in lower case, with a blank between any two,
- * `▸` before the one that cannot stand, and `'…'` for every string. It begins at the token that is
- * at fault. A condition on what stands before that token follows a `(?=▸)`: without it, each place
- * of the text would be asked for all that stands before it.
+ * A pattern is matched against the tokens of the statement near the one that is not allowed: up to
+ * {@linkcode BEFORE_MAX} before it and {@linkcode BEHIND_MAX} after it. They are in lower case and
+ * separated by single spaces; `▸` precedes the token that is not allowed, and `'…'` stands for
+ * every string. The match begins at the token to blame. A condition on the text before that token
+ * follows a `(?=▸)`; without it, the lookbehind would run at every position of the text.
  */
 import { Token, type Tokens } from "./text/lexer.ts";
 
-/** The token that is at fault, and what to write instead. */
+/** The token to blame, and what to write instead. */
 export interface Advice {
   readonly token: number;
   readonly hint: string;
@@ -267,12 +267,12 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   ],
 ];
 
-/** What is advised where a token cannot stand; undefined where nothing is. */
+/** The advice for a token that is not allowed; undefined if no form matches. */
 export function adviceAt(tokens: Tokens, token: number): Advice | undefined {
   let first = token;
   while (first > 0 && tokens.words[first - 1] !== ";") first -= 1;
   const from = Math.max(first, token - BEFORE_MAX);
-  // Where each token begins in the text that is looked at.
+  // The offset of each token in the text that is searched.
   const starts: number[] = [];
   let text = from === first ? "" : "… ";
   for (let at = from; at <= token + BEHIND_MAX; at += 1) {
@@ -291,12 +291,12 @@ export function adviceAt(tokens: Tokens, token: number): Advice | undefined {
   return undefined;
 }
 
-// Contents of strings say nothing of the form, and would have to be kept out of it.
+// The contents of a string say nothing about the form and must not match a pattern.
 function shownForm(tokens: Tokens, token: number): string {
   const kind = tokens.kinds[token];
   if (kind === Token.string || kind === Token.encodedString) return "'…'";
   const start = tokens.starts[token] ?? 0;
-  // A word of a form is short, and the search through a long text would not be.
+  // The words in the patterns are short, and searching a long text would be slow.
   const end = Math.min(tokens.ends[token] ?? start, start + SHOWN_CHARACTERS_MAX);
   return tokens.text.slice(start, end).toLowerCase();
 }

@@ -81,13 +81,14 @@ export function unexpectedToken(stop: SyntaxStop, expected: Expected): DatabaseE
     const fault = `expected ${shown(misspelt)}`;
     return faultAt(stop, { token: alias, fault, hint: meaning(misspelt) });
   }
-  // A text that does not parse is read a second time, with notes, to be explained.
+  // A text that does not parse is parsed a second time with notes, so that the error can be
+  // explained.
   const advice = stop.expectations && adviceAt(stop.tokens, stop.token);
   const token = advice?.token ?? stop.token;
   const isThere = token === stop.token;
   const fault = isThere ? `expected ${describe(expected, asked)}` : "which cannot stand here";
   const hint = advice?.hint ?? meaning(nearWord(wordText(stop.tokens, token), words));
-  // A password in the wrong quotes is still one.
+  // A password in the wrong quotes must stay hidden, too.
   const isText = "thing" in expected && expected.thing.startsWith("a string");
   if (!isText || stop.tokens.kinds[token] !== Token.quoted) {
     return faultAt(stop, { token, fault, hint });

@@ -214,7 +214,7 @@ function parseComparison(cursor: Cursor, start: number, left: Expr): Expr {
   const right = isQuantified ? parseQuantified(cursor) : parseAt(cursor, Power.comparison);
   cursor.setDepth(Math.max(depth, cursor.depth) + 1);
   if (powerHere(cursor) === Power.comparison) {
-    // Mostly it is meant so, and sometimes && or || was meant to be AND or OR.
+    // Usually a chain was meant; sometimes the && or || before it was meant as AND or OR.
     const advice = adviceAt(cursor.tokens, cursor.token);
     cursor.fail(
       "comparisons do not chain: found a second one, expected a single one or parentheses",
@@ -349,7 +349,8 @@ function parsePrefixOperator(cursor: Cursor, op: UnaryOperator, power: number): 
   return { type: "unary", op, operand, _location: cursor.since(start) };
 }
 
-// A minus before a number is part of it, as it is for PostgreSQL, or the least INT were no INT.
+// The minus belongs to the number, as in PostgreSQL; otherwise the smallest INT would not be an
+// INT.
 function parseSign(cursor: Cursor): Expr {
   const start = cursor.token;
   const op = cursor.word === "-" ? "-" : "+";

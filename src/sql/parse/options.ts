@@ -1,8 +1,8 @@
 /**
  * `(name = value, …)`, user ids, and other small forms that several statements share.
  *
- * Where only one word can stand, it may as well be written as a string: other systems are divided
- * on which of the two it is.
+ * Where the grammar takes only one word, it may also be written as a string, because other systems
+ * differ in which of the two they accept.
  */
 import type { ExprLiteral, Name, OptionEntry, OptionIdentifier, UserName } from "./ast/ast.ts";
 import { requireListed } from "./bounds.ts";
@@ -53,17 +53,17 @@ export function parsePlainLiteral(cursor: Cursor): ExprLiteral {
   }
 }
 
-/** `x`, `"X"` or `'X'`: one word, however it is written. A bare word is folded to lower case. */
+/** Parses `x`, `"X"` or `'X'` as one word. A bare word is folded to lower case. */
 export function parseWord(cursor: Cursor, what: string): Name {
   return cursor.isString() ? takeStringName(cursor) : cursor.label(what);
 }
 
-/** As {@linkcode parseWord}, where a reserved word needs quotes. */
+/** Parses a word like {@linkcode parseWord}, except that a reserved word needs quotes. */
 export function parseNameOrString(cursor: Cursor, what: string): Name {
   return cursor.isString() ? takeStringName(cursor) : cursor.name(what);
 }
 
-/** One of some words, bare or in quotes. */
+/** Parses one of the given words, bare or in quotes. */
 export function parseWordOf<W extends Keyword>(cursor: Cursor, ...words: readonly W[]): W {
   const token = cursor.token;
   const quoted = cursor.isString() ? cursor.takeString().toLowerCase() : undefined;
@@ -74,8 +74,8 @@ export function parseWordOf<W extends Keyword>(cursor: Cursor, ...words: readonl
 }
 
 /**
- * `'x'`, `"x"` or x. A user id comes from outside and is what somebody logs in with, so it keeps
- * its case, also without quotes.
+ * Parses a user id: `'x'`, `"x"` or x. The id is the login name, which comes from outside, so it
+ * keeps its case even without quotes.
  */
 export function parseUserName(cursor: Cursor): UserName {
   const { kind, start } = cursor;
@@ -83,7 +83,7 @@ export function parseUserName(cursor: Cursor): UserName {
   return kind === Token.word ? { ...name, name: cursor.text.slice(start, cursor.end) } : name;
 }
 
-/** An id of something that runs: `'x'`, `"x"`, or without quotes all up to white space. */
+/** Parses the id of something that runs: `'x'`, `"x"`, or bare text up to the next white space. */
 export function parseId(cursor: Cursor, what: string): string {
   const { kind, start } = cursor;
   if (kind !== Token.word && kind !== Token.integer) return parseWord(cursor, what).name;

@@ -43,7 +43,7 @@ const NO_DIRECTORY = "one directory is one database: CREATE NAMESPACE parts it";
 
 type Refused = readonly [construct: string, hint?: string];
 
-/** First words of statements. */
+/** Refused statements by their first word. */
 const STATEMENTS = new Map<string, Refused>([
   ["copy", ["COPY", COPYING]],
   ["bulk", ["BULK INSERT", COPYING]],
@@ -183,7 +183,7 @@ export function refuseObject(cursor: Cursor, verb: "CREATE" | "ALTER" | "DROP"):
   cursor.refuse(`${verb} ${object}`, hintOfDrop ?? hint);
 }
 
-/** Behind `ALTER TABLE t`, by first words; the longer stand first. */
+/** Refused clauses after `ALTER TABLE t`, by their first words; longer sequences come first. */
 const ALTERATIONS: readonly (readonly [words: string, construct: string, hint?: string])[] = [
   ["enable row", "ENABLE ROW LEVEL SECURITY", OWN_ROWS],
   ["disable row", "DISABLE ROW LEVEL SECURITY", OWN_ROWS],
@@ -216,12 +216,12 @@ const ALTERATIONS: readonly (readonly [words: string, construct: string, hint?: 
   ["set without", "SET WITHOUT"],
 ];
 
-/** Refuses a change of a table that others have. */
+/** Refuses a change of a table that only other systems support. */
 export function refuseAlteration(cursor: Cursor): void {
   refuseWords(cursor, ALTERATIONS);
 }
 
-/** Behind SHOW. */
+/** Refused forms of SHOW, by the words after it. */
 const SHOWN: readonly (readonly [words: string, construct: string, hint?: string])[] = [
   ["create", "SHOW CREATE TABLE", "DESCRIBE t shows its columns, SHOW TABLES its options"],
   ["databases", "SHOW DATABASES", "SHOW NAMESPACES lists namespaces"],
@@ -253,7 +253,7 @@ const SHOWN: readonly (readonly [words: string, construct: string, hint?: string
   ["export", "SHOW EXPORT", "a SELECT is answered as CSV with the header Accept: text/csv"],
 ];
 
-/** Refuses what others show. */
+/** Refuses a form of SHOW that only other systems support. */
 export function refuseShown(cursor: Cursor): void {
   refuseWords(cursor, SHOWN);
 }
@@ -268,7 +268,7 @@ function refuseWords(
   if (found !== undefined) cursor.refuse(found[1], found[2]);
 }
 
-/** A word as it is written, in lower case, also one that the grammar does not know. */
+/** The word as written, in lower case, even if the grammar does not know it. */
 function spelling(cursor: Cursor, count = 0): string {
   if (cursor.kindAhead(count) !== Token.word) return "";
   return cursor.nameText(cursor.token + count);

@@ -238,7 +238,7 @@ function parseValues(cursor: Cursor): ValuesStatement {
   }
   cursor.expect("values");
   const values: Expr[][] = [];
-  // Rows are bound in steps, however many they are.
+  // Rows are bound in steps, so only the parts of one row count.
   const { parts } = cursor.counts;
   do {
     cursor.counts.parts = parts;

@@ -1,11 +1,11 @@
 /**
  * How a table is reached: which conditions fix its primary key, and which bound single columns.
  *
- * Keys that a condition lists are looked up, as long as they are fewer than the rows: a lookup
- * takes 5 µs, and 10 of 300,000 rows take 0.3 ms, not 12. The condition stays above, so the list
- * can only be too generous.
+ * The keys that a condition lists are looked up if there are fewer of them than rows: a lookup
+ * takes 5 µs, so 10 keys among 300,000 rows take 0.3 ms instead of 12. The condition is still
+ * applied afterwards, so the list may contain too many keys, but never too few.
  *
- * Where values are listed for the first column of a key only, a scan reads the rows that have them.
+ * If only the first key column has listed values, a scan reads the rows with these values.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import { isInteger, isNumberType, isTextType } from "../../types/mod.ts";
@@ -27,7 +27,7 @@ export interface Access {
   readonly lookup: KeyAccess | undefined;
   /** The keys that rows can have, when the conditions list them. */
   readonly sought: SoughtKeys | undefined;
-  /** The values that the first column of the key can have, as alternatives. */
+  /** The alternative values of the first key column. */
   readonly prefix: readonly KeyPart[] | undefined;
   readonly ranges: readonly PlannedRange[];
   /** Bounds of columns of text. */
@@ -84,7 +84,7 @@ export function accessOf(table: TableEntry, conditions: readonly Condition[]): A
   return { lookup, sought, prefix: prefixOf(primaryKey, conditions), ranges, textRanges };
 }
 
-/** One value alone is a range like any other. */
+/** A single value is handled as a range, so it needs no list. */
 function prefixOf(
   primaryKey: readonly number[],
   conditions: readonly Condition[],
@@ -113,12 +113,12 @@ export function areFewKeys(
   return keyCount <= KEYS_MAX && keyCount * ROWS_PER_KEY < rowCount();
 }
 
-/** Whether keys that a statement lists are looked up, if there are so many. */
+/** Whether a number of keys that a statement lists is worth looking up. */
 export function areListed(keyCount: number, rowCount: number): boolean {
   return keyCount <= KEYS_MAX && keyCount < rowCount;
 }
 
-/** Elements of an array that is not known yet. */
+/** The expected number of elements in an array that is not known yet. */
 const ELEMENTS_EXPECTED = 10;
 
 /** How many keys are looked up; a key that is listed twice counts twice. */
@@ -169,7 +169,7 @@ function keysOfAlternatives(
   if (expression.kind !== "or") return undefined;
   const keys: (readonly KeyPart[])[] = [];
   for (const alternative of expression.operands) {
-    // Rows are listed in a row of alternatives, too.
+    // A list of rows may itself be one of the alternatives.
     const inner =
       alternative.kind === "row in" ? keysOfRows(alternative, primaryKey, parts) : undefined;
     if (inner !== undefined) {
@@ -185,7 +185,7 @@ function keysOfAlternatives(
   return keys;
 }
 
-/** Each row lists one value of each of its columns. */
+/** Each row of the list gives one value to each of its columns. */
 function keysOfRows(
   { operands, rows }: Extract<BoundExpression, { kind: "row in" }>,
   primaryKey: readonly number[],
@@ -245,8 +245,8 @@ export function isSure(value: BoundExpression): boolean {
 }
 
 /**
- * What the request gives, also in the type of its place: `$1::int`, `ARRAY[$1, $2]`. One that
- * cannot be read fails its statement, whatever rows there are.
+ * Whether a value comes from the request, possibly cast to the type of its place: `$1::int`,
+ * `ARRAY[$1, $2]`. A value that cannot be cast fails the statement, even without rows.
  */
 function isGiven(value: BoundExpression): boolean {
   switch (value.kind) {

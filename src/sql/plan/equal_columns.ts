@@ -1,10 +1,10 @@
 /**
- * Columns that the equalities of inner joins make equal, also by way of each other.
+ * Finds columns that the equalities of inner joins make equal, directly or through other columns.
  *
  *     a.id = b.id AND a.id = c.id AND a.id = 5     ⟹     b.id = c.id, b.id = 5, c.id = 5
  *
- * So b and c may be joined before a is, each table is read by the constant, and a join compares one
- * pair of the columns that are equal on each of its sides, not all of them.
+ * This allows b and c to be joined before a, and each table to be read by the constant. A join also
+ * compares only one pair of equal columns instead of all of them.
  */
 import { BOOLEAN, sameType } from "../../types/mod.ts";
 import type { BoundColumn, BoundExpression } from "../bind/bound_expressions.ts";
@@ -17,22 +17,22 @@ type Comparison = Extract<BoundExpression, { kind: "compare" }>;
 
 export interface EqualColumns {
   readonly members: readonly Member[];
-  /** The conditions that say so. */
+  /** The conditions that make the columns equal. */
   readonly conditions: ReadonlySet<Condition>;
-  /** Equality of two values of the columns' type. */
+  /** Compares two values of the columns' type. */
   readonly evaluate: Comparison["evaluate"];
 }
 
 export interface Member {
   readonly column: BoundColumn;
-  /** Which of the relations that are joined has the column. */
+  /** The index of the joined relation that has the column. */
   readonly leaf: number;
 }
 
-/** More columns that are equal are compared as the statement says. */
+/** In a larger set, only the comparisons that the statement states are made. */
 const MEMBERS_MAX = 64;
 
-/** The sets of columns that are equal, of two columns at least. */
+/** Finds the sets of equal columns; each has at least two columns. */
 export function equalColumns(
   conditions: readonly Condition[],
   leafById: ReadonlyMap<number, number>,
@@ -64,7 +64,7 @@ export function equalColumns(
   });
 }
 
-/** A set of equal columns while it grows. */
+/** A set of equal columns under construction. */
 interface Growing {
   readonly columns: BoundColumn[];
   readonly conditions: Condition[];
@@ -85,7 +85,7 @@ function pairIn(expression: BoundExpression): ColumnPair | undefined {
   return { left: left.column, right: right.column, evaluate };
 }
 
-/** That two columns of a set are equal. */
+/** Makes the condition that two columns of a set are equal. */
 export function equalityOf(left: Member, right: Member, { evaluate }: EqualColumns): Comparison {
   return {
     kind: "compare",
@@ -97,13 +97,13 @@ export function equalityOf(left: Member, right: Member, { evaluate }: EqualColum
   };
 }
 
-/** A condition that follows, and which relation it is over. */
+/** An implied condition, and the relation to which it applies. */
 export interface Following {
   readonly leaf: number;
   readonly expression: BoundExpression;
 }
 
-/** What follows for single relations, of all sets: each condition is looked at once. */
+/** The implied conditions on single relations, for all sets; each condition is examined once. */
 export function followingOf(
   sets: readonly EqualColumns[],
   conditions: readonly Condition[],
@@ -118,7 +118,7 @@ export function followingOf(
   return sets.flatMap((equal) => [...withinLeaves(equal), ...fixedBy(equal, fixing)]);
 }
 
-/** Two columns of one relation that are equal by way of another one. */
+/** Two columns of one relation that are equal through a column of another. */
 function withinLeaves(equal: EqualColumns): Following[] {
   const firsts = new Map<number, Member>();
   return equal.members.flatMap((member) => {
@@ -131,7 +131,7 @@ function withinLeaves(equal: EqualColumns): Following[] {
   });
 }
 
-/** The constant, or the list of them, that one of the columns is equal to, said of the others. */
+/** Applies a constant, or a list of constants, for one of the columns to all the others. */
 function fixedBy(
   { members }: EqualColumns,
   fixing: ReadonlyMap<number, BoundExpression>,
@@ -160,7 +160,7 @@ function isFixed(value: BoundExpression): boolean {
   return !readsColumn(value) && !isVolatile(value) && !hasSubquery(value) && isSure(value);
 }
 
-/** The same condition of another column. */
+/** The same condition applied to another column. */
 function saidOf(expression: BoundExpression, column: BoundColumn): BoundExpression | undefined {
   const value = columnValue(column);
   if (expression.kind === "in") return { ...expression, operand: value };

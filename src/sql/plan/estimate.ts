@@ -9,25 +9,25 @@ import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { keyCountOf } from "./access.ts";
 import type { PlanNode } from "./plan.ts";
 
-/** Rows of what says nothing about itself: system views, table functions. */
+/** The assumed rows of sources without statistics: system views and table functions. */
 const UNKNOWN_ROWS = 100;
 
-/** Steps of a recursion, each with as many rows as it begins with. */
+/** The assumed steps of a recursion, each with as many rows as the first. */
 const STEPS_EXPECTED = 10;
 
 const FILTER_SHARE = 1 / 3;
 const GROUP_SHARE = 1 / 10;
-/** Rows that a table function in a select list makes of one. */
+/** The assumed rows that a table function in a select list makes of one row. */
 const EXPANDED_ROWS = 10;
 /** Of a semi or anti join. */
 const CHOICE_SHARE = 1 / 2;
 
 export interface Known {
-  /** Rows of the caller's scope; beside a table is what counts those of all owners. */
+  /** The rows in the caller's scope. The second argument counts the rows of all owners. */
   readonly rowsOf: (table: TableEntry, rowCount: () => number) => number;
   /** The value of a LIMIT or OFFSET that is known before the run. */
   readonly countOf: (expression: BoundExpression) => number | undefined;
-  /** Of entries of WITH, which may read each other many times over. */
+  /** Estimates for WITH entries, cached because entries may read each other many times. */
   readonly cteRows: {
     get(cte: BoundCte): number | undefined;
     set(cte: BoundCte, rows: number): void;

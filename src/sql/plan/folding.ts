@@ -1,10 +1,10 @@
 /**
- * Conditions that no row satisfies, found before the statement runs: those whose constants say so,
- * and those that contradict each other.
+ * Finds conditions that no row satisfies before the statement runs: conditions that constants make
+ * false or NULL, and conditions that contradict each other.
  *
  *     1 = 0      v = NULL      v > 5 AND v < 3      v = 1 AND v IN (2, 3)
  *
- * What cannot be computed is left as it is, and fails when a row asks for it.
+ * An expression whose computation fails is left as it is, and fails when a row evaluates it.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { compareValues, type DataType, type Value } from "../../types/mod.ts";
@@ -19,7 +19,7 @@ import { MIRRORED } from "../bind/expression/binary_forms.ts";
 import { conjunctsOf, hasSubquery, isVolatile, mapChildren, readsColumn } from "../bind/walk.ts";
 import type { CallWorld } from "../functions/base/function.ts";
 
-/** The conjuncts of a condition, folded, without those that hold for every row. */
+/** The folded conjuncts of a condition, without those that hold for every row. */
 export function foldedConjuncts(condition: BoundExpression | undefined): BoundExpression[] {
   return conjunctsOf(condition)
     .map(folded)
@@ -28,7 +28,7 @@ export function foldedConjuncts(condition: BoundExpression | undefined): BoundEx
     .filter((each) => each.kind !== "constant" || each.value !== true);
 }
 
-/** Without alternatives that hold for no row, as those with a NULL in a list of rows. */
+/** Drops alternatives that hold for no row, such as a row with NULL in a list of rows. */
 function withoutIdle(condition: BoundExpression): BoundExpression {
   if (condition.kind !== "or") return condition;
   const operands = condition.operands.filter((each) => !conjunctsOf(each).some(isNever));
@@ -38,7 +38,7 @@ function withoutIdle(condition: BoundExpression): BoundExpression {
   return operands.length === 1 ? first : { ...condition, operands };
 }
 
-/** Whether no row satisfies all of some folded conditions. */
+/** Whether no row satisfies all of the folded conditions. */
 export function areNever(conditions: readonly BoundExpression[]): boolean {
   return conditions.some(isNever) || contradict(conditions);
 }
@@ -47,12 +47,12 @@ function isNever(condition: BoundExpression): boolean {
   return condition.kind === "constant" && condition.value !== true;
 }
 
-/** Whether a condition is the same for all rows of a run: it is asked once. */
+/** Whether a condition has the same value for all rows of a run, so that it is evaluated once. */
 export function isAskedOnce(condition: BoundExpression): boolean {
   return !readsColumn(condition) && !isVolatile(condition) && !hasSubquery(condition);
 }
 
-/** The same value from fewer operations. */
+/** Replaces an expression by a cheaper one with the same value. */
 function folded(expression: BoundExpression): BoundExpression {
   if (!isFoldable(expression)) return expression;
   const over = mapChildren(expression, folded);
@@ -72,7 +72,7 @@ function folded(expression: BoundExpression): BoundExpression {
   return value === undefined ? over : constantOf(over.type, value);
 }
 
-/** Forms whose values are cheap to know; a subquery is asked when the statement runs. */
+/** Whether an expression of this kind is cheap to evaluate; subqueries have to wait for the run. */
 function isFoldable({ kind }: BoundExpression): boolean {
   return kind !== "constant" && kind !== "slot" && kind !== "column" && kind !== "subquery";
 }
@@ -82,7 +82,7 @@ function foldedMembership(expression: Extract<BoundExpression, { kind: "in" }>):
   const array = list === undefined ? undefined : constantIn(list);
   const areUnknown = items.every(isNull) && constants.every((value) => value === null);
   if (areUnknown && (list === undefined || array === null)) return constantOf(type, null);
-  // Nothing is in an empty array, not even what is unknown.
+  // Nothing is in an empty array, not even NULL.
   const isAlone = items.length + constants.length === 0;
   if (isAlone && Array.isArray(array) && array.length === 0) return constantOf(type, negated);
   const value = valueOf(expression);
@@ -113,12 +113,12 @@ function isNull(expression: BoundExpression): boolean {
   return expression.kind === "constant" && expression.value === null;
 }
 
-/** The value of an operation on constants; undefined where it is not known. */
+/** The value of an operation on constants; undefined if it is not known. */
 function valueOf(expression: BoundExpression): Value | undefined {
   try {
     return computed(expression);
   } catch (error) {
-    // It fails again where a row asks for it.
+    // The failure is repeated if a row evaluates the expression.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }
@@ -207,7 +207,7 @@ function constantsIn(expressions: readonly BoundExpression[]): Value[] | undefin
   return values;
 }
 
-/** Calls that take no time, whatever they are called with; no other one is made while planning. */
+/** Calls that are cheap whatever their arguments are. No other call runs during planning. */
 const FOLDED_CALLS: ReadonlySet<string> = new Set([
   "+",
   "-",
@@ -223,13 +223,13 @@ const FOLDED_CALLS: ReadonlySet<string> = new Set([
   "mod",
 ]);
 
-/** More values of a list are not put in order. */
+/** A longer list of values is not sorted. */
 const LISTED_MAX = 1000;
 
-/** What is called here asks for nothing of its caller. */
+/** The folded calls do not use their world. */
 const NOBODY = {} as CallWorld;
 
-/** What constants leave of one column. */
+/** The values of one column that the constants allow. */
 interface Left {
   readonly type: DataType;
   min: Value | undefined;
@@ -238,7 +238,7 @@ interface Left {
   isMaxOpen: boolean;
 }
 
-/** Whether constants leave no value of some column. */
+/** Whether the constants allow no value for some column. */
 function contradict(conditions: readonly BoundExpression[]): boolean {
   if (conditions.length < 2) return false;
   const left = new Map<number, Left>();
@@ -265,7 +265,9 @@ interface ConstantBound {
   readonly value: Value;
 }
 
-/** What a condition says of one column by constants; of a list, its least and its largest. */
+/**
+ * The bounds that a condition sets on a column by constants; for a list, its minimum and maximum.
+ */
 function boundsIn(condition: BoundExpression): readonly ConstantBound[] {
   if (condition.kind === "compare") {
     const { left, operator, right } = condition;

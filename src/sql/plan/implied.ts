@@ -17,7 +17,7 @@ export function factored(condition: BoundExpression): readonly BoundExpression[]
   if (condition.kind !== "or" || isVolatile(condition)) return [condition];
   const branches = condition.operands.map((operand) => [...conjunctsOf(operand)]);
   const [first = [], ...others] = branches;
-  // Most have nothing in common, which the first two tell: the others are not looked at then.
+  // Branches are indexed lazily: most share nothing, which the first two already show.
   const places = new Map<readonly BoundExpression[], ExpressionPlaces>();
   const isIn = (branch: readonly BoundExpression[], candidate: BoundExpression): boolean => {
     const known = places.get(branch) ?? new ExpressionPlaces(branch);

@@ -15,10 +15,10 @@ import { bestTree, type ImpliedEdges, type JoinGraph, type JoinTree } from "./jo
 import type { PlanNode } from "./plan.ts";
 import { columnIdOf, shareOf } from "./selectivity.ts";
 
-/** More relations are joined by what the statement says, and by nothing that follows from it. */
+/** Above this number of relations, only the conditions in the statement are used for joins. */
 const EQUAL_LEAVES_MAX = 64;
 
-/** Of more relations the order is found step by step, from pairs that the statement says. */
+/** Above this number, the join order is found greedily, using only pairs in the statement. */
 const IMPLIED_LEAVES_MAX = 10;
 
 /** What the planner of the block does for its joins. */
@@ -83,7 +83,7 @@ export function planInnerJoins(
   }
   const ids = parts.map((_, index) => idsOfLeaf(index, leafById));
   const { between, own } = sharedOut(all, ids, leafById);
-  // What follows takes time that grows with the joins, for each of them.
+  // Implied conditions take time that grows with the number of joins, for each join.
   const equal = parts.length > EQUAL_LEAVES_MAX ? [] : equalColumns(all, leafById);
   for (const { expression, leaf } of followingOf(equal, all)) {
     own[leaf]?.push(conditionOf(expression));
@@ -160,7 +160,7 @@ interface Joins {
   /** Of each leaf; see `placesOf`. */
   readonly places: readonly number[];
   readonly block: BlockPlanning;
-  /** Columns that are equal, more than two of each kind. */
+  /** Sets of more than two equal columns. */
   readonly linked: readonly EqualColumns[];
 }
 
@@ -202,8 +202,8 @@ function planTree(
 }
 
 /**
- * The conditions of a join: of columns that are equal on both of its sides, one pair stands for
- * all, as the others are equal on each side already.
+ * The conditions of a join. If several columns on both sides are equal, one pair is compared; the
+ * other columns are already equal within each side.
  */
 function linkedConditions(
   here: readonly Condition[],
@@ -301,7 +301,7 @@ function graphOf(leaves: readonly Leaf[], between: readonly Between[]): JoinGrap
   return { rows: leaves.map(({ rowCount }) => rowCount), edges };
 }
 
-/** Pairs of relations that meet as the columns of both are equal to those of others. */
+/** Pairs of relations that are connected only through columns of others. */
 function impliedEdges(equal: readonly EqualColumns[], leaves: readonly Leaf[]): ImpliedEdges[] {
   return equal.flatMap((each) => {
     if (each.members.length < 3 || leaves.length > IMPLIED_LEAVES_MAX) return [];

@@ -38,11 +38,11 @@ export interface JoinGraph {
     readonly right: number;
     readonly share: number;
   }[];
-  /** What follows from edges: pairs of relations that meet by way of others, or without these. */
+  /** Implied edges: pairs of relations that are connected through others, or even without them. */
   readonly implied?: readonly ImpliedEdges[];
 }
 
-/** Edges that say and edges that follow, of columns that are all equal. */
+/** The stated and the implied edges of one set of equal columns. */
 export interface ImpliedEdges {
   readonly said: readonly { readonly left: number; readonly right: number }[];
   readonly implied: JoinGraph["edges"];
@@ -59,7 +59,8 @@ interface Choice {
  */
 export function bestTree(graph: JoinGraph): JoinTree {
   assert(graph.rows.length > 0, "a join has relations");
-  // Of many relations, parts that meet are joined first anyway.
+  // With many relations, the greedy search joins connected parts first, so it needs no implied
+  // edges.
   return graph.rows.length > RELATIONS_MAX ? greedyTree(graph) : cheapestTree(graph);
 }
 
@@ -192,7 +193,9 @@ function isInside(set: number, left: number, right: number): boolean {
   return (set & (2 ** left)) !== 0 && (set & (2 ** right)) !== 0;
 }
 
-/** The share that remains besides: of relations that no edge inside of the set makes meet. */
+/**
+ * The share of rows that implied edges keep, for relations that no stated edge in the set connects.
+ */
 function shareImplied(set: number, { implied, said }: ImpliedEdges): number {
   const parts = new Map<number, number>();
   const partOf = (leaf: number): number => parts.get(leaf) ?? leaf;

@@ -1,12 +1,12 @@
 /**
- * Equalities of one column between which OR stands, as one membership: a row is looked up among the
- * values instead of compared with each of them.
+ * Rewrites equalities of one column that are joined by OR as one membership test, which looks a row
+ * up among the values instead of comparing it with each of them.
  *
  *     a = 1 OR a = 2 OR b > 3 OR a = 4    =    a IN (1, 2, 4) OR b > 3
  *     (a, b) IN ((1, 2), (3, 4), …)       =    rows that are looked up by both values
  *
- * 30,000 equalities over 100,000 rows take half a second, most of it to read the text; one by one
- * they take longer than a statement may.
+ * 30,000 equalities over 100,000 rows take half a second, most of it for parsing. Evaluated one by
+ * one, they would exceed the time limit of a statement.
  */
 import { BOOLEAN, sameType } from "../../types/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
@@ -33,7 +33,7 @@ interface Group {
 interface RowGroup {
   readonly columns: readonly BoundExpression[];
   readonly values: (readonly BoundExpression[])[];
-  /** Where the first of them stands. */
+  /** The position of the first of them. */
   readonly place: number;
 }
 
@@ -59,7 +59,9 @@ export function gathered(condition: BoundExpression): BoundExpression {
   return operands.length === 1 && only !== undefined ? only : { ...condition, operands };
 }
 
-/** Puts equalities of several columns to those of the same columns; undefined for any other AND. */
+/**
+ * Adds equalities of several columns to the group of these columns; undefined for any other AND.
+ */
 function rowFor(
   condition: BoundExpression,
   rows: Map<string, RowGroup>,
@@ -70,7 +72,7 @@ function rowFor(
     const equality = equalityOf(each);
     if (equality === undefined) return undefined;
     const { column } = equality;
-    // The same column may be compared in several types.
+    // The same column may be compared in several types, so the type is part of the key.
     const sign = `${columnIdIn(column)} ${column.kind} ${JSON.stringify(column.type)}`;
     if (found.some((other) => other.sign === sign)) return undefined;
     found.push({ sign, equality });

@@ -30,7 +30,7 @@ export function neededColumns(select: BoundSelect): ReadonlySet<number> {
   return needed;
 }
 
-/** Rows of expressions read the rows that they stand beside. */
+/** Rows of expressions read the rows of the relation beside them. */
 function cellsBeside({ isBeside, right }: Extract<BoundFrom, { kind: "join" }>): BoundExpression[] {
   if (isBeside !== true || right.kind !== "relation") return [];
   return right.relation.kind === "values" ? right.relation.rows.flat() : [];

@@ -14,7 +14,7 @@ export interface QueryPlan {
   readonly outputCount: number;
 }
 
-/** Rows with those of the table functions of a stage beside them. */
+/** Adds the rows of the table functions of one stage to the input rows. */
 export function expanded(
   input: PlanNode,
   { expansions }: BoundSelect,
@@ -74,7 +74,7 @@ export function planOutputs(select: BoundSelect, block: PlanNode): QueryPlan {
 }
 
 interface Projected {
-  /** Outputs, then what rows are ordered and told apart by. */
+  /** The outputs, followed by the expressions of ORDER BY and DISTINCT. */
   readonly expressions: readonly BoundExpression[];
   readonly columns: readonly BoundColumn[];
   readonly keys: readonly BoundSort[];
@@ -82,8 +82,8 @@ interface Projected {
 }
 
 /**
- * Rows are ordered before table functions make more of each, so that those of one row stay
- * together, whatever they were ordered by. An output that is a key is what it was as a key.
+ * Sorts rows before table functions expand them, so that the rows made from one row stay together
+ * whatever the sort order. An output that is also a sort key keeps the value that was sorted.
  */
 function planOutputsLate(
   select: BoundSelect,

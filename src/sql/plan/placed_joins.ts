@@ -27,7 +27,7 @@ export function planLeftJoin(
   const [toRight, between] = parted(conditionsOn(from, state), rightIds);
   const [toLeft, above] = parted(conditions, leftIds);
   const left = state.planFrom(from.left, toLeft);
-  // What all pairs have in common says whether the right side has partners at all.
+  // A condition that is the same for all pairs decides whether the right side has partners at all.
   const once = between.filter(({ expression }) => isAskedOnce(expression));
   const right = areNever(expressionsOf(conditionsOn(from, state)))
     ? partnersOfNone(from, toRight, state)
@@ -47,7 +47,7 @@ export function planLeftJoin(
   return tested(join, above, state);
 }
 
-/** In place of a right side of which no row is a partner: it is not read. */
+/** Replaces a right side in which no row is a partner; it is not read. */
 function partnersOfNone(
   { condition, right }: Join,
   toRight: readonly Condition[],
@@ -88,7 +88,7 @@ export function planFullJoin(
   return tested(project, conditions, state);
 }
 
-/** Rows of expressions are computed beside each row of the left side. */
+/** Plans rows of expressions that are computed beside each row of the left side. */
 export function planBeside(
   from: Join,
   conditions: readonly Condition[],

@@ -39,7 +39,7 @@ export interface KeyPart {
   readonly items: readonly BoundExpression[];
   /** Further values. */
   readonly constants: readonly Value[];
-  /** Arrays of further values; how many is known when they are there. */
+  /** Arrays of further values, whose lengths are known only at run time. */
   readonly lists: readonly BoundExpression[];
 }
 
@@ -56,9 +56,9 @@ export interface ScanNode {
   readonly textRanges?: readonly PlannedRange[] | undefined;
   /** Values of the whole primary key, when the filter fixes it: a lookup instead of a scan. */
   readonly key: readonly BoundExpression[] | undefined;
-  /** Every key that the filter above accepts, unless there are as many as rows. */
+  /** All keys that the filter above accepts; absent if there are as many keys as rows. */
   readonly sought?: SoughtKeys | undefined;
-  /** Every value that the first column of the key can have, where the whole key is not listed. */
+  /** All values of the first key column, if the whole key is not listed. */
   readonly prefix?: readonly KeyPart[] | undefined;
   readonly withTombstones: boolean;
   /** How many rows the table has now, over all owners. */
@@ -108,12 +108,12 @@ export interface AggregateNode {
   readonly columns: readonly BoundColumn[];
 }
 
-/** Each input row beside each row of table functions, which run side by side. */
+/** Joins each input row with the rows of table functions, which run side by side. */
 export interface ExpandNode {
   readonly kind: "expand";
   readonly input: PlanNode;
   readonly functions: readonly BoundTableFunction[];
-  /** Those of the input, then those of each function. */
+  /** The columns of the input, followed by the columns of each function. */
   readonly columns: readonly BoundColumn[];
 }
 
@@ -148,7 +148,7 @@ export type PlanNode =
       readonly rows: readonly (readonly BoundExpression[])[];
       /** In place of the rows. */
       readonly constants?: ConstantRows | undefined;
-      /** Why there are none: what no row satisfies. */
+      /** The condition that no row satisfies, if that is why there are no rows. */
       readonly never?: BoundExpression | undefined;
       readonly columns: readonly BoundColumn[];
     }
@@ -162,7 +162,7 @@ export type PlanNode =
       /** Rows of a WITH entry that are computed once a run. */
       readonly kind: "cte";
       readonly cte: BoundCte;
-      /** The plan of its rows, the same at each call. */
+      /** Plans the rows; every call returns the same plan. */
       readonly source: () => PlanNode;
       readonly columns: readonly BoundColumn[];
     }

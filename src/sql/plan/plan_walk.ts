@@ -10,9 +10,8 @@ import { keyCountOf } from "./access.ts";
 import type { PlanNode, ScanNode } from "./plan.ts";
 
 /**
- * The subqueries in the expressions of a plan that can be read before it; those inside of
- * subqueries belong to these. One that reads the rows of a step of a recursion in the plan belongs
- * to each step.
+ * The subqueries of a plan that can be read before it starts. Nested subqueries belong to the
+ * subquery around them. A subquery that reads the rows of a recursion step is read in each step.
  */
 export function subqueriesAhead(root: PlanNode): BoundSubquery[] {
   const found: BoundSubquery[] = [];

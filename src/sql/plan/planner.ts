@@ -89,7 +89,7 @@ function readsWorking(from: BoundFrom | undefined): boolean {
   return readsWorking(from.left) || readsWorking(from.right);
 }
 
-/** The condition of an inner join, with nothing open around it, which no pair satisfies. */
+/** The condition of an inner join that no pair satisfies; undefined if there is none. */
 function neverJoined(
   from: BoundFrom | undefined,
   on: ReadonlyMap<BoundFrom, readonly Condition[]>,
@@ -99,7 +99,7 @@ function neverJoined(
   return neverJoined(from.left, on) ?? neverJoined(from.right, on);
 }
 
-/** Takes out of inner joins what is the same for all of their pairs. */
+/** Removes from inner joins the conditions that are the same for all pairs, and returns them. */
 function takenOnce(
   from: BoundFrom | undefined,
   on: Map<BoundFrom, readonly Condition[]>,
@@ -116,7 +116,7 @@ function takenOnce(
   return [...once, ...takenOnce(from.left, on), ...takenOnce(from.right, on)];
 }
 
-/** In place of relations of which no row is wanted: none of them is read. */
+/** Replaces relations from which no row is wanted; none of them is read. */
 function nothingOf(
   { from }: BoundSelect,
   never: BoundExpression | undefined,
@@ -268,7 +268,7 @@ function planDerived(
 
 const PLANS = new WeakMap<BoundCte, PlanNode>();
 
-/** The plan of an entry of WITH, the same at each call. */
+/** The plan of a WITH entry; every call returns the same plan. */
 export function planOfCte(cte: BoundCte): PlanNode {
   const known = PLANS.get(cte) ?? planWhole(cte.query);
   PLANS.set(cte, known);

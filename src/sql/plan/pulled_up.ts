@@ -1,11 +1,11 @@
 /**
- * LATERAL rows of expressions, pulled up: they are computed beside each row that they read, where a
- * lateral join would run a plan for each of them.
+ * Pulls up LATERAL rows of expressions: they are computed beside each row that they read, where a
+ * lateral join would run a plan for each of these rows.
  *
  *     t, LATERAL (VALUES (t.a, 'a'), (t.b, 'b')) x(v, n) JOIN d ON d.v = x.v
- *     is        (t beside two rows of expressions) JOIN d ON d.v = x.v
+ *     becomes   (t beside two rows of expressions) JOIN d ON d.v = x.v
  *
- * So what stands beside them joins like any other relation, by its keys.
+ * The relations beside the rows can then be joined by their keys, like any other relation.
  */
 import type { BoundFrom, BoundRelation, BoundSelect } from "../bind/bound.ts";
 import type { BoundCapture, BoundExpression } from "../bind/bound_expressions.ts";
@@ -15,7 +15,7 @@ import { conjunctionOf, conjunctsOf, mapChildren } from "../bind/walk.ts";
 type Join = Extract<BoundFrom, { kind: "join" }>;
 type Values = Extract<BoundRelation, { kind: "values" }>;
 
-/** The same query without LATERAL where rows of expressions alone need it. */
+/** Removes LATERAL where only rows of expressions need it. */
 export function withoutLateralRows(select: BoundSelect): BoundSelect {
   const from = select.from === undefined ? undefined : pulledUp(select.from);
   return from === select.from ? select : { ...select, from };
@@ -29,12 +29,15 @@ function pulledUp(from: BoundFrom): BoundFrom {
   return same.captures === undefined ? same : (besideLeft(same, same.captures) ?? same);
 }
 
-/** Undefined where the right side is more than rows of expressions and what is joined with them. */
+/**
+ * Returns undefined unless the right side is rows of expressions, possibly joined with relations.
+ */
 function besideLeft(from: Join, captures: readonly BoundCapture[]): BoundFrom | undefined {
   const parts: BoundRelation[] = [];
   const conditions: BoundExpression[] = [];
   if (from.join === "full" || !flatten(from.right, parts, conditions)) return undefined;
-  // Rows that are always there make a left join an inner one; what is joined with them may not be.
+  // Rows of expressions always exist, so a left join is an inner one; a joined relation may be
+  // empty.
   const isOpen = from.join === "left";
   if (isOpen && (parts.length > 1 || !holdsAlways(from.condition))) return undefined;
   const rows = parts.map(rowsOf);
@@ -66,7 +69,7 @@ function isAsked(condition: BoundExpression): boolean {
   return !holdsAlways(condition);
 }
 
-/** The relations of plain joins, and their conditions; false for any other form. */
+/** Collects the relations and the conditions of plain joins; returns false for any other form. */
 function flatten(from: BoundFrom, parts: BoundRelation[], conditions: BoundExpression[]): boolean {
   if (from.kind === "relation") {
     parts.push(from.relation);
@@ -82,7 +85,7 @@ function holdsAlways(condition: BoundExpression | undefined): boolean {
   return condition === undefined || (condition.kind === "constant" && condition.value === true);
 }
 
-/** Rows of expressions: VALUES, or one SELECT of them without FROM. */
+/** Rows of expressions: VALUES, or a single SELECT of expressions without FROM. */
 function rowsOf(relation: BoundRelation): Values | undefined {
   if (relation.kind === "values") return relation.constants === undefined ? relation : undefined;
   if (relation.kind !== "query") return undefined;
@@ -100,7 +103,7 @@ function rowsOf(relation: BoundRelation): Values | undefined {
   return { kind: "values", rows, alias, columns };
 }
 
-/** Whether a relation may read of the rows before it. */
+/** Whether a relation may depend on the rows before it. */
 function mayReadAround(relation: BoundRelation): boolean {
   switch (relation.kind) {
     case "table":
@@ -115,7 +118,7 @@ function mayReadAround(relation: BoundRelation): boolean {
   }
 }
 
-/** An expression over the left side, where it read what the left side handed on. */
+/** Replaces captured values by the expressions of the left side from which they come. */
 function instead(
   expression: BoundExpression,
   read: ReadonlyMap<number, BoundExpression>,

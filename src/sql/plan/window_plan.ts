@@ -9,7 +9,7 @@ import { expressionsOfCall, formOfOrder, sameOrder } from "../bind/query/window_
 import { columnIdsIn } from "../bind/walk.ts";
 import type { PlanNode } from "./plan.ts";
 
-/** One node for all calls over the same rows in the same order; what nobody reads is left out. */
+/** Makes one node for all calls over the same rows in the same order, and drops unread columns. */
 export function planWindows(select: BoundSelect, input: PlanNode): PlanNode {
   if (select.windows.length === 0) return input;
   const read = columnsOfOutputs(select);
@@ -45,7 +45,7 @@ function groupsOf(calls: readonly BoundWindowCall[]): readonly BoundWindowCall[]
   return [...groups.values()];
 }
 
-/** The last of some groups that reads a column, by the id of the column. */
+/** For each column id, the last group that reads the column. */
 function lastReaders(groups: readonly (readonly BoundWindowCall[])[]): Map<number, number> {
   const last = new Map<number, number>();
   for (const [i, calls] of groups.entries()) {

@@ -27,7 +27,7 @@ export interface BindingPlace {
   /** Namespace of unqualified names. */
   readonly namespace: string;
   readonly statement: StatementBinding;
-  /** Whose names they are: what the caller may not read is not there. */
+  /** The caller; a table that the caller may not read does not exist. */
   readonly principal: Principal;
 }
 

@@ -283,7 +283,7 @@ class Explainer {
     }
   }
 
-  /** How many keys there are; those of an array are known when the statement runs. */
+  /** The number of keys; the keys of an array are counted only when the statement runs. */
   #listed(sought: SoughtKeys): string {
     const lists = sought.flat().flatMap((part) => part.lists);
     if (lists.length === 0) return `any of ${keyCountOf(sought)}`;

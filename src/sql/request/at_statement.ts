@@ -1,8 +1,8 @@
 /**
- * Failures know their statement: what fails below the request does not know its number in the text,
- * nor, where it met damage on the disk, that it is a statement that fails.
+ * Adds the statement to a failure. Code below the request does not know the statement's number in
+ * the text, and damage found on disk does not say which statement it fails.
  *
- * A bug is a failure of its request and of no other: the log has its stack and the statements.
+ * A bug fails its own request and no other; the log has its stack and the statements.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { CorruptionError, DatabaseError, isExpected, withDetails } from "../../base/errors.ts";
@@ -12,14 +12,14 @@ import type { SqlRequest, SqlResponse } from "../common/engine.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import { parseLimitsOf } from "../common/parameters.ts";
 
-/** A request that failed, and where that is told. */
+/** A failed request, and the log in which a bug is recorded. */
 export interface FailedRequest {
   readonly world: Pick<SqlEnvironment, "bugs" | "limits">;
   readonly principal: Principal;
   readonly request: SqlRequest;
 }
 
-/** An error as a statement answers with it. @throws What is no failure of a statement. */
+/** The error with which a statement is answered. @throws Any error that is no statement failure. */
 export function expectedFailure(error: unknown): DatabaseError {
   if (error instanceof DatabaseError) return error;
   // Other damage is not of a table, and the log has yet to be told.
@@ -28,8 +28,9 @@ export function expectedFailure(error: unknown): DatabaseError {
 }
 
 /**
- * The same, and for a bug INTERNAL_ERROR.
- * @throws Trouble of the disk, and what leaves the state of the store in doubt.
+ * The error with which a statement is answered; a bug becomes INTERNAL_ERROR.
+ *
+ * @throws Errors of the disk, and errors that leave the state of the store in doubt.
  */
 export function failureFrom(error: unknown, failed: FailedRequest): DatabaseError {
   if (isExpected(error)) return expectedFailure(error);
@@ -52,7 +53,9 @@ export function atStatement(error: DatabaseError, statementIndex: number): Datab
   return withDetails(error, { statementIndex });
 }
 
-/** The answer of a request whose first statement failed. @throws As {@linkcode failureFrom}. */
+/**
+ * The answer to a request whose first statement failed. @throws As {@linkcode failureFrom} does.
+ */
 export function failedResponse(error: unknown, failed: FailedRequest): SqlResponse {
   return { results: [], error: atStatement(failureFrom(error, failed), 0) };
 }

@@ -8,9 +8,9 @@
  *
  * - A key belongs to its user: the record lies among the rows of that owner.
  * - Whoever has lost the right to run the request is not told its answer again.
- * - A repeat while the first still runs waits for it. A request that fails leaves no record, nor
- *   does one that changes no row: it may run again.
- * - A user has at most `idempotencyBytesMax` of records; a request that would leave more fails.
+ * - A repeat waits for the first request while that runs. A request that fails or changes no row
+ *   leaves no record, so it may run again.
+ * - A user has at most `idempotencyBytesMax` of records; a request that would exceed it fails.
  * - The record is the last row of its commit, so its `_seq` is the `last_seq` of that commit.
  * - The store forgets expired records, also of owners who never come back. Damage to a segment of
  *   them refuses who may have a record in it until the last one there has expired.
@@ -27,7 +27,7 @@ import type { SqlEnvironment } from "../common/environment.ts";
 import { expectedFailure } from "./at_statement.ts";
 import { KeptBytes } from "./kept_bytes.ts";
 
-/** What a record takes beside its answer: key, digest, and its place in the store. */
+/** The bytes of a record besides its answer: key, digest, and overhead in the store. */
 const RECORD_BYTES = 512;
 
 /** A longer answer is kept as its counts. */

@@ -1,13 +1,13 @@
 /**
- * How many bytes of kept answers each owner has, as this process wrote them: what an earlier one
- * left is not counted, and expires by itself.
+ * Counts the bytes of kept answers by owner, as far as this process wrote them. Answers written
+ * before a restart are not counted; they expire by themselves.
  *
- * Times are rounded up to a part of the time to live, so an owner costs a few numbers however many
- * answers it has; and one without answers costs none once it is looked at.
+ * Expiry times are rounded up to a fraction of the time to live, so an owner takes a few numbers
+ * however many answers there are. An owner without answers is forgotten at the next look.
  */
 import type { Clock } from "../../base/clock.ts";
 
-/** Into so many parts the time to live is divided. */
+/** The number of parts into which the time to live is divided. */
 const PARTS = 32;
 
 interface Part {
@@ -18,7 +18,7 @@ interface Part {
 export class KeptBytes {
   readonly #clock: Clock;
   readonly #ttlMs: number;
-  /** Of each owner, the oldest first. */
+  /** The parts of each owner, oldest first. */
   readonly #byOwner = new Map<number, Part[]>();
 
   constructor(clock: Clock, ttlMs: number) {
@@ -26,7 +26,7 @@ export class KeptBytes {
     this.#ttlMs = ttlMs;
   }
 
-  /** What has not expired. */
+  /** The bytes of an owner that have not expired. */
   of(owner: number): number {
     return this.#standing(owner).reduce((sum, { bytes }) => sum + bytes, 0);
   }

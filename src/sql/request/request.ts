@@ -305,7 +305,7 @@ export class RequestRunner {
     });
   }
 
-  /** Once the catalog has changed, the layers have to follow. */
+  /** A failure after the catalog changed is in doubt, because the other layers have to follow. */
   async #define(node: DefiningStatement, namespace: string): Promise<StatementResult> {
     const { catalog } = this.#world;
     const { version } = catalog;
@@ -363,7 +363,7 @@ export class RequestRunner {
     return this.#results.findLastIndex(({ lastSeq, rowCount }) => lastSeq === null && rowCount > 0);
   }
 
-  /** The writes that record the answer of a request with a key; none where no row changes. */
+  /** The writes that record the answer to a request with a key; none if no row changes. */
   #recordOf(entry: StatementResult | undefined, changesRows: boolean): readonly TableWrite[] {
     if (this.#recorder === undefined || !changesRows) return [];
     const results =

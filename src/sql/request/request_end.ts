@@ -16,7 +16,7 @@ interface EndedRequest {
   readonly principal: Principal;
   readonly request: SqlRequest;
   readonly ledger: RequestLedger;
-  /** Of a request that was listed. */
+  /** Set if the request was listed. */
   readonly running?: RunningRequest | undefined;
 }
 

@@ -1,16 +1,16 @@
 /**
- * What a statement is asked while it is bound: whether its request may go on, and whether what was
- * made of it fits its memory. Rows that it holds are counted in `execute/held/memory_budget.ts`.
+ * Checks, while a statement is bound, that its request may go on and that the bound form fits its
+ * memory. Rows that it holds are counted in `execute/held/memory_budget.ts`.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { Watch } from "../bind/binding.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import { checkDeadline, type RequestLedger } from "../execute/run/request_ledger.ts";
 
-/** What a statement may take before it runs, however little its rows may take. */
+/** The least memory limit before the run, even if the limit for rows is lower. */
 const UNRUN_BYTES_MIN: number = 64 * 2 ** 20;
 
-/** @throws {DatabaseError} What it returns throws STATEMENT_TIMEOUT, CANCELLED, MEMORY_EXCEEDED. */
+/** Returns a check that throws STATEMENT_TIMEOUT, CANCELLED or MEMORY_EXCEEDED. */
 export function watchOf(
   ledger: RequestLedger,
   { clock, limits }: Pick<SqlEnvironment, "clock" | "limits">,

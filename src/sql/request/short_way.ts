@@ -109,7 +109,7 @@ interface KeyedText {
   readonly namespace: string;
   readonly principal: Principal;
   readonly types: readonly DataType[];
-  /** Of the request that it is prepared for. */
+  /** The ledger of the request for which the statement is prepared. */
   readonly ledger: RequestLedger;
 }
 
@@ -149,7 +149,7 @@ export class ShortWay {
     const key = this.#plans.keyOf(request.sql, { namespace, types });
     if (key === undefined) return undefined;
     const known = this.#plans.get(key);
-    // A table of a plan that somebody else made may not be there for this caller.
+    // A plan that another caller made may read a table that is hidden from this caller.
     const prepared =
       known !== undefined && seesTables(known.requirements, principal, this.#world.catalog)
         ? known
@@ -221,7 +221,7 @@ export class ShortWay {
     return { results: [result] };
   }
 
-  /** @throws As {@linkcode failedResponse}. */
+  /** @throws As {@linkcode failedResponse} does. */
   #failed(run: ShortRun, error: unknown): SqlResponse {
     this.#noteEnd(run, 0);
     run.stat.errors += 1;

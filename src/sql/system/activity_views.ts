@@ -39,7 +39,7 @@ function queriesView({ activity, clock, limits }: ActivityViewWorld): SystemView
           queryId,
           userId,
           asUser,
-          // What others write is theirs: their literals are not shown.
+          // Literals in the statements of other users are private and are not shown.
           shownSql({ sql, statements }, parseLimitsOf(limits), {
             hasLiterals: userId === call.userId,
           }),

@@ -138,7 +138,7 @@ export function tableRows(
   }: {
     principal: Principal;
     namespace: string | undefined;
-    /** Of views of the system that the caller may read, each with its namespace. */
+    /** System views that the caller may read, each with its namespace. */
     systemNames: readonly string[];
     views: readonly ShownView[];
   },
@@ -197,25 +197,25 @@ export function tableRows(
     .map(({ row }) => row);
 }
 
-/** What lists of tables say of a view of the system. */
+/** The fields of a system view in a list of tables. */
 export interface SystemTable {
   readonly tableId: string;
   readonly namespace: string;
   readonly name: string;
-  /** They came with the database, as root did. */
+  /** The time at which the database was created, as for root. */
   readonly madeAt: number;
 }
 
-/** Ids of tables are counted from 1, and never come near these. */
+/** Table ids are counted from 1 and never reach this range. */
 const SYSTEM_ID_BASE = 2 ** 40;
 
-/** Views of the system by their names, in the form in which tables are listed. */
+/** System views by name, in the form in which tables are listed. */
 export function systemTables(catalog: Catalog, names: readonly string[]): SystemTable[] {
   const madeAt = (catalog.user(ROOT_USER_ID)?.createdAtMs ?? 0) * 1000;
   return names.map((shown) => {
     const dot = shown.indexOf(".");
     return {
-      // Of the name, so that it stays as it is when other views come and go.
+      // Derived from the name, so that it stays the same when other views are added or removed.
       tableId: String(SYSTEM_ID_BASE + crc32(Buffer.from(shown))),
       namespace: shown.slice(0, dot),
       name: shown.slice(dot + 1),

@@ -142,7 +142,7 @@ function ownParts(part: object): readonly unknown[] {
   return holdsQuery(part) ? [] : directPartsOf(part);
 }
 
-/** One row of VALUES with a table function in it stands for as many rows as that gives. */
+/** Whether a single VALUES row calls a table function and so may produce several rows. */
 function givesRows({ values }: ValuesStatement): boolean {
   if (values.length !== 1) return false;
   for (const part of partsOf(values, ownParts)) {

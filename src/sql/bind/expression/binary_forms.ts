@@ -182,7 +182,7 @@ export function elementOf(type: DataType): DataType | undefined {
   return type.kind === "array" ? type.element : undefined;
 }
 
-/** What was probably meant by an operator that does not take these types. */
+/** Suggests the form that was probably meant when an operator does not accept these types. */
 function hintOf({ left, op, right }: BinaryOperands): string {
   const kinds = [left.type.kind, right.type.kind];
   switch (op) {

@@ -78,7 +78,7 @@ function bindScalar(call: ExprCall, place: Place, bind: Bind): BoundExpression {
       { position },
     );
   }
-  // Its arguments may be words that only the other system reads.
+  // The arguments may be keywords that only the other system knows, so they are not bound.
   if (!functionExists(name) && insteadOfFunction(name) !== undefined) {
     throw unknownFunction(name, [], call);
   }

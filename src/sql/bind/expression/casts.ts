@@ -235,7 +235,7 @@ export function castToCompare(
   if (type?.kind !== "float" || !typesOf(expressions).some(isInteger)) {
     return castAllTo(type, { expressions, nodes, what });
   }
-  // A whole number beside a FLOAT keeps its digits, and a DECIMAL is the nearest FLOAT.
+  // An integer next to a FLOAT keeps its digits; a DECIMAL becomes the nearest FLOAT.
   const narrowed = expressions.map((expression, i) =>
     expression.type.kind === "decimal"
       ? castTo(expression, { to: type, mode: "implicit", node: nodes[i] })

@@ -1,17 +1,20 @@
 /**
- * Numbers beside a FLOAT, as in `price = 0.1`.
+ * Numbers compared with a FLOAT, as in `price = 0.1`.
  *
- * FLOAT has 32 bits here and 64 elsewhere, so a DECIMAL is compared with it as the nearest FLOAT: a
- * value that was stored from the same digits equals it, wherever the DECIMAL comes from. As a
- * DOUBLE it would lie beside every stored value. A parameter that is a number stands for its
- * digits, too; any other DOUBLE keeps its 64 bits.
+ * FLOAT has 32 bits, so a DECIMAL is compared with it as the nearest FLOAT: a value stored from the
+ * same digits then equals it, whatever the source of the DECIMAL. Compared as DOUBLE, the two would
+ * never be equal. A numeric parameter also stands for its digits; any other DOUBLE keeps its 64
+ * bits.
  */
 import { type DataType, DOUBLE, FLOAT, type Value } from "../../../types/mod.ts";
 import type { AstNode } from "../../parse/ast/ast.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { castTo } from "./casts.ts";
 
-/** The operand of a comparison with `other`: the nearest FLOAT if that is one, as said above. */
+/**
+ * The operand of a comparison with `other`, converted to the nearest FLOAT where the header says
+ * so.
+ */
 export function comparedWith(
   other: BoundExpression,
   operand: BoundExpression,
@@ -33,7 +36,7 @@ export function comparedWith(
   };
 }
 
-/** The types in which an operand and the elements of an array are compared. */
+/** The types in which an operand is compared with the elements of an array. */
 export function comparedWithElements(
   operand: BoundExpression,
   element: DataType,
@@ -43,7 +46,9 @@ export function comparedWithElements(
   return [operand.type, element];
 }
 
-/** The value itself where no FLOAT is near: beyond the range, or between 0 and the least. */
+/**
+ * Returns the value itself if no FLOAT is near: out of range, or between 0 and the smallest FLOAT.
+ */
 function nearestFloat(value: Value): number {
   const number = value as number;
   const nearest = Math.fround(number);

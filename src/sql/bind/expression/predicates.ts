@@ -241,7 +241,8 @@ export function bindQuantified(expression: ExprBinary, place: Place, bind: Bind)
 }
 
 /**
- * `x = ANY (array)` as the IN that it is: tested against a set. Undefined for arrays of the row.
+ * Rewrites `x = ANY (array)` as IN, which tests membership in a set. Returns undefined if the array
+ * depends on the row.
  */
 function inElements(
   operand: BoundExpression,

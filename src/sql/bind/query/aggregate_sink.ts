@@ -1,13 +1,13 @@
 /**
- * Where the aggregates of a block are collected: written twice, an aggregate is one, as DISTINCT
- * and ORDER BY ask whether expressions are the same.
+ * Collects the aggregates of a query block. An aggregate that is written twice is computed once,
+ * and DISTINCT and ORDER BY need to know whether two expressions are the same.
  */
 import { Alike, formOfList } from "../alike.ts";
 import type { AggregateSink } from "../binding.ts";
 import type { BoundAggregate } from "../bound_expressions.ts";
 import { sameList, sameOptional, sameSorts } from "../walk.ts";
 
-/** Where the aggregates of a block are collected. */
+/** Makes the collector for the aggregates of one query block. */
 export function newAggregateSink(): AggregateSink {
   const known = new Alike({ formOf: formOfAggregate, areAlike: isSameAggregate });
   return { aggregates: [], known, groupings: [] };

@@ -81,7 +81,9 @@ export class PassedOn implements Correlation {
   }
 }
 
-/** Around which query a query was declared that is read where `outer` is around it. */
+/**
+ * The query around the declaration of a query that is read where `outer` is the query around it.
+ */
 export function declaredOf(outer: Correlation | undefined): Correlation | undefined {
   return outer instanceof PassedOn ? declaredOf(outer.declared) : outer;
 }

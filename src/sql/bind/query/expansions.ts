@@ -1,12 +1,12 @@
 /**
- * When the table functions of a select list make rows.
+ * The order in which the table functions of a select list produce rows.
  *
- *     FROM, WHERE ─► those that GROUP BY reads ─► groups ─► those that windows read ─► windows
- *       ─► those that DISTINCT or ORDER BY read, and then all others ─► DISTINCT, ORDER BY
- *       ─► without such, where there is ORDER BY: the others ─► LIMIT
+ *     FROM, WHERE ─► calls that GROUP BY reads ─► groups ─► calls that windows read ─► windows
+ *       ─► calls that DISTINCT or ORDER BY read, and then all others ─► DISTINCT, ORDER BY
+ *       ─► if ORDER BY reads none of the calls: the others ─► LIMIT
  *
- * So rows that were ordered stay together when they become many. A call in the arguments of another
- * one runs before it: calls of one level run side by side.
+ * The last rule keeps the rows made from one ordered row together. A call in the arguments of
+ * another call runs before it; calls at the same nesting level run side by side.
  */
 import { Alike, formOfList } from "../alike.ts";
 import type { ExpansionCall, ExpansionSink, Place } from "../binding.ts";
@@ -14,7 +14,7 @@ import type { BoundExpansion, ExpansionStage } from "../bound.ts";
 import type { BoundExpression, BoundWindowCall } from "../bound_expressions.ts";
 import { columnIdsIn, sameList } from "../walk.ts";
 
-/** Where the table functions of a block are collected. */
+/** Makes the collector for the table functions of one query block. */
 export function newExpansionSink(): ExpansionSink {
   const known = new Alike<ExpansionCall>({
     formOf: ({ made }) => `${made.name} ${formOfList(made.args)}`,
@@ -25,26 +25,26 @@ export function newExpansionSink(): ExpansionSink {
 }
 
 /**
- * The same place, for a part of a form that takes one value: a table function is refused there.
+ * The same place, for an operand that takes a single value: a table function there is refused.
  *
- * @param form For the message.
+ * @param form The name of the construct, for the message.
  */
 export function withoutExpansions(place: Place, form: string): Place {
   if (place.expansions === undefined) return place;
   return { ...place, expansions: undefined, clause: form };
 }
 
-/** What of a block decides when its table functions run. */
+/** The parts of a block that decide when its table functions run. */
 export interface ExpandedBlock {
   readonly grouped: readonly BoundExpression[];
   readonly windows: readonly BoundWindowCall[];
-  /** What ORDER BY and DISTINCT ON order and tell apart by. */
+  /** The expressions of ORDER BY and DISTINCT ON. */
   readonly sorted: readonly BoundExpression[];
-  /** ORDER BY without a plain DISTINCT, which tells rows apart by all that is selected. */
+  /** True with ORDER BY unless there is a plain DISTINCT, which compares everything selected. */
   readonly isOrdered: boolean;
 }
 
-/** Which calls run when, before their arguments are read over groups. */
+/** Assigns each call to a stage, before the arguments are rewritten to read groups. */
 export function expansionsOf({ calls }: ExpansionSink, block: ExpandedBlock): BoundExpansion[] {
   if (calls.length === 0) return [];
   const stages = new Map<ExpansionCall, ExpansionStage>();
@@ -76,14 +76,14 @@ export function expansionsOf({ calls }: ExpansionSink, block: ExpandedBlock): Bo
 
 const STAGES: readonly ExpansionStage[] = ["grouping", "windows", "outputs", "order"];
 
-/** Stage by stage, and in each those first that others of it read. */
+/** Sorts calls by stage and, within a stage, puts a call before the calls that read it. */
 function inOrder(
   calls: readonly ExpansionCall[],
   stages: ReadonlyMap<ExpansionCall, ExpansionStage>,
 ): BoundExpansion[] {
   const expansions: BoundExpansion[] = [];
   for (const stage of STAGES) {
-    // A call comes behind those in its arguments, which were bound before it.
+    // The calls in its arguments were bound earlier, so their levels are already known.
     const levels = new Map<number, number>();
     const together: ExpansionCall[][] = [];
     for (const call of calls) {
@@ -105,7 +105,7 @@ function inOrder(
   return expansions;
 }
 
-/** The same calls over changed arguments, but for those that run before the rows are grouped. */
+/** Applies a change to the arguments of all calls except those that run before grouping. */
 export function mapExpansions(
   expansions: readonly BoundExpansion[],
   change: (expression: BoundExpression) => BoundExpression,

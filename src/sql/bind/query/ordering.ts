@@ -78,7 +78,7 @@ type NamedOutputs = ReadonlyMap<string, BoundExpression | "several">;
 
 const namedOutputs = new WeakMap<readonly BoundOutput[], NamedOutputs>();
 
-/** What each name of a select list means; outputs of one name may be the same expression. */
+/** The expression that each output name means; outputs with one name may share an expression. */
 function outputsOf(outputs: readonly BoundOutput[]): NamedOutputs {
   const known = namedOutputs.get(outputs);
   if (known !== undefined) return known;

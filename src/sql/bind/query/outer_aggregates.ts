@@ -1,12 +1,13 @@
 /**
- * To which query an aggregate belongs: the nearest one of which its arguments, its order or its
- * FILTER read a column, and its own if they read none.
+ * Finds the query to which an aggregate belongs: the nearest query whose columns its arguments,
+ * ORDER BY or FILTER read, or its own query if they read no columns.
  *
  *     SELECT (SELECT sum(o.v) FROM i) FROM o           one sum over o, which the inner query reads
  *     SELECT (SELECT sum(o.v + i.w) FROM i) FROM o     a sum over i for each row of o
  *
- * Most arguments hold names alone, and are looked through as they are written. A query in them has
- * names of its own, so they are bound as if they were of their own query, and once more if not.
+ * Most arguments contain only names, which can be resolved before binding. A subquery in them has
+ * names of its own, so such arguments are bound as part of the aggregate's own query, and bound
+ * again if they turn out to belong further out.
  */
 import type { Expr, ExprCall, ExprRef } from "../../parse/ast/ast.ts";
 import { holdsQuery } from "../../parse/ast/query_nodes.ts";
@@ -19,8 +20,8 @@ import { readsColumn } from "../walk.ts";
 import { readsOuter } from "./query_walk.ts";
 
 /**
- * Whether a call belongs to the query of its place or to one around it; unknown where a query in
- * its arguments has names of its own.
+ * Whether a call belongs to its own query or to an outer one; unknown if its arguments contain a
+ * query, which has names of its own.
  */
 export function levelOf(call: ExprCall, { outer, scope }: Place): "own" | "outer" | "unknown" {
   if (outer === undefined) return "own";
@@ -30,14 +31,14 @@ export function levelOf(call: ExprCall, { outer, scope }: Place): "own" | "outer
   return isOuter && refs.length > 0 ? "outer" : "own";
 }
 
-/** Whether an aggregate, as it was bound, reads columns of a query around its own and no others. */
+/** Whether a bound aggregate reads columns of outer queries only. */
 export function readsOuterAlone({ argument, extra, filter, orderBy }: BoundAggregate): boolean {
   const sorted = orderBy.map(({ expression }) => expression);
   const parts = [argument, filter].flatMap((part) => part ?? []).concat(extra, sorted);
   return parts.some(readsOuter) && !parts.some(readsColumn);
 }
 
-/** All that decides; the star of `count(*)` is no column. */
+/** All expressions that decide the level; the star of `count(*)` is not a column. */
 function expressionsOf({ args, filter, orderBy = [], withinGroup }: ExprCall): readonly Expr[] {
   const sorts = withinGroup === undefined ? orderBy : [...orderBy, withinGroup];
   const all = [...args, ...sorts.map(({ by }) => by)];
@@ -49,7 +50,7 @@ function isStarRef(expression: Expr): boolean {
   return expression.type === "ref" && expression.star === true && expression.table === undefined;
 }
 
-/** The columns that are named; undefined where there is a query, whose names are its own. */
+/** The column references; undefined if there is a query among the expressions. */
 function refsIn(expressions: readonly Expr[]): readonly ExprRef[] | undefined {
   const refs: ExprRef[] = [];
   for (const part of partsOf(expressions)) {
@@ -65,7 +66,7 @@ function isKnown(ref: ExprRef, outer: Correlation | undefined): boolean {
   return isInScope(ref, place.scope) || isKnown(ref, place.outer);
 }
 
-/** Whether a name means a column or a row here; `t.*` is no column. */
+/** Whether a name refers to a column or a row of this scope; `t.*` is not a column. */
 function isInScope(ref: ExprRef, scope: Scope): boolean {
   if (ref.star === true) return scope.rowNamed(ref) !== undefined;
   return scope.lookup(ref) !== undefined || knowsRow(scope, ref);

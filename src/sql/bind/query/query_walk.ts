@@ -35,7 +35,7 @@ export function expressionsIn(query: BoundSelect): BoundExpression[] {
   ];
 }
 
-/** What the table functions of a block are called with. */
+/** The arguments of all table functions of a block. */
 export function argumentsOf(expansions: readonly BoundExpansion[]): BoundExpression[] {
   return expansions.flatMap(({ functions }) => functions.flatMap(({ args }) => args));
 }
@@ -93,12 +93,12 @@ export function relationsIn({ from }: BoundSelect): BoundRelation[] {
   return relations;
 }
 
-/** Whether the rows of a query depend on outer columns, or on a recursion around it. */
+/** Whether the rows of a query depend on outer columns or on an enclosing recursion. */
 export function readsAround(query: BoundSelect): boolean {
   return readsOuterColumns(query) || recursionsAround(query).size > 0;
 }
 
-/** Whether a query reads columns of a query around it. */
+/** Whether a query reads columns of an outer query. */
 export function readsOuterColumns(query: BoundSelect): boolean {
   const own = lateralIdsIn(query.from);
   const reads = (expression: BoundExpression): boolean =>
@@ -112,8 +112,8 @@ export function readsOuterColumns(query: BoundSelect): boolean {
 const RECURSIONS = new WeakMap<BoundSelect, ReadonlySet<BoundRecursion>>();
 
 /**
- * The recursions around a query whose working tables it reads, at any depth: in FROM, through
- * entries of WITH, and in queries of its expressions.
+ * The enclosing recursions whose working tables a query reads, at any depth: in FROM, through WITH
+ * entries, and in subqueries of its expressions.
  */
 export function recursionsAround(query: BoundSelect): ReadonlySet<BoundRecursion> {
   const known = RECURSIONS.get(query);

@@ -1,9 +1,10 @@
 /**
- * Where a recursive query may not read itself: as the side of an outer join that may have no row,
- * behind EXCEPT, beside INTERSECT ALL or EXCEPT ALL, and in a query that aggregates. More rows of a
- * step would take rows of the next one back there, and a step without rows would still have rows
- * behind it, for ever. With ALL it depends on how many rows of a kind a step has. An entry of WITH
- * that reads it has the rows of one step, and may be read anywhere.
+ * The places in which a recursive query may not read itself: the nullable side of an outer join,
+ * behind EXCEPT, beside INTERSECT ALL or EXCEPT ALL, and inside a query that aggregates. There,
+ * more rows in one step could mean fewer in the next, and an empty step could still produce rows,
+ * so the recursion might never end. INTERSECT ALL and EXCEPT ALL depend on how often a row occurs
+ * in a step. A WITH entry that reads the recursion has the rows of one step, and may be read
+ * anywhere.
  */
 import type { BoundFrom, BoundRecursion, BoundSelect } from "../bound.ts";
 
@@ -17,7 +18,7 @@ function placeInQuery(
   recursion: BoundRecursion,
   around: string | undefined,
 ): string | undefined {
-  // Rows may be grouped, but a group without keys is there even when a step has no rows.
+  // GROUP BY is allowed, but a group without keys exists even for an empty step.
   const isOver = query.aggregates.length > 0 || (query.isAggregated && query.groupBy.length === 0);
   return placeIn(query.from, recursion, isOver ? (around ?? "a query that aggregates") : around);
 }

@@ -1,15 +1,16 @@
 /**
- * The types of the columns of a recursive query, which its first side and its recursive side share.
+ * The column types of a recursive query, which its initial and its recursive side share.
  *
- * Each step computes from the values of the step before, and so may need more digits, or a longer
- * text, than the first side has. A column keeps its kind of type and gets the room that its
- * recursive side asks for; the recursive side is bound again with it, until it asks for no more.
+ * Each step computes from the values of the previous step, so it may need more digits or a longer
+ * text than the initial side has. A column keeps its kind of type and is widened to fit the
+ * recursive side, which is then bound again, until it needs no more room.
  *
  *     SELECT 1.0 UNION ALL SELECT x + 0.25 …     numeric(2,1) → numeric(4,2) → numeric(38,2)
  *     SELECT 1.0 UNION ALL SELECT x * 1.5 …      numeric(2,1) → numeric(4,2) → numeric(38,26)
  *
- * A product has more digits at each step and there are 38, so a column that grows behind the point
- * gets many of them, and a value that still needs more ends the query: rounding would be silent.
+ * A product has more digits at each step, up to the limit of 38. A column whose scale keeps growing
+ * gets a large scale at once. A value that needs an even larger scale fails the query, because
+ * rounding would be silent.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -37,41 +38,41 @@ import { someChild } from "../walk.ts";
 
 type DecimalDataType = Extract<DataType, { kind: "decimal" }>;
 
-/** A column while its type is looked for. */
+/** A column whose type is still being determined. */
 interface RoomyColumn {
   readonly type: DataType;
-  /** Digits that the first side has before the point, and behind it. */
+  /** The digits of the initial side before and behind the point. */
   readonly wholeDigits: number;
   readonly scaleMin: number;
-  /** Which of `GROWN_SCALES` it has. */
+  /** The index in `GROWN_SCALES` of the current scale. */
   readonly grown: number | undefined;
 }
 
-/** Digits behind the point of a column that grows there, tried in turn. */
+/** The scales that a column with a growing scale gets, tried in turn. */
 const GROWN_SCALES: readonly number[] = [26, 16, 10];
 
-/** One step of a column may compute as many: what is left before the point is still a number. */
+/** The largest scale that one step may compute; a few digits remain before the point. */
 const STEP_SCALE_MAX = 32;
 
-/** Digits before the point that a growing column has at least, and has more than at its start. */
+/** The least number of digits before the point of a column that grows there. */
 const WHOLE_DIGITS_MIN = 12;
 const WHOLE_DIGITS_MORE = 6;
 
-/** Columns may grow by way of each other; from this round on they are given all there is. */
+/** Columns may widen each other in turn; from this round on, each gets the maximum. */
 const PATIENT_ROUNDS = 3;
 
-/** The types of the first side, before anything is known of the other one. */
+/** The types of the initial side, before the recursive side is bound. */
 export function roomyColumns(types: readonly DataType[]): readonly RoomyColumn[] {
   return types.map((type) => {
     const { precision, scale } = type.kind === "decimal" ? type : { precision: 0, scale: 0 };
-    // 38 digits are what DECIMAL has without being told, and say nothing of the values.
+    // A DECIMAL without a declared size has 38 digits, which says nothing about its values.
     const isTold = precision < DECIMAL_PRECISION_MAX;
     const wholeDigits = isTold ? precision - scale : 0;
     return { type, wholeDigits, scaleMin: scale, grown: undefined };
   });
 }
 
-/** Columns with room for what the recursive side gives; the same ones if there is enough. */
+/** Widens the columns to fit the recursive side; returns the same columns if they already fit. */
 export function widened(
   columns: readonly RoomyColumn[],
   given: readonly DataType[],
@@ -123,7 +124,7 @@ function grownColumn(column: RoomyColumn, grown: number): RoomyColumn {
   return { ...column, grown, type: decimalType(DECIMAL_PRECISION_MAX, scale) };
 }
 
-/** Where a recursive query and its columns are told of. */
+/** Names a recursive query and its columns in messages. */
 export interface RecursivePlace {
   readonly name: string;
   readonly columnNames: readonly string[];
@@ -131,8 +132,8 @@ export interface RecursivePlace {
 }
 
 /**
- * The outputs of the recursive side in the types of the columns. A quotient is rounded as any is;
- * sums and products are exact, or end the query.
+ * Casts the outputs of the recursive side to the column types. A quotient is rounded as usual; sums
+ * and products are exact, or fail the query.
  *
  * @throws {DatabaseError} TYPE_MISMATCH
  */
@@ -154,7 +155,7 @@ export function recursiveOutputs(
   });
 }
 
-/** Whether something but sums and products is computed with decimals. */
+/** Whether decimals are computed by operations other than sums and products. */
 function isInexact(expression: BoundExpression): boolean {
   if (expression.kind === "call" && expression.type.kind === "decimal") {
     if (!EXACT_CALLS.has(expression.name)) return true;
@@ -163,8 +164,8 @@ function isInexact(expression: BoundExpression): boolean {
 }
 
 /**
- * Calls that lose no digits, or only those that the statement says; arithmetic is a call where
- * doubles cannot compute it.
+ * Calls that lose no digits, or lose only digits that the statement asks them to drop. Arithmetic
+ * is a call where doubles cannot compute it.
  */
 const EXACT_CALLS: ReadonlySet<string> = new Set(
   ["+", "-", "*", "%", "prefix +", "prefix -", "prefix @", "abs", "mod"].concat([
@@ -215,7 +216,7 @@ function otherType(
   );
 }
 
-/** Digits say nothing to who reads that another kind of type is needed. */
+/** Leaves out the digits, which do not help when a different kind of type is needed. */
 function nameOf(type: DataType): string {
   return type.kind === "decimal" ? "numeric" : typeName(type);
 }

@@ -3,8 +3,8 @@
  *
  *     SELECT a, unnest(t.b) FROM t      each row of t as often as b has elements
  *
- * Several calls in one select list run side by side; the shorter ones are filled up with NULL. When
- * they run: `expansions.ts`.
+ * Several calls in one select list run side by side; shorter ones are padded with NULL. See
+ * `expansions.ts` for the order in which they run.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { BIGINT, type DataType } from "../../../types/mod.ts";

@@ -73,7 +73,7 @@ export function sameOrder(left: BoundWindow, right: BoundWindow): boolean {
   return sameList(left.partitionBy, right.partitionBy) && sameSorts(left.orderBy, right.orderBy);
 }
 
-/** Equal for windows of {@linkcode sameOrder}. */
+/** Returns the same text for windows that {@linkcode sameOrder} considers equal. */
 export function formOfOrder({ orderBy, partitionBy }: BoundWindow): string {
   return formOfList([...partitionBy, undefined, ...orderBy.map(({ expression }) => expression)]);
 }

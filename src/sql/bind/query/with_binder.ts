@@ -133,7 +133,10 @@ function bindRecursive(binding: WithBinding, world: SelectWorld): BoundSelect {
   return bindUnion(query, binding, world);
 }
 
-/** `WITH s … a UNION [ALL] b`: both sides read s. Undefined where s has the name of the entry. */
+/**
+ * Makes `WITH s … a UNION [ALL] b` readable as a recursion: both sides see s. Returns undefined if
+ * s has the name of the entry.
+ */
 function inOwnWith(
   node: WithStatement,
   binding: WithBinding,
@@ -180,7 +183,7 @@ function bindUnion(query: SelectFromUnion, binding: WithBinding, world: SelectWo
   return selectFrom(relation, columns.map(columnOutput));
 }
 
-/** The recursive side, and the types that both sides have in the end. */
+/** The recursive side, and the final types of both sides. */
 interface RecursiveSide {
   readonly next: BoundSelect;
   readonly recursion: BoundRecursion;
@@ -189,7 +192,7 @@ interface RecursiveSide {
   readonly isRecursive: boolean;
 }
 
-/** Binds the recursive side, again while it asks for wider columns than it was bound with. */
+/** Binds the recursive side, and binds it again for as long as it needs wider columns. */
 function boundUntilWide(
   first: BoundSelect,
   names: readonly string[],
@@ -224,7 +227,9 @@ function boundUntilWide(
   }
 }
 
-/** What is bound again reads the entries around it no more often. Returns what undoes its reads. */
+/**
+ * Binding again must not count further reads of outer entries. Returns a function that undoes them.
+ */
 function countsAround({ ctes }: SelectWorld): () => void {
   const counts = new Map<{ count: number }, number>();
   for (let list = ctes; list !== undefined; list = list.others) {
@@ -255,7 +260,7 @@ function checkForm(
   }
 }
 
-/** A side with other outputs; casts stand above DISTINCT, which must not see them. */
+/** A side with changed outputs. Casts go above DISTINCT, which must compare the original values. */
 function withOutputs(
   query: BoundSelect,
   outputsOf: (query: BoundSelect) => BoundSelect["outputs"],
@@ -285,7 +290,7 @@ export function relationOfEntry(
     throw recursiveForm(`"${entry.name}" is read outside of the second side of its UNION`, item);
   }
   if (entry.kind === "working") {
-    // An entry that is bound again for a subquery was counted where it is declared.
+    // An entry that is bound again for a subquery was already counted at its declaration.
     const isDirect = entry.outer === outer;
     if (isDirect) entry.references.count += 1;
     else if (declaredOf(outer) !== entry.outer) {

@@ -250,7 +250,7 @@ function buildFilter(node: Extract<PlanNode, { kind: "filter" }>, use: Use): Ope
   return passing(buildPassing(node), input);
 }
 
-/** Rows that all pass or none: where none do, what they are read of is not opened. */
+/** A filter that is the same for all rows. If it is not true, its input is not opened. */
 function buildAskedOnce(node: Extract<PlanNode, { kind: "filter" }>, use: Use): OperatorFactory {
   const ask = compileScalar(node.condition);
   const layout = layoutOf(node.input.columns);
@@ -264,7 +264,7 @@ function buildAskedOnce(node: Extract<PlanNode, { kind: "filter" }>, use: Use): 
       answer = ask(run);
     } catch (error) {
       if (!(error instanceof DatabaseError)) throw error;
-      // It fails where a row asks for it, and for no row if there is none.
+      // The condition fails for the first row that evaluates it; without rows it does not fail.
       return tested(run);
     }
     if (answer !== true) return new RowSource([], []);

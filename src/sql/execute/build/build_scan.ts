@@ -89,7 +89,7 @@ export function buildScan(node: ScanNode, use: ScanUse): OperatorFactory {
   if (node.sought === undefined) {
     return (run) => shaped(node, new KeyLookup(optionsOf(run), keysOf(run).keys));
   }
-  // Most runs never scan.
+  // Made lazily, because most runs never scan.
   let scan: OperatorFactory | undefined;
   return (run) => {
     const { count, keys } = keysOf(run);
@@ -102,8 +102,8 @@ export function buildScan(node: ScanNode, use: ScanUse): OperatorFactory {
 }
 
 /**
- * Whether the listed keys of a run are looked up: how many elements its arrays have, and how many
- * rows of a table are the caller's, no plan knows.
+ * Whether a run looks up its listed keys. The plan cannot decide this: it does not know how many
+ * elements the arrays have or how many rows of the table belong to the caller.
  */
 function areWorthLookingUp({ sought = [], table }: ScanNode, count: number, run: Run): boolean {
   const isPlanned = table.kind === "shared" && !sought.flat().some(({ lists }) => lists.length > 0);
@@ -111,7 +111,7 @@ function areWorthLookingUp({ sought = [], table }: ScanNode, count: number, run:
   return areListed(count, run.store.liveRowCount(table.tableId, ownerOf(run.principal, table)));
 }
 
-/** So few keys are looked up without asking how many rows there are. */
+/** Up to this number, keys are looked up without checking how many rows there are. */
 const FEW_KEYS = 32;
 
 function buildTableScan(node: ScanNode, use: ScanUse): OperatorFactory {
@@ -281,7 +281,7 @@ function typeOfColumn({ columns }: TableEntry, columnId: number): DataType {
   return defined(column, "a table is read by a column of its own").type;
 }
 
-/** Between which numbers all spans of a list lie: row groups beyond are not read. */
+/** The range that covers all spans of a list; row groups outside of it are not read. */
 function around(table: TableEntry, keySpans: KeySpans | undefined): ColumnRange[] {
   if (keySpans === undefined || keySpans.spans.length < 2) return [];
   if (!isNumberType(typeOfColumn(table, keySpans.columnId))) return [];
@@ -304,7 +304,7 @@ function spanOf({ primaryKey }: TableEntry, keys: readonly Row[]): ColumnRange {
   return { columnId: defined(primaryKey[0], "a keyed side has a key"), min, max };
 }
 
-/** The keys of a lookup, and how many they are at most. */
+/** The keys of a lookup, and an upper bound for their number. */
 interface LookedUp {
   readonly keys: Iterable<Row>;
   readonly count: number;
@@ -333,7 +333,7 @@ function compileKeys({ key, sought, table }: ScanNode): ((run: Run) => LookedUp)
   };
 }
 
-/** The values that a column of a key may have, NULL and what is listed twice among them. */
+/** The possible values of one key column; they may include NULL and duplicates. */
 function compilePart({ constants, items, lists }: KeyPart): (run: Run) => readonly Value[] {
   if (items.length === 0 && lists.length === 0) return () => constants;
   const scalars = items.map((item) => compileScalar(item));
@@ -349,7 +349,7 @@ function compilePart({ constants, items, lists }: KeyPart): (run: Run) => readon
   };
 }
 
-/** Where the rows lie whose first key column has a listed value; undefined for no list. */
+/** The spans of rows whose first key column has a listed value; undefined without a list. */
 function compilePrefix({ prefix, table }: ScanNode): ((run: Run) => KeySpans) | undefined {
   const [columnId] = table.primaryKey;
   if (prefix === undefined || columnId === undefined) return undefined;

@@ -333,7 +333,7 @@ function compileIn(expression: Of<"in">, layout: Layout): Evaluator {
       membersOfRun.set(run, members);
     }
     if (list !== undefined && members?.keys.size === 0) {
-      // Nothing is in an empty array, not even what is unknown.
+      // Nothing is in an empty array, not even NULL.
       return constVector(members.hasNull ? null : expression.negated, batch.rowCount);
     }
     const fixed = members;

@@ -46,7 +46,7 @@ export function membersAt(
   return { keys, hasNull };
 }
 
-/** With the elements of an array besides; of one that is NULL, nothing is known. */
+/** Adds the elements of an array to the members; a NULL array counts as a NULL among them. */
 export function membersWith(type: DataType, members: Members, array: Value): Members {
   if (!Array.isArray(array)) return { ...members, hasNull: true };
   const listed = membersOf(type, array as readonly Value[]);

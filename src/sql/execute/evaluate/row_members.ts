@@ -1,9 +1,9 @@
 /**
- * Whether the values of a row are one of the rows of `(a, b) IN (…)`: looked up among them, however
- * many they are.
+ * Evaluates `(a, b) IN (…)` by lookup, so the cost does not depend on the number of rows in the
+ * list.
  *
- * Rows are equal if all their values are, different if any is, and else it is open: a NULL in
- * either leaves it open only beside values that are equal.
+ * Two rows are equal if all their values are equal, and different if any two values differ.
+ * Otherwise, NULL values leave the answer open, which makes it NULL.
  */
 import {
   type DataType,
@@ -21,18 +21,18 @@ import type { Evaluator } from "./expression.ts";
 
 interface RowMembers {
   readonly rows: readonly Row[];
-  /** Of those without a NULL. */
+  /** The rows without NULL, by key. */
   readonly keys: ReadonlySet<string>;
-  /** Those with one. */
+  /** The rows that contain NULL. */
   readonly open: readonly Row[];
-  /** What was answered for values with a NULL, which are compared with all rows. */
+  /** Earlier answers for operands that contain NULL, which have to be compared with every row. */
   readonly known: Map<string, Value>;
 }
 
-/** Answers for values with a NULL that are kept. */
+/** The most answers for operands with NULL that are kept. */
 const KNOWN_MAX = 10_000;
 
-/** One row without columns: what the list is evaluated over. */
+/** A batch of one row without columns, over which the list is evaluated. */
 const SINGLE_ROW = { rowCount: 1, columns: [] };
 
 export function compileRowIn(
@@ -72,7 +72,7 @@ function rowMembersOf(rows: readonly Row[], types: readonly DataType[]): RowMemb
   return { rows, keys, open, known: new Map() };
 }
 
-/** NULL where it is open. */
+/** Returns NULL if the answer is open. */
 function isRowMember(values: Row, members: RowMembers, types: readonly DataType[]): Value {
   const key = keyTextOf(types, values);
   const { keys, known, open, rows } = members;
@@ -87,7 +87,7 @@ function isRowMember(values: Row, members: RowMembers, types: readonly DataType[
   return answer;
 }
 
-/** Whether nothing tells two rows apart. */
+/** Whether no pair of values shows that two rows differ. */
 function mayEqual(left: Row, right: Row, types: readonly DataType[]): boolean {
   return types.every((type, i) => {
     const one = left[i] ?? null;

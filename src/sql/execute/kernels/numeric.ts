@@ -207,7 +207,7 @@ export function scaleNumbers(vector: Vector, factor: number): Vector | undefined
   );
 }
 
-/** Whole numbers have one zero. */
+/** Turns -0 into 0, because integers have only one zero. */
 function normalizeZeros(values: Float64Array): void {
   for (let i = 0; i < values.length; i += 1) values[i] = (values[i] ?? 0) + 0;
 }

@@ -1,7 +1,7 @@
 /**
- * The rows of table functions, made as they are asked for: alone, or of each row of an input.
- * Several functions run side by side: a row holds one part of each, NULLs where one has ended,
- * until all have.
+ * Produces the rows of table functions lazily, either standalone or for each row of an input.
+ * Several functions run side by side until all have ended; a function that has ended is padded with
+ * NULL.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import {
@@ -81,22 +81,22 @@ export interface ExpandOptions {
     readonly call: BoundTableFunction;
     readonly args: readonly Evaluator[];
   }[];
-  /** How many of the first columns of the input go on. */
+  /** How many of the first input columns are passed on. */
   readonly keptCount: number;
-  /** Of the functions. */
+  /** The result types of the functions. */
   readonly types: readonly DataType[];
 }
 
-/** Rows of the input, and where in them this is. */
+/** A batch of the input, and the position in it. */
 interface Expanding {
   readonly batch: Batch;
-  /** Of each call. */
+  /** The arguments of each call. */
   readonly args: readonly (readonly Vector[])[];
   row: number;
   sources: readonly Source[] | undefined;
 }
 
-/** Each row of an input beside each row of its functions. */
+/** Joins each row of an input with the rows that its functions return. */
 export class Expand implements Operator {
   readonly #options: ExpandOptions;
   #current: Expanding | undefined;
@@ -148,7 +148,7 @@ export class Expand implements Operator {
   }
 }
 
-/** A part of each source; undefined once all have ended. */
+/** Takes the next row of each source; undefined once all have ended. */
 function nextRow(sources: readonly Source[]): Row | undefined {
   const parts = sources.map(take);
   if (sources.every(({ isAtEnd }) => isAtEnd)) return undefined;

@@ -1,5 +1,6 @@
 /**
- * Reads the subqueries of a query before the query, so that others run between their batches.
+ * Reads the subqueries of a query before the query itself, so that other requests can run between
+ * their batches.
  */
 import type { Batch } from "../../../types/mod.ts";
 import type { BoundSubquery } from "../../bind/bound_expressions.ts";

@@ -72,7 +72,7 @@ export interface RecursionOptions {
   readonly types: readonly DataType[];
   readonly first: OperatorFactory;
   readonly next: OperatorFactory;
-  /** Of `next`, to be read before each step. */
+  /** The subqueries of `next`, which are read before each step. */
   readonly subqueries: readonly BoundSubquery[];
 }
 
@@ -84,7 +84,7 @@ export class Recursion implements Operator {
   /** Rows of the step under way: the working table of the one after it. */
   #made: HeldRows;
   #working: HeldRows | undefined;
-  /** What the step under way holds, and what its subqueries answered. */
+  /** The memory that the current step and the answers of its subqueries take. */
   readonly #memory: MemoryBudget;
   #answers: StepAnswers | undefined;
   #rowCount = 0;
@@ -126,7 +126,7 @@ export class Recursion implements Operator {
     this.#memory.close();
   }
 
-  /** A number that has outgrown its column is told with what to do about it. */
+  /** Adds a hint to the error for a number that no longer fits its column. */
   #stepped(): Batch | undefined {
     try {
       return this.#step.next();

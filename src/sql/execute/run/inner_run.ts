@@ -15,7 +15,7 @@ import type { Run, SubqueryAnswers } from "./run.ts";
 import type { Transaction } from "./transaction.ts";
 
 export interface InnerRunOptions extends Partial<Pick<Run, "memory" | "outer" | "working">> {
-  /** Makes answers of its own; else it has those of the run around it. */
+  /** Makes separate answers for this run; without it, the answers of the outer run are used. */
   readonly answers?: (own: Run) => SubqueryAnswers;
 }
 

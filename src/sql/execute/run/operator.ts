@@ -23,10 +23,10 @@ export interface Operator {
 /** Makes the operators of one run of a compiled plan, which many runs share. */
 export type OperatorFactory = (run: Run) => Operator;
 
-/** What holds something from its start on, of the operators that are being made. */
+/** The operators under construction that already hold resources. */
 let beingMade: Operator[] | undefined;
 
-/** Makes the operators of a run. Where that fails, those that were made by then are closed. */
+/** Makes the operators of a run. If that fails, the operators made so far are closed. */
 export function made(factory: OperatorFactory, run: Run): Operator {
   const around = beingMade;
   const holding: Operator[] = [];
@@ -41,7 +41,7 @@ export function made(factory: OperatorFactory, run: Run): Operator {
   }
 }
 
-/** Told by an operator that holds something from its start on. */
+/** Registers an operator that holds resources before its first batch. */
 export function holdsFromStart(operator: Operator): void {
   beingMade?.push(operator);
 }

@@ -43,7 +43,9 @@ const CALLS_PER_LOOK = 16;
 /** Rows over which a loop of numbers takes as long as a short call. */
 const ROWS_PER_CALL = 64;
 
-/** Characters, or items of arrays, that take a call as long as others take as a whole. */
+/**
+ * The number of characters or array items that a call processes in the time of one ordinary call.
+ */
 const CHARACTERS_PER_CALL = 4096;
 const ITEMS_PER_CALL = 64;
 
@@ -138,7 +140,7 @@ export class Pauses {
     return this.#now() < this.#atMs - (TURN_MS_MAX * 3) / 4;
   }
 
-  /** A call is about to read a value of a row: the longer it is, the sooner is the next look. */
+  /** Counts a value that a call is about to read; long values bring the next check forward. */
   noteRead(value: Value): void {
     if (typeof value === "string") {
       if (value.length >= NOTED_CHARACTERS_MIN) {

@@ -84,7 +84,11 @@ export function checkCancelled({ cancelledBy }: RequestLedger): void {
   }
 }
 
-/** Returns what time it is. @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN */
+/**
+ * Returns the current time.
+ *
+ * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN
+ */
 export function checkDeadline(ledger: RequestLedger, clock: Clock): number {
   checkCancelled(ledger);
   const nowMs = clock.monotonicMs();

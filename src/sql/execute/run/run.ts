@@ -74,12 +74,15 @@ export interface SubqueryAnswers {
   abandon(): void;
   /** The rows of an entry of WITH as a run sees it; who takes them gives them back. */
   takeRows(cte: BoundCte, run: Run): SharedRows;
-  /** The answers of one step of a recursion: its own for what reads the rows of the step before. */
+  /**
+   * The answers for one step of a recursion: new ones where they depend on the previous step's
+   * rows.
+   */
   inStep(recursion: BoundRecursion, step: Run): StepAnswers;
 }
 
 export interface StepAnswers extends SubqueryAnswers {
-  /** Gives back what the step held. */
+  /** Releases what the step held. */
   end(): void;
 }
 

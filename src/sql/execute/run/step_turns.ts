@@ -46,7 +46,7 @@ export async function runSteps<T>(steps: Steps<T>, { clock, ledger }: TurnOption
   }
 }
 
-/** Turns that many steps have together, which are no generator's. */
+/** Limits the time between yields across many short steps that are not run by a generator. */
 export class SharedTurns {
   readonly #options: TurnOptions;
   #endMs: number;

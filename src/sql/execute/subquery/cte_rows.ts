@@ -101,7 +101,7 @@ export class CteRows implements SharedRows {
     this.#onUnused();
   }
 
-  /** Lets go of all rows: nobody reads them again. */
+  /** Releases all rows; nothing reads them again. */
   close(): void {
     if (!this.#isOver) this.#input.close();
     this.#spilled?.file.close();

@@ -30,15 +30,16 @@ import { Answer, rowOf } from "./subquery_answer.ts";
 import { type KeyedProgram, type Program, programOf } from "./subquery_program.ts";
 
 /**
- * The answers of one run; runs of inner queries share it. A step of a recursion has answers of its
- * own to what reads the rows of the step before, at any depth, and the rest from around it.
+ * The answers to the subqueries of one run, which its inner runs share. A step of a recursion keeps
+ * separate answers for every query that reads the rows of the previous step, at any depth, and
+ * shares the others with the run around it.
  */
 export class Subqueries implements StepAnswers {
   readonly #states = new Map<BoundSubquery, SubqueryState>();
-  /** Entries whose rows depend on outer values, by these; the others. */
+  /** The rows of WITH entries, by the outer values on which they depend, if any. */
   readonly #rows = new WeakMap<Run["outer"], Map<BoundCte, CteRows>>();
   readonly #steps = new Set<Subqueries>();
-  /** The run of the statement, or of the step: what is kept counts against its memory. */
+  /** The run of the statement or of the step, whose memory budget pays for kept answers. */
   readonly #run: Run;
   readonly #step: Step | undefined;
 
@@ -104,7 +105,7 @@ export class Subqueries implements StepAnswers {
   }
 }
 
-/** Which recursion a step is one of, and the answers around that. */
+/** The recursion that a step belongs to, and the answers of the run around it. */
 interface Step {
   readonly around: Subqueries;
   readonly recursion: BoundRecursion;

@@ -1,6 +1,4 @@
-/**
- * What a plan keeps of its subqueries: compiled code, which all runs share.
- */
+/** The compiled code of a plan's subqueries, which all runs of the plan share. */
 import type { DataType } from "../../../types/mod.ts";
 import type { BoundSelect } from "../../bind/bound.ts";
 import type { BoundExpression, BoundSubquery, KeyedQuery } from "../../bind/bound_expressions.ts";
@@ -16,7 +14,7 @@ import { ReadAhead } from "../operators/read_ahead.ts";
 import type { OperatorFactory } from "../run/operator.ts";
 import type { Run } from "../run/run.ts";
 
-/** Compiles a plan whose subqueries are read before it. */
+/** Compiles a plan and the subqueries that are read before it. */
 export function buildQuery(root: PlanNode): OperatorFactory {
   const build = buildPlan(root);
   const subqueries = subqueriesAhead(root);

@@ -18,9 +18,9 @@ export interface CallWorld {
   /** The clock now, in microseconds, for clock_timestamp(). */
   clockMicros(): number;
   snowflakeId(): number;
-  /** The wall clock when a `_seq` was issued, in Unix milliseconds. */
+  /** The wall clock at which a `_seq` was issued, in Unix milliseconds. */
   commitMs(seq: number): number;
-  /** The last `_seq` of a Unix millisecond, or of one before it. */
+  /** The last `_seq` issued up to and including a Unix millisecond. */
   lastSeqUpTo(unixMs: number): number;
   randomBytes(count: number): Uint8Array;
   randomUnit(): number;

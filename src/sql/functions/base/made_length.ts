@@ -6,12 +6,12 @@ import { DatabaseError } from "../../../base/errors.ts";
 import { PARTS_OF_TEXT_MAX } from "../../../base/limits.ts";
 
 /**
- * Characters of a text that a function may make out of nothing: 256 MiB would stop the server, and
- * to go through so many once takes a tenth of a second.
+ * The most characters of a text that a function may generate. A text of 256 MiB would stop the
+ * server, and one pass over a text of this length takes a tenth of a second.
  */
 const MADE_LENGTH_MAX = 2 * 1024 * 1024;
 
-/** The items of an array that is made of a text. @throws {DatabaseError} VALUE_TOO_LONG */
+/** Limits the items of an array that is made from a text. @throws {DatabaseError} VALUE_TOO_LONG */
 export function checkMadeItems(count: number): void {
   if (count <= PARTS_OF_TEXT_MAX) return;
   throw new DatabaseError(

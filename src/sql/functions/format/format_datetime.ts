@@ -37,14 +37,14 @@ function formatField(moment: Moment, piece: Field): string {
   return text + (piece.ordinal === "TH" ? suffix.toUpperCase() : suffix);
 }
 
-/** A number padded with zeros to a width, behind its sign, unless the field is tight. */
+/** Pads a number with zeros to a width, not counting the sign, unless the field is tight. */
 function padded(value: number, width: number, { isTight }: Field): string {
   if (isTight) return value.toString();
   const digits = Math.abs(value).toString().padStart(width, "0");
   return value < 0 ? `-${digits}` : digits;
 }
 
-/** The same where the sign takes the place of a digit. */
+/** Pads like {@linkcode padded}, but the sign counts as one of the digits. */
 function paddedWithSign(value: number, width: number, { isTight }: Field): string {
   return isTight ? value.toString() : withSignWithin(value, width);
 }
@@ -82,7 +82,7 @@ function clockText({ hour, minute, second, micros }: Moment, piece: Field): stri
   }
 }
 
-/** Cut off, not rounded. */
+/** The fraction digits, truncated rather than rounded. */
 function fraction(micros: number, digits: number): string {
   return withSignWithin(Math.trunc(micros / 10 ** (6 - digits)), digits);
 }
@@ -113,7 +113,7 @@ function calendarText(moment: Moment, piece: Field): string | undefined {
     case "DD":
       return paddedWithSign(day, 2, piece);
     case "DDD":
-      // An interval has months of 30 days.
+      // The months of an interval have 30 days.
       return paddedWithSign(
         days === undefined ? (year * 12 + month) * 30 + day : dayOfYear(days),
         3,
@@ -131,7 +131,7 @@ function calendarText(moment: Moment, piece: Field): string | undefined {
   }
 }
 
-/** Of an interval, too: whole years are December, and months before none are counted back. */
+/** Also for intervals: a whole number of years is December, and negative months count backwards. */
 function romanMonth(year: number, month: number): number {
   if (month === 0) return year < 0 ? 1 : 12;
   return month < 0 ? 13 + month : month;

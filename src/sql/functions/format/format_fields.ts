@@ -1,7 +1,6 @@
 /**
- * The fields that to_date and to_timestamp have read, and the moment that they are together. A
- * field may come twice, but must not contradict itself; 0 is the same as a field that is not there,
- * as in PostgreSQL.
+ * Collects the fields that to_date and to_timestamp read and combines them into a moment. A field
+ * may occur twice if both values agree; a field that is 0 counts as missing, as in PostgreSQL.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { checkDate, civilFromDays, daysFromCivil, excerpt } from "../../../types/mod.ts";
@@ -31,9 +30,9 @@ export type FieldSlot =
 
 export interface ParsedMoment {
   readonly days: number;
-  /** Microseconds from the start of the day, in the zone that was read. */
+  /** Microseconds since the start of the day, in the zone that was read. */
   readonly micros: number;
-  /** What the zone that was read is ahead of UTC. */
+  /** How far the zone that was read is ahead of UTC. */
   readonly offsetMicros: number;
 }
 
@@ -57,11 +56,11 @@ export class MomentFields {
   readonly #values = new Map<FieldSlot, number>();
   #calendar: "civil" | "weeks" | undefined;
   #hasClockOf12 = false;
-  /** Of the pattern: a year of two digits is one of its century. */
+  /** The year digits in the pattern: a year of two digits gets a century. */
   yearDigits = 4;
-  /** Of FF1 to FF6: the moment is rounded to them. */
+  /** The digits of FF1 to FF6, to which the moment is rounded. */
   fractionDigits = 6;
-  /** 0 until an offset is read. */
+  /** 1 or -1; 0 until an offset is read. */
   offsetSign = 0;
 
   constructor(text: string, pattern: string) {
@@ -69,7 +68,7 @@ export class MomentFields {
     this.#pattern = pattern;
   }
 
-  /** Notes what a field is a part of. @throws {DatabaseError} INVALID_VALUE */
+  /** Notes which calendar and clock a field belongs to. @throws {DatabaseError} INVALID_VALUE */
   meet(field: string): void {
     if (CLOCK_OF_12.test(field)) this.#hasClockOf12 = true;
     const calendar = WEEK_CALENDAR.test(field)
@@ -88,8 +87,10 @@ export class MomentFields {
   }
 
   /**
-   * @param read What stands in the text, which is compared with the value that there is.
-   * @throws {DatabaseError} INVALID_VALUE if that is another one.
+   * Stores the value of a field.
+   *
+   * @param read The number in the text, which an earlier value of the slot has to equal.
+   * @throws {DatabaseError} INVALID_VALUE if the two values differ.
    */
   set(slot: FieldSlot, read: number, field: string, value: number = read): void {
     const known = this.#get(slot);
@@ -146,7 +147,7 @@ export class MomentFields {
     const isoDay = this.#get("day of the week");
     let dayOfYear = this.#get("day of the year");
     if (week !== 0 && this.#calendar === "weeks") {
-      // Sunday has the number 1, and is the last day of a week.
+      // Sunday has the number 1, and is the last day of an ISO week.
       const dayOfWeek = isoDay === 0 ? 0 : (isoDay + 5) % 7;
       const first = isoWeekStart(daysFromCivil(civil.year, 1, 4));
       Object.assign(civil, civilFromDays(first + (week - 1) * 7 + dayOfWeek));
@@ -163,7 +164,7 @@ export class MomentFields {
     return this.#checkedDays(civil);
   }
 
-  /** Gives what of month and day was not read. */
+  /** Fills in the month and the day if they were not read. */
   #fromDayOfYear(civil: Civil, dayOfYear: number): void {
     if (civil.year === 0) {
       throw this.#fault("INVALID_VALUE", "a day of the year needs the year");
@@ -225,7 +226,7 @@ export class MomentFields {
   }
 }
 
-/** Whether a value is 0 or more, and less than a bound. */
+/** Whether a value is at least 0 and less than a bound. */
 function isBelow(value: number, bound: number): boolean {
   return value >= 0 && value < bound;
 }

@@ -1,6 +1,6 @@
 /**
- * to_char for numbers: what is written into a pattern is rounded to the places behind
- * its point first.
+ * to_char for numbers. A number is first rounded to the digits that its pattern has behind the
+ * point.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { digitsFromText, rescale, textFromDecimal, wholeFromBigint } from "../../../types/mod.ts";

@@ -1,10 +1,10 @@
 /**
  * to_date and to_timestamp: text read by a pattern.
  *
- * A field reads as many digits as there are, but its width alone where another field of digits
- * follows at once. A separator matches one separator or nothing, any other character stands for
- * one of any kind, as in PostgreSQL. What was read becomes a date and a time in
- * `format_fields.ts`, which knows what contradicts what.
+ * A field reads all the digits there are, but only its width if another numeric field follows
+ * directly. A separator matches one separator or nothing; any other character of the pattern skips
+ * one character of the text, as in PostgreSQL. `format_fields.ts` combines the fields into a date
+ * and a time, and finds contradictions.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { excerpt } from "../../../types/mod.ts";
@@ -18,7 +18,7 @@ import {
   WEEKDAYS,
 } from "./format_pattern.ts";
 
-/** Where the number of a field goes. */
+/** The slot that the number of each field fills. */
 const SLOTS: ReadonlyMap<string, FieldSlot> = new Map([
   ["HH", "hour"],
   ["HH12", "hour"],
@@ -39,7 +39,7 @@ const SLOTS: ReadonlyMap<string, FieldSlot> = new Map([
   ["J", "Julian day"],
 ]);
 
-/** Names that stand for numbers from 1 on. */
+/** Names that stand for the numbers from 1 on. */
 interface Names {
   readonly slot: FieldSlot;
   readonly names: readonly string[];
@@ -67,7 +67,7 @@ const NAMES: ReadonlyMap<string, Names> = new Map<string, Names>([
 
 const ROMAN_MONTHS: readonly string[] = MONTHS.map((_, index) => romanFromNumber(index + 1));
 
-/** From the longest on, so that none is taken for its beginning. */
+/** Longest first, so that no numeral is taken for the beginning of a longer one. */
 const BY_LENGTH: readonly string[] = ROMAN_MONTHS.toSorted((a, b) => b.length - a.length);
 
 const YEAR_DIGITS: ReadonlyMap<string, number> = new Map([
@@ -81,7 +81,7 @@ const YEAR_DIGITS: ReadonlyMap<string, number> = new Map([
   ["I", 1],
 ]);
 
-/** Those that do not begin with a digit. */
+/** The fields that do not begin with a digit. */
 const WORD_FIELDS: ReadonlySet<string> = new Set(
   "MONTH MON DAY DY RM AM PM A.M. P.M. AD BC A.D. B.C. TZH TZ OF".split(" "),
 );
@@ -98,7 +98,7 @@ class Reader {
   readonly #pattern: string;
   readonly #fields: MomentFields;
   #at = 0;
-  /** Characters passed over beyond those that the pattern has. */
+  /** Characters skipped in the text for which the pattern had none so far. */
   #surplus = 0;
 
   constructor(text: string, pattern: string) {
@@ -119,7 +119,7 @@ class Reader {
       if (this.#at >= this.#text.length) break;
       const next = pieces[index + 1];
       this.#field(piece, endsDigits(piece, next) ? undefined : piece.field.length);
-      // The two letters of TH are passed over, whatever they are.
+      // The two characters in the place of TH are skipped, whatever they are.
       if (piece.ordinal !== undefined) this.#at += 2;
       this.#surplus = 0;
       this.#skipSpace();
@@ -149,7 +149,7 @@ class Reader {
     }
   }
 
-  /** @param width Digits to read, where the field does not end by itself. */
+  /** @param width The number of digits to read, if the field does not end by itself. */
   #field({ field }: FieldPiece, width: number | undefined): void {
     const fields = this.#fields;
     fields.meet(field);
@@ -191,12 +191,12 @@ class Reader {
     } else if (fractionDigits !== undefined) {
       const read = this.#number(field, width === undefined ? undefined : fractionDigits);
       const digitsMax = field === "MS" ? 3 : 6;
-      // 25 and 250 are a quarter, 025 is not.
+      // As a fraction, 25 and 250 are a quarter; 025 is not.
       const scaled = read.value * 10 ** Math.max(digitsMax - read.length, 0);
       fields.set(field === "MS" ? "milliseconds" : "microseconds", read.value, field, scaled);
       if (field.startsWith("FF")) fields.fractionDigits = fractionDigits;
     } else if (field === "ID") {
-      // The week begins on Monday here, and on Sunday elsewhere.
+      // ISO weeks begin on Monday; the slot counts from Sunday.
       const { value } = this.#number(field, width === undefined ? undefined : 1);
       fields.set("day of the week", value >= 7 ? 1 : value + 1, field);
     } else if (field === "TZH") {
@@ -206,12 +206,12 @@ class Reader {
     } else {
       const { value } = this.#number(field, width);
       const slot = SLOTS.get(field);
-      // A quarter says nothing of the date.
+      // A quarter does not determine a date, so it has no slot.
       if (slot !== undefined) fields.set(slot, value, field);
     }
   }
 
-  /** A minus that was passed over as a separator is the sign. */
+  /** A minus that was skipped as a separator counts as the sign. */
   #offsetHours(width: number | undefined): void {
     const here = this.#text[this.#at] ?? "";
     const isSigned = here === "+" || here === "-";
@@ -242,7 +242,7 @@ class Reader {
     );
   }
 
-  /** The position of the name that stands here, in letters of either case. */
+  /** The position in the list of the name at this place of the text, ignoring case. */
   #name(names: readonly string[], field: string): number {
     const rest = this.#text.slice(this.#at).toLowerCase();
     const index = names.findIndex((name) => rest.startsWith(name.toLowerCase()));
@@ -276,7 +276,7 @@ function isSeparator(character: string): boolean {
   return /[\s!-/:-@[-`{-~]/.test(character);
 }
 
-/** Whether a field reads all digits that there are. */
+/** Whether a field reads all the digits there are. */
 function endsDigits({ isTight, ordinal }: FieldPiece, next: DatePiece | undefined): boolean {
   if (isTight || ordinal !== undefined || next === undefined) return true;
   if (next.kind === "text") return !/^\d/.test(next.text);

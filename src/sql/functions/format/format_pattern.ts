@@ -79,7 +79,7 @@ function split(pattern: string): DatePiece[] {
     at += field.length;
     const after = pattern.slice(at, at + 2);
     const ordinal = after === "TH" || after === "th" ? after : undefined;
-    // SP asks for numbers in words, and is passed over, as PostgreSQL does.
+    // SP asks for numbers in words; PostgreSQL ignores it, too.
     if (ordinal !== undefined || after === "SP") at += 2;
     // TM asks for names of the locale, which have no common width; those known are English.
     isTight ||= isTranslated && NAME_FIELDS.has(field);
@@ -101,8 +101,8 @@ function addText(pieces: DatePiece[], pattern: string, at: number): number {
 }
 
 /**
- * Quoted text or one character, and where the pattern goes on. A backslash makes the next character
- * plain among quotes; outside of them only a quote.
+ * Reads quoted text or a single character, and returns where the pattern continues. Within quotes,
+ * a backslash escapes any character; outside of quotes, only a quote.
  */
 export function plainText(pattern: string, at: number): { text: string; end: number } {
   if (pattern[at] !== '"') {

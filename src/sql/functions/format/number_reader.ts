@@ -1,19 +1,19 @@
 /**
- * to_number: a text is read along its pattern, as PostgreSQL reads it. A place for a digit takes
- * at most one character, so that a character which does not fit costs its place; a separator is
- * passed over only where the pattern has one.
+ * to_number: reads a text along its pattern, as PostgreSQL does. Each digit position consumes at
+ * most one character, so a character that does not fit uses up its position. A separator is skipped
+ * only where the pattern has one.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { excerpt } from "../../../types/mod.ts";
 import { type NumberPattern, type NumberPiece, patternOf } from "./number_pattern.ts";
 
-/** Fraction digits that a pattern of to_number reads. */
+/** The number of fraction digits that a pattern of to_number reads. */
 export function numberScale(pattern: string): number {
   const { fractionCount, shift } = patternOf(pattern);
   return Math.min(fractionCount + shift, 30);
 }
 
-/** The plain digits of a text. @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE */
+/** Returns a number as plain digits. @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE */
 export function numberFromFormat(text: string, pattern: string): string {
   const format = patternOf(pattern);
   if (format.isScientific || format.roman !== undefined) {
@@ -72,7 +72,7 @@ class NumberReader {
         this.#place(piece.kind);
         break;
       case "group":
-        // With FM a separator is for writing only.
+        // With FM, separators matter only for output.
         if (here === "," && !this.#format.isTight) this.#at += 1;
         break;
       case "currency":
@@ -90,7 +90,7 @@ class NumberReader {
         this.#at += Array.from(piece.text).length;
         break;
       default:
-      // The sign of S lies beside a digit, and is read with it.
+      // The sign of S stands next to a digit, and is read with that digit.
     }
   }
 
@@ -104,7 +104,7 @@ class NumberReader {
     }
   }
 
-  /** Passes over characters that are no part of a number. */
+  /** Skips characters that cannot be part of a number. */
   #skipOthers(count: number): void {
     for (let index = 0; index < count; index += 1) {
       const here = this.#characters[this.#at];
@@ -113,7 +113,7 @@ class NumberReader {
     }
   }
 
-  /** One place of the pattern, which takes a space before its character. */
+  /** Reads one position of the pattern; a space before its character is skipped. */
   #place(kind: "digit" | "point"): void {
     if (this.#characters[this.#at] === " ") this.#at += 1;
     if (kind === "digit" && this.#sign === "" && !this.#hasDigits) this.#leadingSign();
@@ -152,7 +152,7 @@ class NumberReader {
     this.#at += 1;
   }
 
-  /** The sign of S is directly behind a digit; that of MI, PL or SG may take a digit's place. */
+  /** A sign of S directly follows a digit; a sign of MI, PL or SG may use up a digit position. */
   #signBehind(isRead: boolean, here: string): void {
     if (this.#kinds.has("sign")) {
       const next = this.#characters[this.#at + 1] ?? "";

@@ -63,7 +63,9 @@ function ownType(types: readonly DataType[]): DataType {
   return firstType(types).kind === "json" ? firstType(types) : JSON_TEXT;
 }
 
-/** Two functions, for JSON and for JSONB, which differ in how they read an untyped literal. */
+/**
+ * Makes a JSON and a JSONB version of a function; they differ in how they read untyped literals.
+ */
 function ofBoth(name: string, make: (json: "json" | "jsonText") => Overload): ScalarFunction[] {
   return [
     { name: `json_${name}`, overloads: [make("jsonText")] },

@@ -32,7 +32,7 @@ export function compileLike(
   return ignoreCase ? (text) => test(text.toLowerCase()) : test;
 }
 
-/** @throws {DatabaseError} INVALID_VALUE unless it is one character, or none. */
+/** @throws {DatabaseError} INVALID_VALUE unless the text is empty or a single character. */
 export function checkedEscape(escape: string): string {
   if (Array.from(escape).length <= 1) return escape;
   throw new DatabaseError(

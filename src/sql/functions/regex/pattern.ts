@@ -20,7 +20,7 @@ import type { RegexMatch } from "./regex_search.ts";
 
 const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
 
-/** What a match costs besides the search for it, in steps: it becomes a list, a text and a turn. */
+/** The cost of one match in steps, besides the search: its list, its text and its turn. */
 const STEPS_PER_MATCH = 8;
 
 /** Flags come first, so that patterns with the same flags share. */

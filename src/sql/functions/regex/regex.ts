@@ -38,10 +38,12 @@ const STATES_MAX = 1000;
 const PLACES_MAX = 100_000;
 const ASCII_COUNT = 128;
 
-/** Characters of a text whose next state is known cost as much as one step together. */
+/** The number of characters with a known next state that together cost one step. */
 const KNOWN_PER_STEP = 8;
 
-/** Steps that one costs whose next state has to be found, besides one for each of its places. */
+/**
+ * The steps for a character whose next state has to be computed, besides one step for each place.
+ */
 const FOUND_STEPS = 32;
 
 /** A step has a number that fits the marks of places. */
@@ -68,9 +70,9 @@ export function compileRegex(pattern: string, flags: string): Regex {
 interface State {
   readonly places: readonly number[];
   readonly before: Neighbour;
-  /** By ASCII code. */
+  /** The next states, by ASCII code. */
   readonly next: (State | "match" | undefined)[];
-  /** By any other code, once one was met. */
+  /** The next states by any other code; made when the first such code occurs. */
   others: Map<number, State | "match"> | undefined;
 }
 
@@ -114,13 +116,13 @@ class Machine {
     return false;
   }
 
-  /** Finds the state behind a character, and keeps it. */
+  /** Computes the state that follows a character, and caches it. */
   #found(state: State, code: number, effort: Effort): State | "match" {
     effort.spend(FOUND_STEPS + this.#instructions.length);
     const next = this.#advance(state, code);
     if (code < ASCII_COUNT) state.next[code] = next;
     else {
-      // As many characters beyond ASCII as there are may follow a state.
+      // An array for all of Unicode would be too large, so these codes are in a map.
       state.others ??= new Map<number, State | "match">();
       state.others.set(code, next);
       this.#placesKept += 1;

@@ -6,8 +6,8 @@
 import { DatabaseError } from "../../../base/errors.ts";
 
 /**
- * Instructions of a program, with what each costs besides itself: about a tenth of a second, or two
- * million characters of a plain pattern.
+ * The most steps of a search: program instructions, plus the additional costs of each. This takes
+ * about a tenth of a second, or two million characters with a plain pattern.
  */
 const STEPS_MAX = 2 ** 23;
 

@@ -218,7 +218,7 @@ export class RegexSearch {
     this.#next.count = 0;
     const slots = this.#slots;
     const mayBegin = !this.#hasMatched;
-    // The positions of each thread are copied twice, which is less than following it.
+    // Each thread's positions are copied twice, which costs less than following the thread.
     let steps = 1 + threads.count * (slotCount >> 1);
     for (let thread = 0; thread < threads.count; thread += 1) {
       const start = thread * slotCount;

@@ -1,7 +1,8 @@
 /**
- * SIMILAR TO patterns as regular expressions: `%` and `_` as in LIKE, `| * + ? {m,n} ( ) [ ]` as
- * in regular expressions, everything else plain; the pattern matches the whole text. An escape
- * before a double quote parts it: what is between two of them is what SUBSTRING gives.
+ * Translates SIMILAR TO patterns into regular expressions: `%` and `_` work as in LIKE and `| * + ?
+ * {m,n} ( ) [ ]` as in regular expressions; everything else is literal. The pattern has to match
+ * the whole text. An escape character before a double quote is a separator: SUBSTRING returns the
+ * part between two separators.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { excerpt } from "../../../types/mod.ts";
@@ -9,8 +10,8 @@ import { excerpt } from "../../../types/mod.ts";
 const PARTS_MAX = 3;
 
 /**
- * The pattern as a regular expression, whose only group is the part between the separators if
- * there are any. With one separator it ends the first part.
+ * Translates a pattern. The only group of the result is the part between the separators, if there
+ * are any. A single separator ends the first part.
  *
  * @param escape One character, or "" for none.
  * @throws {DatabaseError} INVALID_VALUE if the pattern has more than two separators.
@@ -25,14 +26,14 @@ export function regexFromSimilar(pattern: string, escape: string): string {
   }
   const [first = [], second, third = []] = parts;
   if (second === undefined) return `^(?:${regexOf(first, "")})$`;
-  // The first part takes as little as it can, the second as much as it can.
+  // The first part matches as little as possible, the second as much as possible.
   return `^(?:${regexOf(first, "?")})(${regexOf(second, "")})(?:${regexOf(third, "")})$`;
 }
 
-/** A piece of a part: a character that is not escaped, or the regex that it stands for. */
+/** A piece of a part: an unescaped character, or a fragment that is already a regex. */
 type Piece = { readonly character: string } | { readonly regex: string };
 
-/** The parts between the separators. An escape at the end stands for nothing. */
+/** Splits a pattern at its separators. An escape at the end of the pattern is ignored. */
 function partsOf(characters: readonly string[], escape: string): readonly (readonly Piece[])[] {
   const parts: Piece[][] = [[]];
   for (let at = 0; at < characters.length; at += 1) {
@@ -53,7 +54,7 @@ function partsOf(characters: readonly string[], escape: string): readonly (reado
   return parts;
 }
 
-/** @param greed Behind each repetition: "?" makes it take as little as it can. */
+/** @param greed The suffix of each repetition: "?" makes it match as little as possible. */
 function regexOf(pieces: readonly Piece[], greed: "" | "?"): string {
   let regex = "";
   for (const piece of pieces) {
@@ -71,7 +72,7 @@ function regexOf(pieces: readonly Piece[], greed: "" | "?"): string {
   return regex;
 }
 
-/** Letters and digits keep what they mean behind a backslash: `\d` is a digit, as in PostgreSQL. */
+/** Letters and digits keep their meaning after a backslash: `\d` is a digit, as in PostgreSQL. */
 function escaped(character: string): string {
   return /[A-Za-z0-9]/.test(character) ? `\\${character}` : plain(character);
 }

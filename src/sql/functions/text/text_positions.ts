@@ -65,14 +65,14 @@ function substringOfPattern([text = null, pattern = null]: readonly Value[]): Va
   return foundPart(text as string, patternOf(pattern as string));
 }
 
-/** The escape comes first: the character that it is, or none. */
+/** The key starts with the escape character, or with none, before a NUL. */
 const similarOf = remembering((key) => {
   const end = key.indexOf("\u0000");
   const regex = regexFromSimilar(key.slice(end + 1), checkedEscape(key.slice(0, end)));
   return compileRegex(regex, "");
 });
 
-/** What lies between the separators of a SIMILAR TO pattern. */
+/** Returns the text that the middle part of a SIMILAR TO pattern matches. */
 function substringOfSimilar([text = null, pattern = null, escape = null]: readonly Value[]): Value {
   return foundPart(text as string, similarOf(`${escape as string}\u0000${pattern as string}`));
 }

@@ -1,6 +1,6 @@
 /**
  * The syntax tree of everything that is neither a query nor a definition: transactions, SHOW, SET,
- * and maintenance. See `ast.ts` for the rules of all nodes.
+ * and maintenance. See `ast.ts` for the rules that apply to all nodes.
  */
 import type { AstNode, ExprLiteral, Name, QName, SelectStatement, Statement } from "./ast.ts";
 import type { OptionEntry, UserName } from "./ast_definitions.ts";

@@ -110,7 +110,7 @@ function simpleText(statement: SimpleStatement): string {
     case "restore":
       return `RESTORE DATABASE FROM ${stringText(statement.source)}${restorePoint(statement)}`;
     default:
-      // SHOW NAMESPACES, SHOW STORAGES …: the type is the text.
+      // SHOW NAMESPACES, SHOW STORAGES and others: the type is the text.
       return statement.type.toUpperCase();
   }
 }

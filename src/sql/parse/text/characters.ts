@@ -69,7 +69,7 @@ export function isUnicodeSpace(code: number): boolean {
   );
 }
 
-/** What to write instead of a character that begins no token, where a keyboard or habit has it. */
+/** A hint for a character that begins no token, if a keyboard or a habit explains it. */
 export function hintOf(character: string): { readonly hint?: string } {
   if (character === "") return {};
   const hint = HINTS.find(([characters]) => characters.includes(character))?.[1];
