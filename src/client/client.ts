@@ -8,6 +8,7 @@
  *     live.close();
  */
 import type { StatementEntry } from "../protocol/mod.ts";
+import { type ExecutionPart, partsOfBody, partsOfWhole } from "./answer_parts.ts";
 import {
   ANYTHING,
   type Call,
@@ -130,6 +131,16 @@ export interface Client {
    */
   execute(sql: string, options?: ExecuteOptions): Promise<Execution>;
   /**
+   * Runs statements and gives their answer part by part, as it is asked for. Whoever stops asking
+   * holds the statements up, which the server ends after a minute; whoever leaves ends them.
+   * `timeout` is the time to the beginning of the answer.
+   *
+   *     for await (const part of db.stream(sql)) if (part.kind === "rows") show(part.rows);
+   *
+   * @throws {ServerError} Also behind the first rows.
+   */
+  stream(sql: string, options?: ExecuteOptions): AsyncGenerator<ExecutionPart, void>;
+  /**
    * Runs statements and gives the rows of the last by column name. What they are is for the caller
    * to say, who wrote the statement: it is not looked at.
    */
@@ -180,6 +191,7 @@ export function createClient(options: ClientOptions): Client {
   return {
     session,
     execute,
+    stream: streamBy(session, values),
     async query<Row extends object>(
       sql: string,
       params: readonly Parameter[] = [],
@@ -202,29 +214,60 @@ export function createClient(options: ClientOptions): Client {
   };
 }
 
+/** Sends a text of statements. */
+async function send(
+  session: Session,
+  sql: string,
+  { isStreamed, ...given }: ExecuteOptions & { isStreamed: boolean },
+): Promise<Answer> {
+  requireText(sql);
+  requireOptions(EXECUTE, given, EXECUTE_RULES);
+  const { idempotencyKey, namespace, params, signal } = given;
+  const body = {
+    sql,
+    ...(params === undefined ? {} : { params: sentParameters(sql, params) }),
+    ...(namespace === undefined ? {} : { namespace_id: namespace }),
+    ...(idempotencyKey === undefined ? {} : { idempotency_key: idempotencyKey }),
+  };
+  const isRepeatable = idempotencyKey !== undefined || isRead(sql);
+  return await session.call("/v1/api/sql", body, { signal, isRepeatable, isStreamed });
+}
+
 /** The call that sends a text of statements and reads what comes. */
 function executeBy(session: Session, values: Values): Client["execute"] {
   return async (sql: string, given: ExecuteOptions = {}): Promise<Execution> => {
-    requireText(sql);
-    requireOptions(EXECUTE, given, EXECUTE_RULES);
-    const { idempotencyKey, namespace, params, signal } = given;
-    const body = {
-      sql,
-      ...(params === undefined ? {} : { params: sentParameters(sql, params) }),
-      ...(namespace === undefined ? {} : { namespace_id: namespace }),
-      ...(idempotencyKey === undefined ? {} : { idempotency_key: idempotencyKey }),
-    };
-    const isRepeatable = idempotencyKey !== undefined || isRead(sql);
     try {
-      const answer = await session.call("/v1/api/sql", body, { signal, isRepeatable });
-      const execution = executionFrom(answer);
-      if (execution === undefined) throw session.foreign(answer);
-      return { ...execution, results: readEntries(execution.results, values) };
+      const answer = await send(session, sql, { ...given, isStreamed: false });
+      return wholeExecution(session, answer, values);
     } catch (error) {
-      if (!(error instanceof ServerError) || error.results.length === 0) throw error;
-      throw withResults(error, readEntries(error.results, values));
+      throw withCellsRead(error, values);
     }
   };
+}
+
+/** The same, read as it comes. */
+function streamBy(session: Session, values: Values): Client["stream"] {
+  return async function* (sql: string, given: ExecuteOptions = {}) {
+    try {
+      const answer = await send(session, sql, { ...given, isStreamed: true });
+      const { body } = answer;
+      if (body === undefined) yield* partsOfWhole(wholeExecution(session, answer, values));
+      else yield* partsOfBody(body, { values, signal: given.signal, session, answer });
+    } catch (error) {
+      throw withCellsRead(error, values);
+    }
+  };
+}
+
+function wholeExecution(session: Session, answer: Answer, values: Values): Execution {
+  const execution = executionFrom(answer);
+  if (execution === undefined) throw session.foreign(answer);
+  return { ...execution, results: readEntries(execution.results, values) };
+}
+
+function withCellsRead(error: unknown, values: Values): unknown {
+  if (!(error instanceof ServerError) || error.results.length === 0) return error;
+  return withResults(error, readEntries(error.results, values));
 }
 
 function requireText(sql: unknown): void {

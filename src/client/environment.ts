@@ -3,11 +3,21 @@
  * and Node offer all of them as globals; a test gives its own.
  */
 
+/** A body whose bytes come as they are asked for. */
+export interface BodyStream {
+  getReader(): {
+    read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>;
+    cancel(): Promise<void>;
+  };
+}
+
 /** The part of a response that the client reads. */
 export interface HttpResponse {
   readonly ok: boolean;
   readonly status: number;
   readonly headers?: { get(name: string): string | null };
+  /** Of runtimes that have streams; `stream` reads it, and everything at once without. */
+  readonly body?: BodyStream | null;
   /** Fails with a SyntaxError when the body is no JSON. */
   json(): Promise<unknown>;
 }

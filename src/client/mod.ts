@@ -3,6 +3,7 @@
  * and in every runtime with fetch and WebSocket.
  */
 export type { DataTypeWord, SchemaField, StatementEntry } from "../protocol/mod.ts";
+export type { ExecutionPart } from "./answer_parts.ts";
 export {
   type Client,
   type ClientOptions,
@@ -14,6 +15,7 @@ export {
 export type { ConnectionState } from "./connection.ts";
 export type { Credentials, TokenFunction } from "./credentials.ts";
 export type {
+  BodyStream,
   ClientEnvironment,
   HttpRequest,
   HttpResponse,

@@ -3,7 +3,7 @@
  * not the server's own. A proxy may answer in its place, with a page, with nothing, or with JSON of
  * another kind: the status is then all that is known, and it is kept.
  */
-import type { HttpResponse, WholeEnvironment } from "./environment.ts";
+import type { BodyStream, HttpResponse, WholeEnvironment } from "./environment.ts";
 import { ConnectionError, errorFromBody, isObject, ServerError, textOfCauses } from "./errors.ts";
 import { shownUrl } from "./server_url.ts";
 
@@ -19,6 +19,8 @@ export interface CallOptions {
   readonly body?: object;
   readonly signal?: AbortSignal;
   readonly token?: string;
+  /** Whether the body of an answer without failure is left to the caller to read. */
+  readonly isStreamed?: boolean;
 }
 
 /** An answer that is no failure. */
@@ -26,6 +28,8 @@ export interface Answer {
   readonly status: number;
   /** The fields of its JSON object. */
   readonly fields: Readonly<Record<string, unknown>>;
+  /** The body instead, when it is left to the caller. */
+  readonly body?: BodyStream;
 }
 
 interface Deadline {
@@ -46,7 +50,7 @@ export class Requests {
   async call(
     method: string,
     path: string,
-    { body, signal, token }: CallOptions = {},
+    { body, isStreamed = false, signal, token }: CallOptions = {},
   ): Promise<Answer> {
     const { environment, url } = this.#options;
     const headers: Record<string, string> = {};
@@ -64,6 +68,9 @@ export class Requests {
         ...sent,
         ...(signals.length === 0 ? {} : { signal: AbortSignal.any(signals) }),
       });
+      if (isStreamed && response.ok && response.body) {
+        return { status: response.status, fields: {}, body: response.body };
+      }
       answer = await bodyOf(response);
     } catch (error) {
       if (signal?.aborted === true) throw error;
@@ -78,6 +85,11 @@ export class Requests {
       message: this.#foreign(response.status, kindOfBody(response, answer)),
       retryAfterSeconds: secondsFromRetryAfter(response.headers?.get("retry-after"), nowMs),
     });
+  }
+
+  /** The error for an answer that broke off. */
+  broken(cause: unknown): ConnectionError {
+    return unanswered(this.#options.url, cause);
   }
 
   /** The error for an answer without a failure that is none of the server's. */

@@ -15,9 +15,9 @@ import type { AuthStatusBody, LoginBody, UserBody } from "../protocol/mod.ts";
 import { FLAG, OBJECT, requireOptions, requireRule, SIGNAL, TEXT } from "./checks.ts";
 import { type Credentials, subjectOf, tokenFrom } from "./credentials.ts";
 import type { WholeEnvironment } from "./environment.ts";
-import { isObject, ServerError } from "./errors.ts";
+import { type ConnectionError, isObject, ServerError } from "./errors.ts";
 import { withRepeats } from "./repeats.ts";
-import { type Answer, Requests } from "./requests.ts";
+import { type Answer, type CallOptions, Requests } from "./requests.ts";
 
 export interface SessionOptions {
   /** Base address, without a slash at the end. */
@@ -209,14 +209,18 @@ export class Session {
     return (await this.call(path, body, options)).fields;
   }
 
-  /** The same, with its status. @internal */
-  async call(path: string, body: object, options: PostOptions): Promise<Answer> {
-    const { isRepeatable = false, signal } = options;
+  /** The same, with its status, and its body left to the caller if wanted. @internal */
+  async call(
+    path: string,
+    body: object,
+    options: PostOptions & Pick<CallOptions, "isStreamed">,
+  ): Promise<Answer> {
+    const { isRepeatable = false, isStreamed = false, signal } = options;
     const { environment, maxRetries } = this.#options;
     const epoch = this.#epoch;
     const send = async (): Promise<Answer> => {
       if (epoch !== this.#epoch) throw replaced();
-      return await this.#post(path, body, signal);
+      return await this.#post(path, { body, isStreamed, ...(signal && { signal }) });
     };
     if (!isRepeatable) return await send();
     return await withRepeats(send, { environment, maxRetries, signal });
@@ -227,24 +231,29 @@ export class Session {
     return this.#requests.foreign(answer);
   }
 
-  async #post(path: string, body: object, signal: AbortSignal | undefined): Promise<Answer> {
+  /** The error for a connection that broke while an answer was read. @internal */
+  broken(cause: unknown): ConnectionError {
+    return this.#requests.broken(cause);
+  }
+
+  async #post(path: string, options: CallOptions): Promise<Answer> {
     const epoch = this.#epoch;
     if (this.mustLogIn) await this.#renewed();
     if (epoch !== this.#epoch) throw replaced();
     try {
-      return await this.#authorized(path, body, signal);
+      return await this.#authorized(path, options);
     } catch (error) {
       if (!(error instanceof ServerError) || !TOKEN_REFUSALS.has(error.code)) throw error;
       if (epoch === this.#epoch) await this.#renewed();
       if (epoch !== this.#epoch) throw replaced();
-      return await this.#authorized(path, body, signal);
+      return await this.#authorized(path, options);
     }
   }
 
-  async #authorized(path: string, body: object, signal: AbortSignal | undefined): Promise<Answer> {
+  async #authorized(path: string, options: CallOptions): Promise<Answer> {
     const token = this.#accessToken;
     if (token === undefined) throw signedOut();
-    return await this.#requests.call("POST", path, { token, body, ...(signal && { signal }) });
+    return await this.#requests.call("POST", path, { ...options, token });
   }
 
   /** @returns Undefined where only a token has come, which does not say what its user may do. */

@@ -38,6 +38,52 @@ describeUnless(chromiumMissing)("long results", () => {
   });
 
   test(
+    "few rows are fetched unasked, more while one scrolls, and all for a file, by one run",
+    async () => {
+      await server.rows("CREATE NAMESPACE long; CREATE TABLE long.log (id BIGINT PRIMARY KEY)");
+      const { close, faults, page } = await openWorkbench(browser, server);
+      const sent: number[] = [];
+      page.on("request", (request) => {
+        if (request.postData()?.includes("generate_series") === true) sent.push(sent.length);
+      });
+      const rows = "SELECT n, repeat('x', 200) AS x FROM generate_series(1, 120000) AS g (n)";
+      await runSql(page, `INSERT INTO long.log VALUES (1); ${rows}`);
+      await page.getByRole("tab", { name: "2 · 1,000+ rows", selected: true }).waitFor();
+      await page.getByText("1,000 rows loaded, more while you scroll").waitFor();
+      const grid = page.getByRole("grid");
+      expect(await grid.getAttribute("aria-rowcount")).toBe("-1");
+      await grid.evaluate<void, Scrolling>((element) => {
+        element.scrollTop = element.scrollHeight;
+      });
+      await page.getByText("2,000 rows loaded").waitFor();
+
+      const download = page.waitForEvent("download", { timeout: 20_000 });
+      await page.getByRole("button", { name: "Export CSV" }).click();
+      const text = await Bun.file(await (await download).path()).text();
+      const lines = text.trimEnd().split("\r\n");
+      expect(lines.length).toBe(120_001);
+      expect(lines[0]).toBe("n,x");
+      expect(lines.at(-1)).toBe(`120000,${"x".repeat(200)}`);
+      await page.getByRole("tab", { name: "2 · 120,000 rows", selected: true }).waitFor();
+      // Never twice: the row of the first statement is there once.
+      expect(sent).toHaveLength(1);
+      expect(await server.rows("SELECT count(*) FROM long.log")).toEqual([[1]]);
+
+      // A run that is left half read ends at the server when the next one begins.
+      await runSql(page, rows);
+      await page.getByText("1,000 rows loaded").waitFor();
+      await runSql(page, "SELECT 1 AS one");
+      await page.getByRole("tab", { name: "1 · 1 row" }).waitFor();
+      const running = (): Promise<unknown[][]> =>
+        server.rows("SELECT count(*) FROM system.queries WHERE sql LIKE '%gener' || 'ate_series%'");
+      expect(await until(running, ([row]) => row?.[0] === 0)).toEqual([[0]]);
+      expect(faults()).toEqual([]);
+      await close();
+    },
+    TEST_MS_MAX,
+  );
+
+  test(
     "every row of a table higher than a browser draws can be reached",
     async () => {
       const { close, faults, page } = await openWorkbench(browser, server);

@@ -154,12 +154,13 @@ describeUnless(chromiumMissing)("the admin page", () => {
           "TIMESTAMP '2026-11-21 10:00:00.25' AS at, X'0aff' AS bytes, 'مرحبا' AS text;\n" +
           "SELECT n FROM shop.numbers ORDER BY n",
       );
-      await page.getByRole("tab", { name: "2 · 20,000 rows", selected: true }).waitFor();
+      await page.getByRole("tab", { name: "2 · 1,000+ rows", selected: true }).waitFor();
       const grid = page.getByRole("grid");
-      expect(await grid.getAttribute("aria-rowcount")).toBe("20001");
+      expect(await grid.getAttribute("aria-rowcount")).toBe("-1");
       await grid.focus();
       await page.keyboard.press("Control+End");
       await page.getByRole("gridcell", { name: "20000", exact: true }).waitFor();
+      expect(await grid.getAttribute("aria-rowcount")).toBe("20001");
       expect(await page.getByRole("row").count()).toBeLessThan(80);
       await page.keyboard.press("ArrowUp");
       await page.keyboard.press("ControlOrMeta+c");

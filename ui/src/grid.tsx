@@ -7,6 +7,7 @@ import {
   type KeyboardEvent,
   memo,
   type ReactNode,
+  useEffect,
   useId,
   useLayoutEffect,
   useRef,
@@ -18,6 +19,7 @@ import { cellText, isNumeric, lineText, typeText } from "./cells.ts";
 import { copyText } from "./clipboard.ts";
 import { Icon } from "./icon.tsx";
 import { strings } from "./strings.ts";
+import type { Reading } from "./use_runs.ts";
 import { type RowWindow, useWindow } from "./use_window.ts";
 
 export interface Mark {
@@ -39,6 +41,8 @@ export interface GridProps {
   readonly row: (index: number) => GridRow;
   /** Stands left of the copy button. */
   readonly footer: ReactNode;
+  /** What reads further rows, where there are any. */
+  readonly more?: Pick<Reading, "all" | "isBusy" | "more"> | undefined;
   /** Rows may come and go above: what is in sight and what is chosen then stay where they are. */
   readonly isMoving?: boolean;
 }
@@ -75,8 +79,10 @@ export function Grid(props: GridProps): ReactNode {
   const { choose, current } = useChosen(props, sight);
   const { dialog, showCell } = useShownCell(props, current);
   const copy = (): unknown => copyCell(props, current).then(setNote);
+  const goToEnd = useMore(props, sight, choose);
   const onKeyDown = (event: KeyboardEvent): void => {
     if (isCopy(event)) void copy();
+    else if (props.more !== undefined && event.ctrlKey && event.key === "End") goToEnd();
     else if (event.key === "Enter") showCell();
     else {
       const next = moved(current, event, { rows: rowCount, columns: schema.length });
@@ -98,7 +104,8 @@ export function Grid(props: GridProps): ReactNode {
         className="grid-scroll"
         role="grid"
         aria-label={label}
-        aria-rowcount={rowCount + 1}
+        // Of an unknown number, -1.
+        aria-rowcount={props.more === undefined ? rowCount + 1 : -1}
         aria-colcount={schema.length}
         tabIndex={0}
         onKeyDown={onKeyDown}
@@ -381,6 +388,29 @@ function useChosen(
     column: within(chosen.column, schema.length),
   };
   return { current, choose };
+}
+
+/** Reads on at the end of the rows. @returns What goes to the end of all of them. */
+function useMore(
+  { more, rowCount, schema }: GridProps,
+  sight: RowWindow,
+  choose: (position: Position) => void,
+): () => void {
+  const [isEndWanted, wantEnd] = useState(false);
+  const isAtEnd = more?.isBusy === false && sight.end >= rowCount;
+  useEffect(() => {
+    if (isAtEnd) more?.more();
+  }, [isAtEnd, more]);
+  useLayoutEffect(() => {
+    if (!isEndWanted || more !== undefined) return;
+    wantEnd(false);
+    choose({ row: within(rowCount - 1, rowCount), column: schema.length - 1 });
+    sight.reveal(rowCount - 1);
+  });
+  return () => {
+    wantEnd(true);
+    void more?.all();
+  };
 }
 
 /** One width per column, from its header and its first rows; found once, so that nothing jumps. */

@@ -4,17 +4,24 @@
 import {
   type KeyboardEvent,
   type ReactNode,
+  useEffect,
   useId,
   useLayoutEffect,
   useRef,
   useState,
 } from "react";
-import type { StatementEntry } from "../../src/protocol/mod.ts";
+import { type ExportFormat, saveRows } from "./export_rows.ts";
 import { Grid } from "./grid.tsx";
+import { Icon } from "./icon.tsx";
+import type { ReadEntry } from "./run_reader.ts";
+import { SoftButton } from "./soft_button.tsx";
 import { strings } from "./strings.ts";
+import type { Reading } from "./use_runs.ts";
 
 export interface ResultsProps {
-  readonly entries: readonly StatementEntry[];
+  readonly entries: readonly ReadEntry[];
+  /** Undefined if there is no more to read. */
+  readonly reading: Reading | undefined;
   /** Of the whole run. */
   readonly tookMs: number | undefined;
   /** The failure that ended the run, drawn. */
@@ -24,10 +31,10 @@ export interface ResultsProps {
 }
 
 /** Begins anew for each run: give it a key. */
-export function Results({ entries, failure, isStopped, tookMs }: ResultsProps): ReactNode {
+export function Results({ entries, failure, isStopped, reading, tookMs }: ResultsProps): ReactNode {
   const count = entries.length + (failure === undefined ? 0 : 1);
   // The last rows are what was asked for; a failure is what must be seen.
-  const lastRows = entries.findLastIndex(({ rows }) => rows !== undefined);
+  const lastRows = entries.findLastIndex(({ entry }) => entry.schema !== undefined);
   const first = failure === undefined && lastRows >= 0 ? lastRows : count - 1;
   const [index, setIndex] = useState(first);
   const id = useId();
@@ -80,7 +87,7 @@ export function Results({ entries, failure, isStopped, tookMs }: ResultsProps): 
         {entry === undefined ? (
           failure
         ) : (
-          <Entry key={index} entry={entry} number={index + 1} tookMs={tookMs} />
+          <Entry key={index} read={entry} number={index + 1} tookMs={tookMs} reading={reading} />
         )}
       </div>
     </div>
@@ -88,33 +95,35 @@ export function Results({ entries, failure, isStopped, tookMs }: ResultsProps): 
 }
 
 function tabText(
-  entry: StatementEntry | undefined,
+  read: ReadEntry | undefined,
   { isStopped, number }: { isStopped: boolean; number: number },
 ): string {
-  if (entry === undefined) {
+  if (read === undefined) {
     return isStopped ? strings.results.stoppedTab : strings.results.failedTab(number);
   }
-  return strings.results.tab(number, entry.rows === undefined ? undefined : entry.row_count);
+  const { entry, hasMore, isCut, rows } = read;
+  const count = entry.schema === undefined ? undefined : rows.length;
+  return strings.results.tab(number, count, { hasMore: hasMore || isCut });
 }
 
-function Entry({
-  entry,
-  number,
-  tookMs,
-}: {
-  readonly entry: StatementEntry;
+interface EntryProps {
+  readonly read: ReadEntry;
   readonly number: number;
   readonly tookMs: number | undefined;
-}): ReactNode {
-  const { as_user: user, last_seq: lastSeq, message, row_count: count, rows, schema } = entry;
+  readonly reading: Reading | undefined;
+}
+
+function Entry({ number, read, reading, tookMs }: EntryProps): ReactNode {
+  const { entry, hasMore, isCut, rows } = read;
+  const { as_user: user, last_seq: lastSeq, message, schema } = entry;
   const figures = [
-    rows === undefined ? undefined : strings.rows(count),
+    schema === undefined ? undefined : countText(read),
     tookMs === undefined ? undefined : strings.results.took(tookMs),
-    strings.results.asUser(user),
+    user === "" ? undefined : strings.results.asUser(user),
     typeof lastSeq === "number" ? strings.results.lastSeq(lastSeq) : undefined,
   ].filter((figure) => figure !== undefined);
   const footer = <span className="figures">{figures.join(" · ")}</span>;
-  if (schema === undefined || rows === undefined) {
+  if (schema === undefined) {
     return (
       <div className="message">
         <p dir="auto">{message ?? strings.results.done}</p>
@@ -128,7 +137,62 @@ function Entry({
       schema={schema}
       rowCount={rows.length}
       row={(index) => ({ key: index, cells: rows[index] ?? [] })}
-      footer={footer}
+      more={hasMore ? reading : undefined}
+      footer={
+        <>
+          {footer}
+          {!isCut && <Exports read={read} reading={hasMore ? reading : undefined} />}
+        </>
+      }
     />
+  );
+}
+
+function countText({ hasMore, isCut, rows }: ReadEntry): string {
+  if (isCut) return strings.results.cut(rows.length);
+  return hasMore ? strings.results.loaded(rows.length) : strings.rows(rows.length);
+}
+
+/** Buttons that save all rows, which are then read to the end first. */
+function Exports({
+  read,
+  reading,
+}: {
+  readonly read: ReadEntry;
+  readonly reading: Reading | undefined;
+}): ReactNode {
+  const [wanted, setWanted] = useState<ExportFormat>();
+  const isBusy = reading?.isBusy === true;
+  const { entry, hasMore, rows } = read;
+  useEffect(() => {
+    if (wanted === undefined || isBusy) return;
+    setWanted(undefined);
+    // What was stopped on the way is not the whole.
+    if (!hasMore && entry.schema !== undefined) void saveRows(rows, entry.schema, wanted);
+  }, [entry, hasMore, isBusy, rows, wanted]);
+  const save = async (format: ExportFormat): Promise<void> => {
+    if (reading !== undefined) await reading.all();
+    setWanted(format);
+  };
+  return (
+    <span className="exports">
+      {isBusy && (
+        <button type="button" className="quiet" onClick={reading.stop}>
+          <Icon name="stop" />
+          {strings.editor.stop}
+        </button>
+      )}
+      {reading !== undefined && (
+        <SoftButton isOff={isBusy} className="quiet" onClick={() => void reading.all()}>
+          {isBusy ? strings.results.loading : strings.results.loadAll}
+        </SoftButton>
+      )}
+      <SoftButton isOff={isBusy} className="quiet" onClick={() => void save("csv")}>
+        {strings.results.exportCsv}
+      </SoftButton>
+      <SoftButton isOff={isBusy} className="quiet" onClick={() => void save("ndjson")}>
+        {strings.results.exportNdjson}
+      </SoftButton>
+    </span>
   );
 }

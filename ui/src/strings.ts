@@ -88,8 +88,19 @@ export const strings = {
     region: "Results",
     tabs: "Statements",
     grid: (statement: number): string => `Rows of statement ${statement}`,
-    tab: (index: number, rows: number | undefined): string =>
-      rows === undefined ? `${index}` : `${index} · ${count(rows, "row", "rows")}`,
+    tab: (index: number, rows: number | undefined, { hasMore }: { hasMore: boolean }): string => {
+      if (rows === undefined) return `${index}`;
+      return hasMore
+        ? `${index} · ${number.format(rows)}+ rows`
+        : `${index} · ${count(rows, "row", "rows")}`;
+    },
+    loaded: (rows: number): string => `${count(rows, "row", "rows")} loaded, more while you scroll`,
+    cut: (rows: number): string =>
+      `only the first ${number.format(rows)} rows are kept: run this statement alone for all`,
+    loading: "Loading …",
+    loadAll: "Load all",
+    exportCsv: "Export CSV",
+    exportNdjson: "Export NDJSON",
     failedTab: (index: number): string => `${index} · failed`,
     empty: "Results appear here.",
     emptyHelp: (key: string): string =>
@@ -107,6 +118,9 @@ export const strings = {
     null: "NULL",
     done: "Done",
     stopped: (rows: number): string => `Stopped after ${count(rows, "row", "rows")}`,
+    left: (rows: number): string =>
+      `The server gave up after ${count(rows, "row", "rows")}, since nobody read on for a minute`,
+    leftHelp: "Run the statement again to see the rest, or export it at once.",
     stoppedTab: "stopped",
     stoppedHelp: "A write that had already begun may have taken effect.",
   },

@@ -1,27 +1,35 @@
 /**
  * What became of the text of the editor: it runs, it gave results, or one of its queries is followed.
  */
-import { type RefObject, useRef, useState } from "react";
+import { type RefObject, useEffect, useRef, useState } from "react";
 import { ServerError } from "../../src/client/mod.ts";
-import type { StatementEntry } from "../../src/protocol/mod.ts";
 import { db } from "./database.ts";
 import { isExample } from "./example.ts";
 import { type Failure, failureFrom, isAbort } from "./failure.tsx";
+import { type ReadEntry, RunReader } from "./run_reader.ts";
 import type { EditorHandle } from "./sql_editor.tsx";
 import { type Submitted, statementsIn } from "./statements.ts";
 import { strings } from "./strings.ts";
 
 /** How a run has ended. */
 interface Answer {
-  readonly entries: readonly StatementEntry[];
-  /** Undefined if not all of it succeeded. */
+  readonly entries: readonly ReadEntry[];
+  /** Undefined until all of it has succeeded. */
   readonly tookMs: number | undefined;
   readonly failure: Failure | undefined;
   /** Whether it was stopped by the one who started it. */
   readonly isStopped: boolean;
+  /** Whether the server ended it, since nobody read on. */
+  readonly isLeft: boolean;
 }
 
-const NO_ANSWER: Answer = { entries: [], tookMs: undefined, failure: undefined, isStopped: false };
+const NO_ANSWER: Answer = {
+  entries: [],
+  tookMs: undefined,
+  failure: undefined,
+  isStopped: false,
+  isLeft: false,
+};
 
 const NO_QUERY: Failure = {
   code: strings.editor.live,
@@ -31,10 +39,24 @@ const NO_QUERY: Failure = {
   place: undefined,
 };
 
+/** An answer of which more rows can be read. */
+export interface Reading {
+  /** Whether they are being read. */
+  readonly isBusy: boolean;
+  readonly more: () => void;
+  readonly all: () => Promise<void>;
+  readonly stop: () => void;
+}
+
 export type Outcome =
   | { readonly kind: "none" }
   | { readonly kind: "running"; readonly abort: AbortController }
-  | (Answer & { readonly kind: "done"; readonly run: number; readonly submitted: Submitted })
+  | (Answer & {
+      readonly kind: "done";
+      readonly run: number;
+      readonly submitted: Submitted;
+      readonly reading: Reading | undefined;
+    })
   | {
       readonly kind: "live";
       readonly run: number;
@@ -55,9 +77,12 @@ export interface Runs {
 
 export function useRuns(
   editor: RefObject<EditorHandle | null>,
-  onAnswer: (entries: readonly StatementEntry[]) => void,
+  onAnswer: (entries: readonly ReadEntry[]) => void,
 ): Runs {
   const count = useRef(0);
+  /** Ends what the server still has to say to the run before. */
+  const latest = useRef<AbortController>(undefined);
+  useEffect(() => () => latest.current?.abort(), []);
   const [outcome, setOutcome] = useState<Outcome>({ kind: "none" });
 
   const place = (error: unknown, { offset, text }: Submitted): Failure => {
@@ -75,11 +100,20 @@ export function useRuns(
   /** @returns Whether all of it succeeded. */
   const run = async (submitted: Submitted): Promise<boolean> => {
     const abort = new AbortController();
+    const { text } = submitted;
+    const parts = db.stream(text, { signal: abort.signal });
+    const reader = new RunReader(parts, Math.max(1, statementsIn(text).length));
+    const read = (): Promise<Answer> => answerOf(reader, (error) => place(error, submitted));
+    latest.current = abort;
     setOutcome({ kind: "running", abort });
-    const answer = await answerTo(submitted, { signal: abort.signal, place });
-    setOutcome({ kind: "done", run: count.current, submitted, ...answer });
+    const answer = await read();
+    const show = (reading: Reading | undefined, shown: Answer): void => {
+      if (latest.current !== abort) return;
+      setOutcome({ kind: "done", run: count.current, submitted, reading, ...shown });
+    };
+    readingOf({ answer, abort, read, show });
     onAnswer(answer.entries);
-    return answer.tookMs !== undefined;
+    return answer.failure === undefined && !answer.isStopped;
   };
 
   const follow = async (query: Submitted | undefined, text: string): Promise<void> => {
@@ -91,7 +125,8 @@ export function useRuns(
     if (query !== undefined) {
       setOutcome({ kind: "live", run: current, submitted: query, isExample: isMoving });
     } else {
-      setOutcome({ kind: "done", run: current, submitted: all, ...NO_ANSWER, failure: NO_QUERY });
+      const answer = { ...NO_ANSWER, failure: NO_QUERY };
+      setOutcome({ kind: "done", run: current, submitted: all, reading: undefined, ...answer });
     }
   };
 
@@ -99,25 +134,68 @@ export function useRuns(
     const { current: handle } = editor;
     if (handle === null || outcome.kind === "running") return;
     handle.clearMark();
+    latest.current?.abort();
     count.current += 1;
     if (isLive) void follow(handle.query(), handle.text());
     else void run(handle.submitted());
   };
 
-  const clear = (): void => setOutcome({ kind: "none" });
+  const clear = (): void => {
+    latest.current?.abort();
+    setOutcome({ kind: "none" });
+  };
   return { outcome, start, clear, place };
 }
 
-async function answerTo(
-  submitted: Submitted,
-  { place, signal }: { signal: AbortSignal; place: Runs["place"] },
-): Promise<Answer> {
+/** Reads on, and gives what has come by then. */
+async function answerOf(reader: RunReader, place: (error: unknown) => Failure): Promise<Answer> {
+  const answer = (rest: Partial<Answer>): Answer => ({
+    ...NO_ANSWER,
+    entries: reader.entries(),
+    tookMs: reader.tookMs,
+    ...rest,
+  });
   try {
-    const { results, tookMs } = await db.execute(submitted.text, { signal });
-    return { ...NO_ANSWER, entries: results, tookMs };
+    await reader.readMore();
+    return answer({});
   } catch (error) {
-    if (isAbort(error)) return { ...NO_ANSWER, isStopped: true };
-    const entries = error instanceof ServerError ? error.results : [];
-    return { ...NO_ANSWER, entries, failure: place(error, submitted) };
+    if (isAbort(error)) return answer({ isStopped: true });
+    const hasRows = reader.entries().some(({ rows }) => rows.length > 0);
+    const isLeft = hasRows && error instanceof ServerError && error.reason === "cancelled";
+    return answer(isLeft ? { isStopped: true, isLeft } : { failure: place(error) });
   }
+}
+
+/** Shows an answer, and each that comes of reading on. */
+function readingOf({
+  abort,
+  answer: first,
+  read,
+  show,
+}: {
+  readonly answer: Answer;
+  readonly abort: AbortController;
+  readonly read: () => Promise<Answer>;
+  readonly show: (reading: Reading | undefined, answer: Answer) => void;
+}): void {
+  let answer = first;
+  let isBusy = false;
+  const hasMore = (): boolean => answer.entries.some((entry) => entry.hasMore);
+  const present = (): void => {
+    const reading = { isBusy, more: () => void go(false), all: () => go(true), stop };
+    show(hasMore() ? reading : undefined, answer);
+  };
+  const stop = (): void => abort.abort();
+  const go = async (isAll: boolean): Promise<void> => {
+    if (isBusy) return;
+    isBusy = true;
+    for (;;) {
+      present();
+      answer = await read();
+      if (!isAll || !hasMore()) break;
+    }
+    isBusy = false;
+    present();
+  };
+  present();
 }

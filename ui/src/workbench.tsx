@@ -11,13 +11,13 @@ import {
   useState,
 } from "react";
 import { ConnectionError, ServerError } from "../../src/client/mod.ts";
-import type { StatementEntry } from "../../src/protocol/mod.ts";
 import { EXAMPLE } from "./example.ts";
 import { type Failure, FailureBox } from "./failure.tsx";
 import { Icon } from "./icon.tsx";
 import type { ListedTable } from "./listed_table.ts";
 import { LivePanel } from "./live_panel.tsx";
 import { Results } from "./results.tsx";
+import type { ReadEntry } from "./run_reader.ts";
 import { readTables } from "./schema.ts";
 import { SoftButton } from "./soft_button.tsx";
 import { type EditorHandle, SqlEditor } from "./sql_editor.tsx";
@@ -204,24 +204,30 @@ function OutcomeView({ onGoTo, onLiveError, outcome }: OutcomeProps): ReactNode 
         />
       );
     case "done": {
-      const { entries, failure, isStopped, run, submitted, tookMs } = outcome;
+      const { entries, failure, isLeft, isStopped, reading, run, submitted, tookMs } = outcome;
       const end = isStopped ? (
-        <Stopped rows={entries.reduce((sum, { rows = [] }) => sum + rows.length, 0)} />
+        <Stopped isLeft={isLeft} rows={entries.reduce((sum, { rows }) => sum + rows.length, 0)} />
       ) : (
         failure && <FailureBox failure={failure} sql={submitted.text} onGoTo={onGoTo} />
       );
-      return (
-        <Results key={run} entries={entries} tookMs={tookMs} failure={end} isStopped={isStopped} />
-      );
+      // A run that ends badly while it is read on shows that.
+      const key = `${run}${end === undefined ? "" : " ended"}`;
+      return <Results key={key} {...{ entries, tookMs, isStopped, reading }} failure={end} />;
     }
   }
 }
 
-function Stopped({ rows }: { readonly rows: number }): ReactNode {
+interface StoppedProps {
+  readonly rows: number;
+  readonly isLeft: boolean;
+}
+
+function Stopped({ isLeft, rows }: StoppedProps): ReactNode {
+  const { left, leftHelp, stopped, stoppedHelp } = strings.results;
   return (
     <div className="message" role="status">
-      <p>{strings.results.stopped(rows)}</p>
-      <p className="figures">{strings.results.stoppedHelp}</p>
+      <p>{isLeft ? left(rows) : stopped(rows)}</p>
+      <p className="figures">{isLeft ? leftHelp : stoppedHelp}</p>
     </div>
   );
 }
@@ -258,7 +264,7 @@ function liveQueryOf(text: string): { sql: string; lastRows: number } {
 }
 
 /** Statements that change rows or give rows leave the tables as they are. */
-function isDefinition({ last_seq: lastSeq, schema }: StatementEntry): boolean {
+function isDefinition({ entry: { last_seq: lastSeq, schema } }: ReadEntry): boolean {
   return schema === undefined && lastSeq === undefined;
 }
 

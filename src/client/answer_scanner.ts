@@ -1,0 +1,149 @@
+/**
+ * Reads the answer to a text of statements while it comes: rows as soon as they are whole, entries
+ * as they end. Nothing of the rows given is kept.
+ *
+ *     {"results":[ {"schema":[…],"rows":[ [row],[row] ],"row_count":2,…}, … ],"status":…}
+ *     depth 1     2 3                   4 5
+ */
+import type { SchemaField, StatementEntry } from "../protocol/mod.ts";
+
+export type ScannedPart =
+  | {
+      readonly kind: "rows";
+      readonly schema: readonly SchemaField[];
+      readonly rows: readonly (readonly unknown[])[];
+    }
+  /** An entry has ended; its rows were given before. */
+  | { readonly kind: "entry"; readonly entry: StatementEntry }
+  /** All that stands behind the results. */
+  | { readonly kind: "end"; readonly fields: Readonly<Record<string, unknown>> };
+
+const [QUOTE, BACKSLASH, OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [
+  0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d,
+];
+
+const START = '{"results":[';
+const RESULTS_DEPTH = 2;
+const ROWS_DEPTH = 4;
+
+export class AnswerScanner {
+  /** From the beginning of what has not ended yet. */
+  #text = "";
+  #at = 0;
+  #depth = 0;
+  #isInString = false;
+  #isEscaped = false;
+  #isInRows = false;
+  #isBehindResults = false;
+  #isOver = false;
+  /** Where the piece at hand begins: an entry, its part behind the rows, a row, or the end. */
+  #start = 0;
+  /** Where whole rows begin and end that were not given yet. */
+  #rowsStart = -1;
+  #rowsEnd = -1;
+  /** An entry up to its rows. */
+  #head = "";
+  #schema: readonly SchemaField[] = [];
+  #parts: ScannedPart[] = [];
+
+  /** @throws {SyntaxError} If it is no answer of this kind. */
+  push(text: string): ScannedPart[] {
+    if (this.#isOver) return [];
+    this.#text += text;
+    this.#parts = [];
+    if (this.#depth === 0 && !this.#begins()) return [];
+    for (; this.#at < this.#text.length; this.#at += 1) this.#read(this.#text.charCodeAt(this.#at));
+    this.#giveRows();
+    this.#forget();
+    return this.#parts;
+  }
+
+  /** @returns Whether the beginning has come. */
+  #begins(): boolean {
+    const { length } = this.#text;
+    if (!START.startsWith(this.#text.slice(0, START.length))) {
+      throw new SyntaxError("The answer does not begin with results");
+    }
+    if (length < START.length) return false;
+    this.#at = START.length;
+    this.#depth = RESULTS_DEPTH;
+    return true;
+  }
+
+  #read(code: number): void {
+    if (this.#isInString) {
+      if (this.#isEscaped) this.#isEscaped = false;
+      else if (code === BACKSLASH) this.#isEscaped = true;
+      else if (code === QUOTE) this.#isInString = false;
+    } else if (code === QUOTE) this.#isInString = true;
+    else if (code === OPEN_LIST || code === OPEN_OBJECT) this.#open();
+    else if (code === CLOSE_LIST || code === CLOSE_OBJECT) this.#close();
+  }
+
+  #open(): void {
+    this.#depth += 1;
+    if (this.#isBehindResults) return;
+    if (this.#depth === RESULTS_DEPTH + 1) this.#start = this.#at;
+    else if (this.#depth === ROWS_DEPTH && this.#isKeyBefore('"rows":')) {
+      this.#head = this.#text.slice(this.#start, this.#at + 1);
+      const { schema } = JSON.parse(`${this.#head}]}`) as { schema?: readonly SchemaField[] };
+      this.#schema = schema ?? [];
+      this.#isInRows = true;
+    } else if (this.#isInRows && this.#depth === ROWS_DEPTH + 1 && this.#rowsStart < 0) {
+      this.#rowsStart = this.#at;
+    }
+  }
+
+  #close(): void {
+    this.#depth -= 1;
+    if (this.#isBehindResults) {
+      if (this.#depth > 0) return;
+      const rest = this.#text.slice(this.#start + 1, this.#at + 1).replace(/^,/, "");
+      const fields = JSON.parse(`{${rest}`) as Readonly<Record<string, unknown>>;
+      this.#parts.push({ kind: "end", fields });
+      this.#isOver = true;
+    } else if (this.#isInRows && this.#depth === ROWS_DEPTH) this.#rowsEnd = this.#at + 1;
+    else if (this.#isInRows && this.#depth === ROWS_DEPTH - 1) {
+      this.#giveRows();
+      this.#isInRows = false;
+      this.#start = this.#at;
+    } else if (this.#depth === RESULTS_DEPTH) {
+      const text = this.#head + this.#text.slice(this.#start, this.#at + 1);
+      this.#head = "";
+      this.#parts.push({ kind: "entry", entry: JSON.parse(text) as StatementEntry });
+    } else if (this.#depth < RESULTS_DEPTH) {
+      this.#isBehindResults = true;
+      this.#start = this.#at;
+    }
+  }
+
+  #isKeyBefore(key: string): boolean {
+    return this.#text.startsWith(key, this.#at - key.length);
+  }
+
+  #giveRows(): void {
+    if (this.#rowsEnd < 0) return;
+    const text = this.#text.slice(this.#rowsStart, this.#rowsEnd);
+    const rows = JSON.parse(`[${text}]`) as readonly (readonly unknown[])[];
+    this.#parts.push({ kind: "rows", schema: this.#schema, rows });
+    // A row that has begun is given when it is whole.
+    const isInRow = this.#depth > ROWS_DEPTH;
+    this.#rowsStart = isInRow ? this.#rowStartBehind(this.#rowsEnd) : -1;
+    this.#rowsEnd = -1;
+  }
+
+  #rowStartBehind(end: number): number {
+    return this.#text.indexOf("[", end);
+  }
+
+  /** Lets go of the text that was given. */
+  #forget(): void {
+    const isBetween = this.#isInRows || (this.#depth === RESULTS_DEPTH && !this.#isBehindResults);
+    const kept = this.#isInRows && this.#rowsStart >= 0 ? this.#rowsStart : this.#start;
+    const from = isBetween && this.#rowsStart < 0 ? this.#at : kept;
+    this.#text = this.#text.slice(from);
+    this.#at -= from;
+    this.#start = Math.max(0, this.#start - from);
+    if (this.#rowsStart >= 0) this.#rowsStart -= from;
+  }
+}

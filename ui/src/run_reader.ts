@@ -1,0 +1,129 @@
+/**
+ * Reads the answer to a run no further than somebody looks. The statements run once: while nobody
+ * asks for more rows of the last one, the server waits with it.
+ */
+import { type ExecutionPart, ServerError, type StatementEntry } from "../../src/client/mod.ts";
+
+/** Rows that are read before anybody asks for more. */
+export const FIRST_ROWS = 1000;
+
+/** More rows than these at once would let the page stand still. */
+const MORE_ROWS_MAX = 100_000;
+
+/** Of a statement with others behind it, which wait for it to end, no more rows are kept. */
+const KEPT_ROWS_MAX = 10_000;
+
+export interface ReadEntry {
+  readonly entry: StatementEntry;
+  readonly rows: readonly (readonly unknown[])[];
+  /** Whether more rows can be read. */
+  readonly hasMore: boolean;
+  /** Whether there were more rows than are kept. */
+  readonly isCut: boolean;
+}
+
+interface Held {
+  entry: StatementEntry;
+  readonly rows: (readonly unknown[])[];
+  isWhole: boolean;
+  isCut: boolean;
+}
+
+export class RunReader {
+  readonly #parts: AsyncIterator<ExecutionPart>;
+  readonly #statements: number;
+  readonly #held: Held[] = [];
+  /** How many rows of the last statement may be looked at; further ones may have come along. */
+  #shown = 0;
+  #tookMs: number | undefined;
+  #isOver = false;
+  #reading: Promise<void> = Promise.resolve();
+
+  /** @param statements How many there are. */
+  constructor(parts: AsyncIterable<ExecutionPart>, statements: number) {
+    this.#parts = parts[Symbol.asyncIterator]();
+    this.#statements = statements;
+  }
+
+  /** Undefined while the run goes on. */
+  get tookMs(): number | undefined {
+    return this.#tookMs;
+  }
+
+  entries(): ReadEntry[] {
+    return this.#held.map(({ entry, isCut, isWhole, rows }, index) => {
+      if (index < this.#statements - 1) return { entry, rows, hasMore: false, isCut };
+      const isAll = rows.length <= this.#shown;
+      const shown = isAll ? [...rows] : rows.slice(0, this.#shown);
+      return { entry, rows: shown, hasMore: !isAll || !(isWhole || this.#isOver), isCut };
+    });
+  }
+
+  /** Reads as many rows again as there are. @throws What ended the run. */
+  readMore(): Promise<void> {
+    return this.#readTo(this.#shown + Math.min(Math.max(this.#shown, FIRST_ROWS), MORE_ROWS_MAX));
+  }
+
+  #readTo(rows: number): Promise<void> {
+    this.#shown = Math.max(this.#shown, rows);
+    // One after the other, also behind one that has failed.
+    const read = async (): Promise<void> => {
+      while (!this.#isOver && !this.#hasRead(this.#shown)) await this.#readPart();
+    };
+    const reading = this.#reading.then(read);
+    this.#reading = reading.catch(() => undefined);
+    return reading;
+  }
+
+  #hasRead(rows: number): boolean {
+    const last = this.#held[this.#statements - 1];
+    return last !== undefined && !last.isWhole && last.rows.length >= rows;
+  }
+
+  async #readPart(): Promise<void> {
+    const part = await this.#nextPart();
+    if (part.kind === "end") {
+      this.#tookMs = part.tookMs;
+      this.#isOver = true;
+    } else if (part.kind === "rows") this.#addRows(part);
+    else {
+      const held = this.#heldOf(part.statement, part.entry);
+      // The columns stay the same object, by which the grid knows them again.
+      const { schema = part.entry.schema } = held.entry;
+      held.entry = { ...part.entry, ...(schema && { schema }) };
+      held.isWhole = true;
+    }
+  }
+
+  async #nextPart(): Promise<ExecutionPart> {
+    try {
+      const { done, value } = await this.#parts.next();
+      if (done !== true) return value;
+      throw new Error("The answer has ended without its end");
+    } catch (error) {
+      this.#isOver = true;
+      // A failure that comes before any rows tells of the statements before it.
+      const results = error instanceof ServerError ? error.results : [];
+      for (const [statement, { rows = [], ...entry }] of results.entries()) {
+        const isCut = rows.length > KEPT_ROWS_MAX;
+        const kept = rows.slice(0, KEPT_ROWS_MAX);
+        const ended = "schema" in entry ? { ...entry, rows: [] } : entry;
+        this.#held[statement] = { entry: ended, rows: kept, isWhole: true, isCut };
+      }
+      throw error;
+    }
+  }
+
+  #addRows({ rows, schema, statement }: Extract<ExecutionPart, { kind: "rows" }>): void {
+    const held = this.#heldOf(statement, { schema, row_count: 0, as_user: "" });
+    const isLast = statement >= this.#statements - 1;
+    for (const row of rows) {
+      if (isLast || held.rows.length < KEPT_ROWS_MAX) held.rows.push(row);
+      else held.isCut = true;
+    }
+  }
+
+  #heldOf(statement: number, entry: StatementEntry): Held {
+    return (this.#held[statement] ??= { entry, rows: [], isWhole: false, isCut: false });
+  }
+}
