@@ -171,4 +171,73 @@ describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
     },
     TEST_MS_MAX,
   );
+
+  test(
+    "the text outlives a reload, the address can be shared and gone back through, without passwords",
+    async () => {
+      await server.rows("CREATE TABLE shop.links (id BIGINT PRIMARY KEY)");
+      const { close, faults, page } = await openWorkbench(browser, server);
+      await runSql(page, "SELECT 'one' AS first");
+      await page.getByRole("gridcell", { name: "one", exact: true }).waitFor();
+      await runSql(page, "SELECT 'two' AS second");
+      await page.getByRole("gridcell", { name: "two", exact: true }).waitFor();
+      await writeSql(page, "SELECT 'three & 100%' -- ü");
+      const isThree = (): Promise<boolean> => page.evaluate("location.hash.includes('three')");
+      expect(await until(isThree, Boolean)).toBe(true);
+      await page.reload();
+      await page.getByText("SELECT 'three & 100%' -- ü").waitFor();
+      await page.goBack();
+      await page.getByText("SELECT 'two' AS second").waitFor();
+      await page.goBack();
+      await page.getByText("SELECT 'one' AS first").waitFor();
+      // Nothing runs because of an address.
+      expect(await page.getByRole("grid").count()).toBe(0);
+
+      await writeSql(page, "SELECT id FROM shop.links");
+      await page.getByRole("switch", { name: "Live" }).click();
+      await page.locator(".status", { hasText: "Live" }).waitFor();
+      const address = page.url();
+      expect(address).toContain("#/live?q=SELECT%20id");
+      const other = await page.context().newPage();
+      await other.goto(address);
+      await other.locator(".status", { hasText: "Live" }).waitFor();
+      await other.close();
+
+      await writeSql(page, "CREATE USER eve WITH PASSWORD 'very secret 1' ROLE user");
+      const kept = (): Promise<string> =>
+        page.evaluate("location.hash + JSON.stringify({ ...localStorage })");
+      expect(await until(kept, (text) => text.includes("eve"))).toContain("eve");
+      expect(await kept()).not.toContain("secret");
+
+      // Without an address it is the remembered text.
+      await writeSql(page, "SELECT 'remembered'");
+      expect(await until(kept, (text) => text.includes("remembered"))).toContain("remembered");
+      await page.goto("about:blank");
+      await page.goto(`${server.url}/ui`);
+      await page.getByText("SELECT 'remembered'").waitFor();
+      await page.getByRole("button", { name: "Log out" }).click();
+      await page.getByRole("heading", { name: "Log in" }).waitFor();
+      expect(await kept()).toBe("{}");
+      expect(faults()).toEqual([]);
+      await close();
+    },
+    TEST_MS_MAX * 2,
+  );
+
+  test(
+    "tables appear and go by themselves, whoever makes them",
+    async () => {
+      const { close, faults, page } = await openWorkbench(browser, server);
+      await runSql(page, "CREATE TABLE shop.own (id BIGINT PRIMARY KEY)");
+      await page.getByRole("button", { name: "Show own" }).waitFor();
+      await server.rows("CREATE TABLE shop.elsewhere (id BIGINT PRIMARY KEY)");
+      await page.getByRole("button", { name: "Show elsewhere" }).waitFor({ timeout: 15_000 });
+      await server.rows("DROP TABLE shop.elsewhere");
+      const gone = page.getByRole("button", { name: "Show elsewhere" });
+      await gone.waitFor({ state: "detached", timeout: 15_000 });
+      expect(faults()).toEqual([]);
+      await close();
+    },
+    TEST_MS_MAX * 2,
+  );
 });

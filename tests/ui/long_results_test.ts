@@ -74,7 +74,7 @@ describeUnless(chromiumMissing)("long results", () => {
       await page.getByText("1,000 rows loaded").waitFor();
       await runSql(page, "SELECT 1 AS one");
       await page.getByRole("tab", { name: "1 · 1 row" }).waitFor();
-      const running = (): Promise<unknown[][]> =>
+      const running = (): Promise<readonly (readonly unknown[])[]> =>
         server.rows("SELECT count(*) FROM system.queries WHERE sql LIKE '%gener' || 'ate_series%'");
       expect(await until(running, ([row]) => row?.[0] === 0)).toEqual([[0]]);
       expect(faults()).toEqual([]);

@@ -2,11 +2,13 @@
  * Which screen is shown: setup while the server has no administrator, else log-in, else the work.
  */
 import { lazy, type ReactNode, Suspense, useCallback, useEffect, useRef, useState } from "react";
+import { flushSync } from "react-dom";
 import { type Identity, ServerError } from "../../src/client/mod.ts";
 import { LoginForm, SetupForm } from "./auth_forms.tsx";
 import { Broken } from "./broken.tsx";
 import { db, whenSignedOut } from "./database.ts";
 import { Header } from "./header.tsx";
+import { forgetState } from "./page_state.ts";
 import { hadSession, rememberSession } from "./settings.ts";
 import { strings } from "./strings.ts";
 
@@ -43,17 +45,10 @@ function logOutAtServer(): void {
   db.session.logout().catch(() => undefined);
 }
 
-/** What the editor held when a session ended by itself. */
-interface Draft {
-  readonly userId: string;
-  readonly text: string;
-}
-
 export function App(): ReactNode {
   const [screen, setScreen] = useState<Screen>({ kind: "loading" });
-  // In memory only, for the same user, and not beyond a log-out that was asked for.
-  const draft = useRef<Draft>(undefined);
-  const isDraftKept = useRef(true);
+  /** Who worked here last: the address may still have their text. */
+  const lastUser = useRef<string>(undefined);
 
   const begin = useCallback(() => {
     setScreen({ kind: "loading" });
@@ -71,19 +66,22 @@ export function App(): ReactNode {
   const logIn = async (user: string, password: string): Promise<void> => {
     const identity = await db.session.login(user, password);
     rememberSession(true);
-    isDraftKept.current = true;
+    const { id } = identity.user;
+    if (lastUser.current !== undefined && lastUser.current !== id) forgetState();
     setScreen(screenOf(identity));
   };
 
   const logOut = (): void => {
     db.close();
     rememberSession(false);
-    isDraftKept.current = false;
-    setScreen({ kind: "login" });
+    // What the editor keeps as it goes away is then forgotten, too.
+    flushSync(() => setScreen({ kind: "login" }));
+    forgetState();
     logOutAtServer();
   };
 
   const identity = screen.kind === "work" ? screen.identity : undefined;
+  if (identity !== undefined) lastUser.current = identity.user.id;
   return (
     <>
       <Header identity={identity} onLogout={logOut} />
@@ -100,14 +98,7 @@ export function App(): ReactNode {
         {identity !== undefined && (
           <Broken>
             <Suspense fallback={<p role="status">{strings.loading}</p>}>
-              <Workbench
-                text={draft.current?.userId === identity.user.id ? draft.current.text : undefined}
-                onLeave={(text) => {
-                  draft.current = isDraftKept.current
-                    ? { userId: identity.user.id, text }
-                    : undefined;
-                }}
-              />
+              <Workbench userId={identity.user.id} />
             </Suspense>
           </Broken>
         )}

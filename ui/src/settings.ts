@@ -1,12 +1,13 @@
 /**
- * What the browser remembers between visits: the chosen colours, and that there was a session.
- * Never a token, a password or a statement.
+ * What the browser remembers between visits: the chosen colours, that there was a session, and the
+ * text of the editor until its user logs out. Never a token or a password.
  */
 
 export type Theme = "system" | "light" | "dark";
 
 const THEMES: readonly Theme[] = ["system", "light", "dark"];
 const THEME_KEY = "tidemark.theme";
+const TEXT_KEY = "tidemark.text";
 const SESSION_KEY = "tidemark.session";
 
 /** Undefined as well where the browser forbids storage. */
@@ -45,4 +46,19 @@ export function hadSession(): boolean {
 
 export function rememberSession(isThere: boolean): void {
   write(SESSION_KEY, isThere ? "1" : undefined);
+}
+
+/** The text that a user left in the editor; nobody else gets it. */
+export function storedText(userId: string): string | undefined {
+  const stored = read(TEXT_KEY);
+  const owner = `${JSON.stringify(userId)}:`;
+  return stored?.startsWith(owner) === true ? stored.slice(owner.length) : undefined;
+}
+
+export function rememberText(userId: string, text: string): void {
+  write(TEXT_KEY, `${JSON.stringify(userId)}:${text}`);
+}
+
+export function forgetText(): void {
+  write(TEXT_KEY, undefined);
 }

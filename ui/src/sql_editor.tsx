@@ -61,8 +61,8 @@ export interface SqlEditorProps {
   /** What completion offers. */
   readonly tables: readonly ListedTable[];
   readonly onRun: () => void;
-  /** Given what it held when it goes away. */
-  readonly onLeave: (text: string) => void;
+  /** Given the whole text after each change. */
+  readonly onChange: (text: string) => void;
 }
 
 const highlighting = HighlightStyle.define([
@@ -143,7 +143,7 @@ interface Editor {
 
 function openEditor(
   parent: HTMLElement,
-  { onRun, tables, text }: Pick<SqlEditorProps, "onRun" | "tables" | "text">,
+  { onChange, onRun, tables, text }: Omit<SqlEditorProps, "ref">,
 ): Editor {
   const compartment = new Compartment();
   const run = (): boolean => {
@@ -156,6 +156,9 @@ function openEditor(
       doc: text,
       extensions: [
         EditorView.cspNonce.of(styleNonce()),
+        EditorView.updateListener.of(({ docChanged, state }) => {
+          if (docChanged) onChange(state.doc.toString());
+        }),
         compartment.of(language(tables)),
         lineNumbers(),
         lintGutter(),
@@ -253,13 +256,11 @@ export function SqlEditor({ ref, ...props }: SqlEditorProps): ReactNode {
     const opened = openEditor(parent.current, {
       ...latest.current,
       onRun: () => latest.current.onRun(),
+      onChange: (changed) => latest.current.onChange(changed),
     });
     editor.current = opened;
     opened.view.focus();
-    return () => {
-      latest.current.onLeave(opened.view.state.doc.toString());
-      opened.view.destroy();
-    };
+    return () => opened.view.destroy();
   }, []);
 
   useEffect(() => {

@@ -142,6 +142,7 @@ export function useRuns(
 
   const clear = (): void => {
     latest.current?.abort();
+    latest.current = undefined;
     setOutcome({ kind: "none" });
   };
   return { outcome, start, clear, place };

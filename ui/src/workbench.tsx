@@ -11,11 +11,12 @@ import {
   useState,
 } from "react";
 import { ConnectionError, ServerError } from "../../src/client/mod.ts";
-import { EXAMPLE } from "./example.ts";
+import { isExample } from "./example.ts";
 import { type Failure, FailureBox } from "./failure.tsx";
 import { Icon } from "./icon.tsx";
 import type { ListedTable } from "./listed_table.ts";
 import { LivePanel } from "./live_panel.tsx";
+import { firstState } from "./page_state.ts";
 import { Results } from "./results.tsx";
 import type { ReadEntry } from "./run_reader.ts";
 import { readTables } from "./schema.ts";
@@ -25,6 +26,7 @@ import type { Submitted } from "./statements.ts";
 import { strings } from "./strings.ts";
 import { type ListState, TableList } from "./table_list.tsx";
 import { SNAPSHOT_ROWS_MAX } from "./use_live.ts";
+import { usePageState } from "./use_page_state.ts";
 import { type Outcome, useRuns } from "./use_runs.ts";
 
 interface Listed {
@@ -32,12 +34,20 @@ interface Listed {
   readonly state: ListState;
 }
 
-/** Tables as they are now; read again after a run that may have changed them. */
+/** Tables made elsewhere are in the list after so long. */
+const TABLES_MS = 5000;
+
+/** Tables as they are now: read again after a run that may have changed them, and now and then. */
 function useTables(): Listed & { reload: () => void } {
   const [listed, setListed] = useState<Listed>({ tables: [], state: "loading" });
   const reload = useCallback(() => {
     readTables().then(
-      (tables) => setListed({ tables, state: "ready" }),
+      (tables) =>
+        setListed((before) => {
+          const isSame =
+            before.state === "ready" && JSON.stringify(before.tables) === JSON.stringify(tables);
+          return isSame ? before : { tables, state: "ready" };
+        }),
       (error: unknown) => {
         // Without the list the page does all else; the next run tells what is wrong.
         if (!(error instanceof ServerError || error instanceof ConnectionError)) throw error;
@@ -45,34 +55,60 @@ function useTables(): Listed & { reload: () => void } {
       },
     );
   }, []);
-  useEffect(reload, [reload]);
+  useEffect(() => {
+    reload();
+    const timer = setInterval(() => {
+      if (!document.hidden) reload();
+    }, TABLES_MS);
+    document.addEventListener("visibilitychange", reload);
+    return () => {
+      clearInterval(timer);
+      document.removeEventListener("visibilitychange", reload);
+    };
+  }, [reload]);
   return { ...listed, reload };
 }
 
-export interface WorkbenchProps {
-  /** What the editor begins with; an example when left out. */
-  readonly text: string | undefined;
-  /** Given what the editor held when it goes away. */
-  readonly onLeave: (text: string) => void;
-}
-
-export function Workbench({ onLeave, text }: WorkbenchProps): ReactNode {
+export function Workbench({ userId }: { readonly userId: string }): ReactNode {
   const editor = useRef<EditorHandle>(null);
-  const [isLive, setLive] = useState(false);
+  const [first] = useState(() => firstState(userId));
+  const [isLive, setLive] = useState(first.isLive);
   const { reload, state, tables } = useTables();
   const { clear, outcome, place, start } = useRuns(editor, (entries) => {
     const mayBeRead = state === "failed" && entries.length > 0;
     if (mayBeRead || entries.some(isDefinition)) reload();
   });
+  /** A live view changes nothing, so that it may begin by itself; but the example does. */
+  const show = (isFollowed: boolean, text: string): void => {
+    setLive(isFollowed);
+    if (isFollowed && !isExample(text)) start(true);
+    else clear();
+  };
+  const { changed, ran } = usePageState(userId, ({ isLive: isFollowed, text }) => {
+    const shown = text ?? editor.current?.text() ?? "";
+    if (text !== undefined && text !== editor.current?.text()) editor.current?.replace(text);
+    show(isFollowed, shown);
+  });
+  const begin = (isFollowed: boolean): void => {
+    start(isFollowed);
+    ran({ isLive: isFollowed, text: editor.current?.text() ?? "" });
+  };
+  useEffect(() => {
+    if (first.isLive) show(true, first.text);
+    // oxlint-disable-next-line react/exhaustive-deps -- once, with what the address says
+  }, []);
   const isRunning = outcome.kind === "running";
   const choose = (sql: string): void => {
     editor.current?.replace(sql);
-    start(isLive);
+    begin(isLive);
   };
   const setMode = (live: boolean): void => {
     setLive(live);
-    if (live) start(true);
-    else if (outcome.kind === "live") clear();
+    if (live) begin(true);
+    else {
+      if (outcome.kind === "live") clear();
+      changed({ isLive: false, text: editor.current?.text() ?? "" });
+    }
   };
   return (
     <>
@@ -84,13 +120,13 @@ export function Workbench({ onLeave, text }: WorkbenchProps): ReactNode {
         onChoose={choose}
       />
       <section className="bench" aria-label={strings.editor.label}>
-        <Toolbar outcome={outcome} isLive={isLive} onRun={start} onLive={setMode} />
+        <Toolbar outcome={outcome} isLive={isLive} onRun={begin} onLive={setMode} />
         <SqlEditor
           ref={editor}
-          text={text ?? EXAMPLE}
+          text={first.text}
           tables={tables}
-          onRun={() => start(isLive)}
-          onLeave={onLeave}
+          onRun={() => begin(isLive)}
+          onChange={(text) => changed({ isLive, text })}
         />
         <section className="outcome" aria-label={strings.results.region}>
           <OutcomeView

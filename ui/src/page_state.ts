@@ -1,0 +1,65 @@
+/**
+ * What the address says and the browser remembers: the text of the editor, and whether it is
+ * followed. The address can be shared, and its history goes back through what was run; opening it
+ * runs nothing that could change anything. Passwords in the text are left out of both.
+ *
+ *     #/sql?q=SELECT%201      #/live?q=SELECT%20*%20FROM%20a.t
+ */
+import { EXAMPLE, isExample } from "./example.ts";
+import { forgetText, rememberText, storedText } from "./settings.ts";
+
+export interface PageState {
+  readonly isLive: boolean;
+  /** Undefined where the address has no text. */
+  readonly text: string | undefined;
+}
+
+/** Longer texts are remembered, but stand in no address. */
+const ADDRESS_CHARACTERS_MAX = 8000;
+
+const PASSWORD = /(\bpassword\s*)(?:'(?:[^']|'')*'?|"(?:[^"]|"")*"?)/gi;
+
+/** The text without the passwords in it. */
+function withoutPasswords(text: string): string {
+  return text.replaceAll(PASSWORD, "$1''");
+}
+
+export function hashOf({ isLive, text }: PageState): string {
+  const page = isLive ? "#/live" : "#/sql";
+  if (text === undefined || isExample(text)) return page;
+  const encoded = encodeURIComponent(withoutPasswords(text));
+  return encoded.length > ADDRESS_CHARACTERS_MAX ? page : `${page}?q=${encoded}`;
+}
+
+export function stateFromHash(hash: string): PageState {
+  const [page = "", query = ""] = hash.split(/\?(.*)/s);
+  return {
+    isLive: page === "#/live",
+    text: new URLSearchParams(query.replaceAll("+", "%2B")).get("q") ?? undefined,
+  };
+}
+
+/** What the page begins with for a user. */
+export function firstState(userId: string): { readonly isLive: boolean; readonly text: string } {
+  const { isLive, text } = stateFromHash(location.hash);
+  return { isLive, text: text ?? storedText(userId) ?? EXAMPLE };
+}
+
+/** Keeps the state; `isStep` makes it one to come back to. */
+export function keepState(
+  { isLive, text }: { readonly isLive: boolean; readonly text: string },
+  { isStep, userId }: { isStep: boolean; userId: string },
+): void {
+  if (isExample(text)) forgetText();
+  else rememberText(userId, withoutPasswords(text));
+  const hash = hashOf({ isLive, text });
+  if (hash === location.hash) return;
+  if (isStep) history.pushState(null, "", hash);
+  else history.replaceState(null, "", hash);
+}
+
+/** Forgets the text of whoever has left. */
+export function forgetState(): void {
+  forgetText();
+  history.replaceState(null, "", location.pathname);
+}
