@@ -6,14 +6,15 @@
  *                          [--seconds 10] [--sockets 1000] [--messages 100000]
  *                          [--p99 250] [--seed <n>]
  *
- * For each kind of abuse a new server is started with its default limits (but for those by address,
- * which would refuse the whole script), and a victim in a process of its own inserts, reads by key
- * and follows its own rows a hundred times a second. Held against the server: that it ends, that
- * the victim is refused or not answered, that the 99th of a hundred answers takes longer than --p99
- * ms, and memory beyond what was there before, plus a full send queue for each socket, plus 200 MB;
- * where the sockets send bodies, the bytes of them that the server lets one address keep back count
- * instead of the queues.
- * Exits with 1 when anything is held against it. Loopback only, and it stops by itself.
+ * Each kind of abuse gets a new server with default limits, except the limits by address, which
+ * would refuse the whole script. Meanwhile a victim in a process of its own inserts, reads by key
+ * and follows its own rows a hundred times a second. The following count as faults: the server
+ * ends; the victim is refused or gets no answer; the victim's 99th percentile is above --p99 ms;
+ * memory grows by more than a full send queue for each socket plus 200 MB. Where the sockets send
+ * unfinished bodies, the bytes that the server accepts of them from one address count instead of
+ * the queues.
+ *
+ * Exits with 1 if there is any fault. It uses loopback only, and stops by itself.
  */
 import { ABUSE_NAMES, isAbuse } from "./abuse/abuses.ts";
 import { type AbuseReport, runAbuse } from "./abuse/run.ts";

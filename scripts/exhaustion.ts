@@ -9,29 +9,29 @@
  *                               [--seconds 0] [--seed <n>] [--p99 100] [--wait 250]
  *                               [--memory 200] [--plant hold|memory]
  *
- * For each kind a new server is started whose statements may hold 64 MiB, and a victim in a process
- * of its own inserts, reads by key and follows its own rows a hundred times a second. The
- * statements of the kind are sent one after the other for --seconds, each at least once, and each
- * may take --statement-seconds. Held against the server: an answer that is wrong, a failure that is
- * not a clear refusal, that it ends, that the victim is refused or not answered, that the 99th of a
- * hundred answers takes longer than --p99 ms, and memory beyond what was there before plus the
- * budget plus 200 MB. Exits with 1 when anything is held against it.
+ * Each kind gets a new server whose statements may hold 64 MiB. A victim in a process of its own
+ * inserts, reads by key and follows its own rows a hundred times a second. The statements of the
+ * kind are sent one after the other for --seconds, each at least once, and each may take
+ * --statement-seconds. The following count as faults: a wrong answer; a failure that is not a clear
+ * refusal; the server ends; the victim is refused or gets no answer; the victim's 99th percentile
+ * is above --p99 ms; memory grows by more than the budget plus 200 MB. Exits with 1 if there is any
+ * fault.
  *
- * `grammar` writes each construct of the grammar --from times in one text, then --factor times as
- * often, and so on, until the text is refused or is as long as one may be: as an ordinary user, and
- * again behind EXPLAIN as an administrator. The constructs come in an order drawn by --seed, all of
- * them or as many as --seconds allow. A read by key goes on beside each text; held against the
- * server is also that one waits for more than --wait ms, that a text takes longer than its time,
- * and memory beyond the budget plus --memory MiB. --plant starts a server that does nothing for
- * half a second now and then, or one that keeps more and more memory: the run ends with 0 when it
- * finds that.
+ * `grammar` repeats each construct of the grammar --from times in one text, then --factor times as
+ * often, and so on, until the text is refused or reaches the length limit. An ordinary user sends
+ * the text, and an administrator sends it again behind EXPLAIN. --seed decides the order of the
+ * constructs; all of them run, or as many as --seconds allow. A read by key runs beside each text.
+ * Further faults are: a read waits for more than --wait ms; a text exceeds its time limit; memory
+ * grows by more than the budget plus --memory MiB. --plant starts a server with a planted fault: it
+ * stops for half a second now and then, or its memory grows without end. Such a run exits with 0 if
+ * it finds the fault.
  */
 import { ATTACK_NAMES, isAttack } from "./exhaustion/attacks.ts";
 import { multiplyGrammar } from "./exhaustion/multiply.ts";
 import { type ExhaustionReport, runAttack } from "./exhaustion/run.ts";
 import { readOptions } from "./support/arguments.ts";
 
-/** How a planted fault is told of, once it is found. */
+/** How each planted fault shows in the report once it is found. */
 const FOUND_AS: ReadonlyMap<string, string> = new Map([
   ["hold", "a read waited"],
   ["memory", "memory grew"],
@@ -65,7 +65,7 @@ for (const name of names) {
 process.stdout.write(heldCount === 0 ? "unharmed\n" : `HARMED: ${heldCount} findings\n`);
 process.exit(heldCount === 0 ? 0 : 1);
 
-/** Returns how much is held against the server; with a planted fault, 0 when it was found. */
+/** Returns the number of faults; with a planted fault, 0 if it was found. */
 async function multiplied(): Promise<number> {
   const plant = options.text("plant");
   const sign = plant === undefined ? undefined : FOUND_AS.get(plant);

@@ -11,9 +11,9 @@
  * serves the development of Tidemark, so starting the server does not install it. Packages that
  * are installed already stay installed.
  *
- * A stamp in node_modules says whether the installation is current: a checksum of the demands, the
- * Bun that was found to run, and how much is installed. The stamp is written after a successful
- * installation, so an interrupted installation is repeated.
+ * A stamp in node_modules says whether the installation is current: a checksum of the package
+ * files, the Bun that was found to run, and the extent of the installation. The stamp is written
+ * after a successful installation, so an interrupted installation is repeated.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -32,7 +32,7 @@ const DEMANDS = ["package.json", "package-lock.json", "ui/package.json"];
 /** The program that runs without the packages for development. */
 const SERVER = "src/main.ts";
 
-/** How much is installed. */
+/** The extents of an installation. */
 const RUNTIME = "runtime";
 const EVERYTHING = "everything";
 
@@ -48,7 +48,7 @@ function demandsChecksum() {
   return hash.digest("hex");
 }
 
-/** The Bun of an installation that is current and has the wanted extent, otherwise undefined. */
+/** The Bun of an installation that is current and has the requested extent, otherwise undefined. */
 function installedBun(checksum, extent) {
   if (!existsSync(STAMP)) return undefined;
   const [stamped, bun = "", installed] = readFileSync(STAMP, "utf8").split("\n");
@@ -57,7 +57,9 @@ function installedBun(checksum, extent) {
   return stamped === checksum && isEnough && existsSync(path) ? path : undefined;
 }
 
-/** A package manager that omits the packages for development removes those that are there. */
+/**
+ * Packages for development must be kept, but a package manager that omits them also removes them.
+ */
 function hasDevelopmentPackages() {
   const { devDependencies = {} } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
   return Object.keys(devDependencies).some((name) => existsSync(join(MODULES, name)));

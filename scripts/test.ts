@@ -1,16 +1,16 @@
 /**
- * Runs the tests in parallel, and says at the end which of them were skipped and why. So nobody
- * takes a run without Chromium for a whole one.
+ * Runs the tests in parallel, and reports at the end which of them were skipped and why, so that a
+ * run without Chromium is not taken for a complete one.
  *
  *     bun scripts/test.ts [files, folders and flags of bun test]      npm test -- tests/sql
  *
- * A whole run compiles the server first, and the tests that need a server process start that
- * executable. A run of chosen tests starts the server from its sources.
+ * A complete run first compiles the server, and tests that need a server process start that
+ * executable. A run of selected tests starts the server from its sources.
  *
- * The test files of a worker share one module registry: nothing in the tests replaces a module, and
- * reading the sources anew for each of 300 files takes a quarter of the run.
+ * The test files of a worker share one module registry. This is safe because no test replaces a
+ * module, and it saves a quarter of the run, which loading the sources for each of 300 files takes.
  *
- * Exits as the runner does. A signal ends the runner, too.
+ * Exits with the code of the runner. A signal also ends the runner.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -21,7 +21,7 @@ const TIMEOUT_MS = 30_000;
 
 const skipped = new SkippedTests();
 
-/** Passes a stream on as it comes, and its lines to the collector. */
+/** Forwards a stream as it arrives, and passes its lines to the collector. */
 async function pass(from: ReadableStream<Uint8Array>, to: NodeJS.WriteStream): Promise<void> {
   const decoder = new TextDecoder();
   let rest = "";

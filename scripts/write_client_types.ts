@@ -1,11 +1,11 @@
 /**
- * Writes `src/client_types.txt`, the declarations that the server gives at `/v1/client.d.ts`: those
- * that the compiler makes of `src/client`, in one piece and without what nobody outside can name.
+ * Writes `src/client_types.txt`, the declarations that the server offers at `/v1/client.d.ts`. They
+ * are the compiler's declarations of `src/client` in one file, without inaccessible names.
  *
  *     bun scripts/write_client_types.ts [--check]
  *
- * With `--check` it compares and writes nothing, so that the file cannot fall behind the client.
- * The file is kept, not made at the start of the server: an installation has no compiler.
+ * With `--check` it only compares, so that the file cannot fall behind the client. The file is
+ * checked in rather than made when the server starts, because an installation has no compiler.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -26,7 +26,7 @@ if (!options.has("check")) {
   process.exitCode = 1;
 }
 
-/** What the compiler makes of the client and of what it imports, by path without extension. */
+/** The compiler's declarations of the client and its imports, by path without extension. */
 function emitted(): (path: string) => string {
   const folder = mkdtempSync(join(tmpdir(), "tidemark-declarations-"));
   try {

@@ -179,7 +179,7 @@ async function openHalfway(attack: Attack): Promise<string> {
   );
 }
 
-/** Requests whose bodies lack their last bytes: of a declared size, and in chunks without one. */
+/** Sends requests whose bodies lack their last bytes, both with a declared size and in chunks. */
 async function keepBodiesBack(attack: Attack): Promise<string> {
   const { server, socketCount } = attack;
   const requests: UnfinishedRequest[] = [];
@@ -187,7 +187,8 @@ async function keepBodiesBack(attack: Attack): Promise<string> {
     const token = tokenOf(attack)(index) ?? "";
     const isChunked = index % 4 === 3;
     requests.push(await openUnfinished(server.url, { token, isChunked }));
-    // What is refused is a gigabyte, too: at once it would be a test of the network.
+    // The bodies add up to a gigabyte even if they are refused; sent at once, they would test the
+    // network.
     await Bun.sleep(1);
   }
   await forSeconds(attack, () => Bun.sleep(PAUSE_MS));

@@ -15,7 +15,7 @@ const MEMORY_BYTES_MAX = 200 * 2 ** 20;
 /** The default of `websocket.send_queue_bytes`, which nothing here changes. */
 const SEND_QUEUE_BYTES = 2 ** 20;
 
-/** What the server takes of unfinished bodies from one address, which nothing here changes. */
+/** The bytes of unfinished bodies that the server accepts from one address; fixed here. */
 const BODY_BYTES = 2 ** 28;
 
 /** Subscriptions of one user are limited to 100, so the sockets belong to several. */

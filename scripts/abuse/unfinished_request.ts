@@ -1,15 +1,13 @@
-/**
- * A request for SQL that sends nearly all of its body, and keeps the end back.
- */
+/** An SQL request that sends nearly all of its body and withholds the end. */
 import type { Socket } from "bun";
 
-/** Just below what the server takes for a large body. */
+/** Just below the size that the server treats as a large body. */
 const BODY_BYTES = 1_048_000;
 
 const KEPT_BACK_BYTES = 10;
 
 export interface UnfinishedRequest {
-  /** What has come back so far. */
+  /** The bytes received so far. */
   readonly answer: string;
   readonly isClosed: boolean;
   close(): void;
@@ -17,7 +15,7 @@ export interface UnfinishedRequest {
 
 export interface UnfinishedOptions {
   readonly token: string;
-  /** In one chunk, so that no header tells the size. */
+  /** Sends the body in chunks, so that no header declares its size. */
   readonly isChunked: boolean;
 }
 

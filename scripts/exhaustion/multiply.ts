@@ -1,6 +1,6 @@
 /**
- * Multiplies each construct of the grammar until it is refused, or the text is as long as one may
- * be, and watches beside each text how long a read by key waits.
+ * Repeats each construct of the grammar until it is refused or the text reaches the length limit,
+ * and measures beside each text how long a read by key waits.
  */
 import {
   type ServerProcess,
@@ -15,38 +15,38 @@ import type { Construct } from "./grammar/construct.ts";
 import { CONSTRUCTS } from "./grammar/constructs.ts";
 import { BUDGET_BYTES, PeakMemory, REFUSALS } from "./run.ts";
 
-/** No construct is written more often: its text is above a mebibyte long before. */
+/** The most repetitions of a construct; its text exceeds a mebibyte long before. */
 const COUNT_MAX = 2 ** 20;
 
 const TEXT_LENGTH_MAX = 2 ** 20;
 
 const TIMEOUT_MS = 5000;
 
-/** A statement ends so much later than its time at most. */
+/** The longest time by which a statement may exceed its time limit. */
 const LATE_MS_MAX = 1000;
 
 const WATCH_PERIOD_MS = 3;
 
 export interface GrammarOptions {
-  /** How often each construct is written at first, and by how much that is multiplied. */
+  /** The first number of repetitions; `factor` multiplies it. */
   readonly from: number;
   readonly factor: number;
-  /** Only constructs with this in their title. */
+  /** Selects the constructs whose titles contain this text. */
   readonly like: string;
-  /** No construct is begun after so long; 0 for all of them. */
+  /** No construct begins after this time; 0 runs all of them. */
   readonly seconds: number;
-  /** Draws their order. */
+  /** Decides the order of the constructs. */
   readonly seed: number;
-  /** How long a read beside one text may wait, and 99 of a hundred beside all. */
+  /** The longest wait of a read beside one text, and the 99th percentile over all texts. */
   readonly waitMsMax: number;
   readonly p99MsMax: number;
-  /** What the server may use beside the budget of a statement. */
+  /** The memory that the server may use in addition to the budget of a statement. */
   readonly memoryBytesMax: number;
-  /** A fault to be found: "hold" stops the server for half a second, "memory" lets it grow. */
+  /** A planted fault: "hold" stops the server for half a second, "memory" lets it grow. */
   readonly plant: string | undefined;
 }
 
-/** What became of a construct. */
+/** The outcome of one construct. */
 interface Multiplied {
   readonly title: string;
   count: number;
@@ -64,7 +64,7 @@ interface Attacked {
   readonly options: GrammarOptions;
 }
 
-/** Returns what is held against the server. */
+/** Returns the faults that were found. */
 export async function multiplyGrammar(options: GrammarOptions): Promise<readonly string[]> {
   await using server = await startReadyServer({
     config: { performance: { query_memory_bytes: BUDGET_BYTES } },
@@ -132,10 +132,10 @@ async function multiply(construct: Construct, attacked: Attacked): Promise<Multi
   let lastSql = "";
   for (let count = options.from; count <= COUNT_MAX; count *= options.factor) {
     const sql = construct.sql(count);
-    // Some are bounded by what was made before them.
+    // Some constructs cap their own count, so the text stops growing.
     if (sql === lastSql) break;
     lastSql = sql;
-    // One text that is too long is enough: they are all refused before they are read.
+    // A text above the length limit is refused unread, so one such text is enough.
     const isLast = sql.length > TEXT_LENGTH_MAX;
     if (isLast && outcome.count > 0) break;
     if (construct.before !== undefined) await server.rows(construct.before(count));
@@ -153,7 +153,7 @@ interface Text {
   readonly outcome: Multiplied;
 }
 
-/** Sends one text, and watches. Returns whether it was refused. */
+/** Sends one text and watches the server. Returns whether the text was refused. */
 async function attack(
   { construct, count, outcome, sql }: Text,
   attacked: Attacked,
@@ -203,7 +203,7 @@ async function run(
   return error === undefined ? undefined : { ...error, status: answer.status };
 }
 
-/** Subscribes by a socket, as a URL does not take a long text, and leaves. */
+/** Subscribes over a WebSocket, because a URL cannot hold a long text, and then closes it. */
 function subscribe(
   server: ServerProcess,
   { sql, token }: { sql: string; token: string },
@@ -220,7 +220,7 @@ function subscribe(
     reject(new Error(`Cannot subscribe: closed with ${code}`)),
   );
   socket.addEventListener("message", ({ data }) => {
-    // Long messages are packed.
+    // Long messages are compressed.
     const text =
       typeof data === "string" ? data : Buffer.from(Bun.gunzipSync(data as ArrayBuffer)).toString();
     const message = JSON.parse(text) as { type: string; code?: string; message?: string };
@@ -232,7 +232,7 @@ function subscribe(
   return promise.finally(() => socket.terminate());
 }
 
-/** Reads a row again and again; the result ends that, and tells how long the longest read took. */
+/** Reads a row repeatedly. The returned function stops the reads and gives the longest wait. */
 function startWatch(server: ServerProcess, token: string): () => Promise<number> {
   const state = { isOver: false, longestMs: 0 };
   const watching = readUntilOver(server, token, state);

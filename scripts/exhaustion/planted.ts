@@ -1,7 +1,6 @@
 /**
- * Faults that the server is started with, so that a campaign can show that it finds them: with
- * PLANT=hold it does nothing for half a second now and then, with PLANT=memory it keeps more and
- * more.
+ * Faults that a campaign plants in the server to show that it would find them: with PLANT=hold the
+ * server stops for half a second now and then, with PLANT=memory it keeps more and more memory.
  */
 
 const HOLD_PERIOD_MS = 1500;

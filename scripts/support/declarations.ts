@@ -1,16 +1,16 @@
 /**
- * The declarations of several modules as those of one: what a door exports, and all that these
- * mention, each under a name that nothing else in the file has.
+ * Bundles the declarations of several modules into one: the exports of the entry module and
+ * everything that they mention, each under a name that is unique in the file.
  *
- * It reads the form that the compiler emits: a declaration begins at the left edge, and all of it
- * that follows is indented, or closes it.
+ * The parser relies on the form that the compiler emits: a declaration begins at the left edge, and
+ * its other lines are indented or close it.
  */
 import { posix } from "node:path";
 
 interface Module {
-  /** By name, each with the comment before it, and without `export`. */
+  /** The declarations by name, each with the comment before it and without `export`. */
   readonly declarations: ReadonlyMap<string, string>;
-  /** Local name → where it comes from. */
+  /** The origin of each local name. */
   readonly imports: ReadonlyMap<string, Origin>;
   readonly exports: ReadonlyMap<string, Export>;
 }
@@ -21,7 +21,7 @@ interface Origin {
 }
 
 interface Export extends Origin {
-  /** Whether only the type of a class can be named. */
+  /** True if only the type of a class is accessible. */
   readonly isType: boolean;
 }
 
@@ -35,7 +35,7 @@ const NAMED = /^(?:import|export) (type )?\{([^}]*)\} from "([^"]+)";/gm;
 const BEGINNING =
   /^(?:export )?(?:declare )?(?:abstract )?(?:interface|type|class|function|const) (\w+)/;
 
-/** @param read Gives the declarations of a module by its path without extension. */
+/** @param read Returns the declarations of a module by its path without extension. */
 export function bundleDeclarations(entry: string, read: (path: string) => string): string {
   const modules = new Map<string, Module>();
   const moduleAt = (path: string): Module => {
@@ -133,7 +133,7 @@ function declarationsIn(text: string): Map<string, string> {
       ];
       comment = [];
     } else if (/^(?:\/\*\*| \*)/.test(line)) {
-      // Comments of declarations, and in unions, are at the left edge, too.
+      // Comments of declarations and in unions also begin at the left edge.
       if (line.startsWith("/**")) comment = [];
       comment.push(line);
     } else if (/^(?:import|export) /.test(line)) {
@@ -148,7 +148,7 @@ function declarationsIn(text: string): Map<string, string> {
   return declarations;
 }
 
-/** The same declaration with other names; its comments stay as they are. */
+/** Renames words in a declaration; its comments stay as they are. */
 function renamed(text: string, nameOf: (word: string) => string): string {
   return text.replaceAll(/\/\*[\s\S]*?\*\/|"(?:[^"\\]|\\.)*"|\b[A-Za-z_]\w*\b/g, (word) =>
     /^[A-Za-z_]/.test(word) ? nameOf(word) : word,

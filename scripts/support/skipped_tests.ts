@@ -1,6 +1,6 @@
 /**
- * Reads from the output of `bun test` which tests were skipped, and why. The reason stands in the
- * name of a skipped test or of its group, behind a mark: the runner has no other place for it.
+ * Reads from the output of `bun test` which tests were skipped, and why. The reason follows a mark
+ * in the name of a skipped test or of its group, because the runner has no other place for it.
  */
 
 /** Separates the name of a skipped test from the reason. */
@@ -12,7 +12,7 @@ const NO_REASON = "no reason given";
 // oxlint-disable-next-line no-control-regex
 const COLOURS = /\x1b\[[0-9;]*m/g;
 
-/** The runner begins the line of a skipped test with a sign where it may use colours. */
+/** The beginning of a skipped test's line, which is a symbol if the runner may use colours. */
 const SKIPPED = /^(?:\(skip\)|»)\s/;
 
 /** Collects skipped tests from the lines of a run, in their order. */
@@ -35,7 +35,7 @@ export class SkippedTests {
     this.#reasons.set(reason, entry);
   }
 
-  /** A table of reasons with counts and files, or an empty text when nothing was skipped. */
+  /** A table of the reasons with counts and files; empty if nothing was skipped. */
   report(): string {
     const reasons = [...this.#reasons];
     if (reasons.length === 0) return "";

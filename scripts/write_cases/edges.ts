@@ -1,6 +1,6 @@
 /**
- * Values at the edges of how statements and patterns are read: least integers, parts of SIMILAR TO,
- * numbers and moments by patterns, the zero with a sign, and values that are refused.
+ * Edge cases of reading statements and patterns: smallest integers, parts of SIMILAR TO, numbers
+ * and moments read by patterns, negative zero, and values that are refused.
  */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
@@ -141,7 +141,7 @@ const READ_MOMENTS = [
   ["2018-11-02 12:34:56.12345678", "YYYY-MM-DD HH24:MI:SS.FF#"],
 ] as const;
 
-/** Text and pattern. */
+/** Pairs of a text and a pattern. */
 const MOMENTS_IN: readonly (readonly [string, string])[] = [
   ...READ_MOMENTS.flatMap(([text, pattern]) =>
     ["1", "2", "3", "4", "5", "6"].map((digits) => [text, pattern.replace("#", digits)] as const),

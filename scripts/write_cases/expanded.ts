@@ -1,6 +1,4 @@
-/**
- * Table functions in select lists, and aggregates of a query around their own.
- */
+/** Table functions in select lists, and aggregates that belong to an outer query. */
 import type { CaseFile } from "./answer.ts";
 
 const EXPANSIONS: CaseFile = {

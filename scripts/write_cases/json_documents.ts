@@ -1,10 +1,8 @@
-/**
- * JSON documents in their order, as text, and made of values.
- */
+/** The order of JSON documents, their text form, and documents made from values. */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 
-/** In no order; each is compared with each. */
+/** In no particular order; each is compared with every other. */
 const DOCUMENTS = [
   "[]",
   "{}",

@@ -1,6 +1,6 @@
 /**
- * Calls over texts of megabytes: each is answered or refused in a moment, and many of them in a
- * query let others run between two rows.
+ * Calls on texts of megabytes: each is answered or refused quickly, and a query with many of them
+ * yields between two rows.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";

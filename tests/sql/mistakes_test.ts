@@ -1,8 +1,8 @@
 /**
- * Goal: whoever writes as in MySQL, SQLite, SQL Server, Oracle or PostgreSQL, or slips as newcomers
- * do, is told where the fault is and what to write instead.
+ * Goal: anyone who writes SQL as in MySQL, SQLite, SQL Server, Oracle or PostgreSQL, or makes a
+ * newcomer's mistake, learns where the fault is and what to write instead.
  *
- * Method: each text is run as it would be, and its error is to point at a place and to give advice.
+ * Method: each text is run, and its error has to give a position and advice.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";

@@ -1,6 +1,4 @@
-/**
- * The zero with a sign of DOUBLE and REAL: one value with the other zero, whose sign is kept.
- */
+/** Negative zero in DOUBLE and REAL: it equals positive zero, and keeps its sign. */
 import { expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
 

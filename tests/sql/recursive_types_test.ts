@@ -1,6 +1,6 @@
 /**
- * Goal: a recursive query holds what its steps compute: it rounds no number to the digits of its
- * first row and cuts no text. What is expected was compared with PostgreSQL 15, as numbers.
+ * Goal: a recursive query holds the values that its steps compute. It neither rounds numbers to the
+ * digits of the first row nor cuts texts. The expected numbers were compared with PostgreSQL 15.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
-/** The values of column x, or of others, in the order of n; numbers without idle zeros. */
+/** The values of column x, or of another expression, ordered by n; without trailing zeros. */
 async function values(first: string, next: string, shown = "x"): Promise<unknown[]> {
   const rows = await engine.rows(
     `WITH RECURSIVE r(n, x) AS (SELECT 1, ${first} UNION ALL SELECT n + 1, ${next}) ` +

@@ -204,7 +204,7 @@ test("a table that the caller may not read is told of as one that is not there",
     "EXECUTE AS USER 'alice' (SELECT v FROM app.closed)",
   ];
   await engine.run("CREATE VIEW app.over_closed AS SELECT * FROM app.closed");
-  // A plan that others made says no more.
+  // Plans that another caller has cached must not reveal more.
   for (const sql of asked) if (/^SELECT|^TABLE|^WITH/.test(sql)) await engine.ask(sql);
   engine.userId = "alice";
   for (const sql of asked) {

@@ -15,7 +15,7 @@ function countedUpTo(count: number): string {
   return Array.from({ length: count }, (_, i) => i).join(", ");
 }
 
-/** The first keys of `lines`, and one before them. */
+/** The first keys of `lines`, and one key before them. */
 function firstKeys(count: number): (readonly [number, number])[] {
   return Array.from({ length: count }, (_, i) => [Math.floor(i / 3), i % 3]);
 }
@@ -64,13 +64,13 @@ describe("a list of keys", () => {
     ["SELECT v FROM lines WHERE (o, l) IN ((1, 1), (2, 1), (2, 1))", "any of 3", 2],
     ["SELECT v FROM lines WHERE (o = 1 AND l = 1) OR (o = 2 AND l IN (0, 2))", "any of 3", 3],
     ["SELECT v FROM words WHERE w IN ('w1', 'w3000', 'x')", "any of 3", 2],
-    // However many there are, but not as many as rows.
+    // Any number of keys is looked up, as long as there are fewer than rows.
     [`SELECT v FROM parts WHERE id IN (${countedUpTo(4000)})`, "any of 4000", 3942],
     [`SELECT v FROM lines WHERE (o, l) IN (${pairs(1000)})`, "any of 1000", 999],
     [`SELECT v FROM lines WHERE (l, o) IN (${pairs(2000, "l, o")})`, "any of 2000", 1999],
     [`SELECT v FROM lines WHERE ${alternatives(1000)}`, "any of 1000", 999],
     [`SELECT v FROM lines WHERE (o, l) IN (${pairs(1000)}, (NULL, 1))`, "any of 1000", 999],
-    // In another width, and in the types of arrays.
+    // Arrays, also with elements of another width.
     ["SELECT v FROM parts WHERE id = ANY ('{1,2,NULL}')", "any of the elements of '{1,2,NULL}'", 2],
     ["SELECT v FROM parts WHERE id = ANY (ARRAY[1, 2]::bigint[])", "any of the elements of", 2],
     ["SELECT v FROM parts WHERE id = ANY ('{1,2}'::smallint[])", "any of", 2],
@@ -153,7 +153,7 @@ describe("a list of keys", () => {
     const listed = (condition: string): Promise<readonly (readonly unknown[])[]> =>
       engine.rows(`SELECT count(*), sum(v) FROM lines WHERE ${condition}`);
     for (const condition of ["# IN (5, 600, 1900)", "# = ANY ('{7,1900,NULL}')", "# IN (NULL)"]) {
-      // The order of a column is made at the second question.
+      // The index of a column is only made when it is asked for a second time.
       await listed(condition.replace("#", "o"));
       expect(await listed(condition.replace("#", "o")), condition).toEqual(
         await listed(condition.replace("#", "(o + 0)")),

@@ -277,7 +277,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     [[10]],
   ],
   ["WITH RECURSIVE n AS (SELECT NULL AS i UNION SELECT 2) SELECT max(i) FROM n", [[2]]],
-  // What reads the rows of a step, at any depth, is asked anew in each step.
+  // A query that reads the rows of a step, at any depth, runs again in each step.
   [
     "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT * FROM t) SELECT n+1 FROM a WHERE n < 5 AND EXISTS (SELECT * FROM a))) SELECT * FROM t",
     [[1], [2], [3], [4], [5]],

@@ -120,7 +120,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     ],
   ],
   ["SELECT generate_series(1, 3) + 10 AS v ORDER BY v DESC LIMIT 2", [[13], [12]]],
-  // Row by row.
+  // One expansion for each input row.
   [
     "SELECT id, generate_series(1, 2) FROM t WHERE id < 3",
     [
@@ -130,7 +130,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [2, 2],
     ],
   ],
-  // A call in another one runs before it, beside those that read none.
+  // A nested call runs before the call around it, beside calls that read no other call.
   [
     "SELECT generate_series(1, 2), generate_series(1, generate_series(1, 3))",
     [
@@ -150,7 +150,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [2, 1],
     ],
   ],
-  // What was ordered stays together, by whatever it was.
+  // The rows made from one ordered row stay together, whatever the sort key is.
   [
     "SELECT bool_and(l = id) FROM (SELECT CASE WHEN g = 2 THEN lag(id) OVER () ELSE id END l, id FROM " +
       "(SELECT id, generate_series(1, 2) g FROM generate_series(1, 200) id ORDER BY random()) x) y",

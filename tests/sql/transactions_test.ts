@@ -9,7 +9,7 @@ import type { SqlResponse } from "../../src/sql/mod.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 
-/** Where a request lets others run while its statements are bound, in a stack. */
+/** Stack frames in which a request yields while its statements are bound. */
 const BINDING = /\bSharedTurns\b|#nextTurn\b/;
 
 /** A clock that, once asked to, holds the next reader that lets others run. */

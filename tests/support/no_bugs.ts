@@ -1,6 +1,4 @@
-/**
- * For parts that are told of bugs, where a test plants none: one that is met fails the test.
- */
+/** A bug handler for tests that plant no bugs: any bug that is reported fails the test. */
 import type { OnBug } from "../../src/base/bugs.ts";
 
 export const noBugs: OnBug = (error) => {

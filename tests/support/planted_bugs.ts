@@ -1,20 +1,21 @@
 /**
- * Bugs that a test plants in a server of its own: this is preloaded by its process, and puts a call
- * in front of one line of each stage of a request. The code of the server knows nothing of it.
+ * Plants bugs in a server that a test has started for itself. The server process preloads this
+ * file, which inserts a call before one line of each stage of a request. The server's own code
+ * knows nothing of it.
  *
- * The call throws once in the stage that the file of PLANTED_BUG names, when it has been passed as
- * often as that says. A line that is not there, or is there twice, stops the start: the stage has
- * moved, and its plant has to follow.
+ * The call throws once, in the stage that the file of PLANTED_BUG names, after the stage has been
+ * passed the number of times that the file gives. If a line is missing or occurs twice, the start
+ * fails: the stage has moved, and its plant has to follow.
  */
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { AssertionError } from "../../src/base/assert.ts";
 
-/** How the control file reads. */
+/** The contents of the control file. */
 export interface PlantedBug {
   readonly stage: string;
   readonly kind: BugKind;
-  /** How often the stage is passed before. */
+  /** How often the stage is passed before the bug. */
   readonly skip: number;
 }
 
@@ -22,7 +23,7 @@ export const BUG_KINDS = ["assertion", "type", "range", "stack", "value"] as con
 
 export type BugKind = (typeof BUG_KINDS)[number];
 
-/** The file below `src/`, and the line that is not reached. */
+/** The file below `src/`, and the line before which the call is inserted. */
 const STAGES: Readonly<Record<string, readonly [file: string, line: string]>> = {
   body: ["server/http/sql_request.ts", "const { sqlUtf8, value } = parseSqlBody(text, body);"],
   normalise: ["sql/parse/text/normalize.ts", "return new Normalizer(text).run();"],
@@ -176,7 +177,7 @@ function fail(kind: BugKind): never {
   }
 }
 
-/** No tail call, which would need no stack. */
+/** Not a tail call, which would need no stack. */
 function overflow(depth: number): number {
   return overflow(depth + 1) + depth;
 }

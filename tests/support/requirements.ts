@@ -1,13 +1,13 @@
 /**
- * Tests that need more than Bun: a program, a device, a kind of system. A machine without it skips
- * such a test, whose name then says what is missing and how to get it. `scripts/test.ts` repeats
- * these reasons at the end of a run.
+ * Tests that need more than Bun, such as a program, a device or an operating system. A machine that
+ * lacks it skips the test, whose name then says what is missing and how to get it.
+ * `scripts/test.ts` repeats these reasons at the end of a run.
  */
 import { describe, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { SKIP_MARK } from "../../scripts/support/skipped_tests.ts";
 
-/** Undefined where the requirement is met, otherwise a clause that says what is missing. */
+/** Undefined if the requirement is met, otherwise a clause that names the missing part. */
 export type Missing = string | undefined;
 
 const CHROMIUM_CANDIDATES = [
@@ -28,7 +28,7 @@ export const chromiumMissing: Missing =
 export const linuxMissing: Missing =
   process.platform === "linux" ? undefined : "this system is not Linux";
 
-/** @returns Undefined when the program is on the path. */
+/** @returns Undefined if the program is on the path. */
 export function programMissing(name: string, debianPackage: string): Missing {
   if (Bun.which(name) !== null) return undefined;
   return `${name} is not installed (Debian: apt-get install ${debianPackage})`;
@@ -38,7 +38,7 @@ export function fileMissing(path: string): Missing {
   return existsSync(path) ? undefined : `this system has no ${path}`;
 }
 
-/** Whether strace may trace another process here, and may let its system calls fail. */
+/** Whether strace can trace another process here and make its system calls fail. */
 export function straceMissing(): Missing {
   const absent = programMissing("strace", "strace");
   if (absent !== undefined) return absent;
@@ -47,7 +47,7 @@ export function straceMissing(): Missing {
   return tried.success ? undefined : `strace does not work here: ${tried.stderr.toString().trim()}`;
 }
 
-/** `test`, or `test.skip` under a name that ends with the reason. */
+/** `test`, or `test.skip` with a name that ends with the reason. */
 export function testUnless(missing: Missing): typeof test {
   if (missing === undefined) return test;
   const skip = (name: string, ...rest: Rest): void =>
@@ -55,7 +55,7 @@ export function testUnless(missing: Missing): typeof test {
   return skip as typeof test;
 }
 
-/** `describe`, or `describe.skip` under a name that ends with the reason. */
+/** `describe`, or `describe.skip` with a name that ends with the reason. */
 export function describeUnless(missing: Missing): (name: string, body: () => void) => void {
   if (missing === undefined) return describe;
   return (name, body) => describe.skip(skippedName(name, missing), body);

@@ -1,4 +1,4 @@
-/** A script that Node runs to its end. */
+/** Runs a script in Node until it ends. */
 export async function runNode(...args: readonly string[]): Promise<{
   stdout: string;
   stderr: string;

@@ -15,8 +15,8 @@ import type { SchemaField } from "../../src/protocol/mod.ts";
 const ROOT: string = join(import.meta.dir, "../..");
 
 /**
- * The command that starts a server. A whole run of the tests compiles the server once, because one
- * that starts from its sources spends 0.3 s of a processor on reading them.
+ * The command that starts a server. A complete test run compiles the server once, because a start
+ * from the sources spends 0.3 s of processor time on loading them.
  */
 const COMPILED = process.env["TIDEMARK_TEST_PROGRAM"];
 const PROGRAM = COMPILED === undefined ? [process.execPath, "src/main.ts"] : [COMPILED];
@@ -45,7 +45,7 @@ export interface ServerOptions {
   env?: Readonly<Record<string, string | undefined>>;
   /** Put before the command, as in `["strace", "-f", …]`. The process is then the wrapper's. */
   wrapper?: readonly string[];
-  /** The command to run instead of the server as the tests usually start it. */
+  /** The command to run instead of the usual one. */
   command?: readonly string[];
 }
 

@@ -1,22 +1,22 @@
-/** A construct of the grammar as a text that holds it any number of times. */
+/** A construct of the grammar, as a text that contains it a given number of times. */
 
 export interface Construct {
   readonly title: string;
   readonly sql: (count: number) => string;
-  /** Run by the administrator before and after each text; what it makes is what the text reads. */
+  /** Run by the administrator before and after each text, which reads the tables it makes. */
   readonly before?: (count: number) => string;
   readonly after?: string;
-  /** Sent by the administrator: a user may not define. */
+  /** Sent by the administrator, because a user may not define anything. */
   readonly isDefining?: boolean;
-  /** A text that EXPLAIN does not take. */
+  /** True if EXPLAIN does not accept the text. */
   readonly isNotExplained?: boolean;
-  /** Values for `$1` and so on. */
+  /** The values of `$1` and so on. */
   readonly params?: (count: number) => readonly unknown[];
-  /** Sent as a subscription. */
+  /** True if the text is sent as a subscription. */
   readonly isLive?: boolean;
 }
 
-/** A text for each number from 0, joined. */
+/** Makes a text for each number from 0 and joins the texts. */
 export function each(count: number, text: (index: number) => string, separator = ","): string {
   return Array.from({ length: count }, (_, index) => text(index)).join(separator);
 }

@@ -1,4 +1,4 @@
-/** Every construct of the grammar, and each query again behind EXPLAIN. */
+/** Every construct of the grammar; each query is included again behind EXPLAIN. */
 import { CHANGES } from "./changes.ts";
 import { CONDITIONS } from "./conditions.ts";
 import type { Construct } from "./construct.ts";
@@ -24,7 +24,7 @@ const PLAIN: readonly Construct[] = [
 
 export const CONSTRUCTS: readonly Construct[] = [...PLAIN, ...PLAIN.flatMap(explained)];
 
-/** EXPLAIN is for administrators. */
+/** EXPLAIN is only for administrators. */
 function explained(construct: Construct): readonly Construct[] {
   if (construct.isNotExplained === true) return [];
   const { sql, title } = construct;

@@ -1,4 +1,4 @@
-/** Definitions of tables and views, and views that are read. */
+/** Definitions of tables and views, and queries that read views. */
 import { type Construct, each, WALL } from "./construct.ts";
 
 const made = "app.made";

@@ -1,4 +1,4 @@
-/** Queries beside each other and in each other: WITH, set operations, VALUES. */
+/** Queries side by side and nested: WITH, set operations and VALUES. */
 import { type Construct, each, nested } from "./construct.ts";
 
 export const QUERIES: readonly Construct[] = [

@@ -1,4 +1,4 @@
-/** Statements beside each other in one text. */
+/** Several statements in one text. */
 import { type Construct, each, WALL } from "./construct.ts";
 
 const several = (title: string, text: (index: number) => string): Construct => ({

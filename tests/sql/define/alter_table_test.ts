@@ -283,7 +283,7 @@ describe("others meanwhile", () => {
     expect(await paused.rows("SELECT id, v, w FROM t")).toEqual([[1, 1, 5]]);
     // A query that reads a column whose values look different afterwards does not go on.
     await paused.run("CREATE TABLE m (id INT PRIMARY KEY, m DECIMAL(5,1))");
-    // It has enough segments to be still reading when the change is made.
+    // Enough segments that the read is still running when the change is made.
     for (let id = 1; id <= 20; id += 1) {
       await paused.run(`INSERT INTO m VALUES (${id}, ${id}); STORAGE FLUSH TABLE m`);
     }

@@ -1,6 +1,6 @@
 /**
- * Goal: a statement may hold so many of each construct, is refused at the first one too many, and
- * says which.
+ * Goal: a statement that contains too many of a construct is refused at the first one over the
+ * limit, with a message that names the construct.
  */
 import { describe, expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -126,7 +126,7 @@ test.each([
   ],
 ])("a statement may have so much, and is refused beyond: %s", (_title, what, max, textOf) => {
   expect(parseStatements(textOf(max))).toHaveLength(1);
-  // Some come in pairs, and tables of many queries by 64.
+  // Some constructs come in pairs, and tables of many queries in groups of 64.
   const error = refusalOf(textOf(max + 64));
   expect(error.condition).toBe("LIMIT_EXCEEDED");
   expect(error.message).toContain(what);

@@ -1,12 +1,12 @@
 /**
- * Where only one word can stand, other systems are divided on whether it is a word or a string:
- * both are read, and mean the same.
+ * Where the grammar takes only one word, other systems differ in whether it is a word or a string.
+ * Both forms are accepted and mean the same.
  */
 import { expect, test } from "bun:test";
 import { parseStatements } from "../../../src/sql/parse/parser.ts";
 import { bare } from "./bare.ts";
 
-/** The statement with a word, and the same word in quotes for each `§`. */
+/** Statements whose words between two `§` are tried bare and in quotes. */
 const ALIKE: readonly string[] = [
   "CREATE USER §ada§ WITH PASSWORD 'p' ROLE §dba§",
   "CREATE USER IF NOT EXISTS §ada§ INTERNAL ROLE §service§ EMAIL 'a@b'",

@@ -1,7 +1,7 @@
 /**
- * Goal: a statement reads nothing where no row is wanted, joins what is equal by way of others, and
- * computes LATERAL rows beside those that they read. Method: the plans; the answers are compared
- * with PostgreSQL in `tests/sql/cases/planned.slt`.
+ * Goal: a statement reads nothing where no row is wanted, joins columns that are equal through
+ * others, and computes LATERAL rows beside the rows that they read. Method: the tests check plans;
+ * the answers are compared with PostgreSQL in `tests/sql/cases/planned.slt`.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";

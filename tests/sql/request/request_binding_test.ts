@@ -55,7 +55,7 @@ test("RequestBinding.renewed binds anew what a definition has changed between tw
   let yieldCount = 0;
   clock.onYield = () => {
     yieldCount += 1;
-    // The first comes before the statement is bound.
+    // The first yield comes before the statement is bound.
     if (yieldCount === 2) altered = engine.run("ALTER TABLE t RENAME COLUMN v TO w");
   };
 
