@@ -22,6 +22,8 @@ export interface StatementEntry {
   readonly message?: string;
   readonly as_user: string;
   readonly last_seq?: number | null;
+  /** What the statement did and its writer may not have meant. */
+  readonly notices?: readonly string[];
 }
 
 /** The inner `error` of shape B; in shapes A and C its optional fields stand at top level. */

@@ -115,18 +115,24 @@ interface EntryProps {
 
 function Entry({ number, read, reading, tookMs }: EntryProps): ReactNode {
   const { entry, hasMore, isCut, rows } = read;
-  const { as_user: user, last_seq: lastSeq, message, schema } = entry;
+  const { as_user: user, last_seq: lastSeq, message, notices = [], schema } = entry;
   const figures = [
     schema === undefined ? undefined : countText(read),
     tookMs === undefined ? undefined : strings.results.took(tookMs),
     user === "" ? undefined : strings.results.asUser(user),
     typeof lastSeq === "number" ? strings.results.lastSeq(lastSeq) : undefined,
+    ...(schema === undefined ? [] : notices),
   ].filter((figure) => figure !== undefined);
   const footer = <span className="figures">{figures.join(" · ")}</span>;
   if (schema === undefined) {
     return (
       <div className="message">
         <p dir="auto">{message ?? strings.results.done}</p>
+        {notices.map((notice) => (
+          <p dir="auto" key={notice}>
+            {notice}
+          </p>
+        ))}
         <p className="figures">{footer}</p>
       </div>
     );

@@ -112,12 +112,12 @@ export function* jsonPieces(
 
 /** One row-returning result as NDJSON. */
 export function* ndjsonPieces(
-  { schema, rows = [], asUser, rowCount }: StatementResult,
+  { schema, rows = [], asUser, notices, rowCount }: StatementResult,
   tookMs: () => number,
 ): Generator<string> {
   yield ndjsonHead({ schema, asUser });
   yield* ndjsonRows(rows);
-  yield ndjsonTail({ rowCount, tookMs: tookMs() });
+  yield ndjsonTail({ rowCount, tookMs: tookMs(), notices });
 }
 
 export function ndjsonHead(head: {
@@ -133,9 +133,18 @@ export function ndjsonRows(rows: Rows): Generator<string> {
 }
 
 /** The line of success. */
-export function ndjsonTail({ rowCount, tookMs }: { rowCount: number; tookMs: number }): string {
+export function ndjsonTail({
+  notices,
+  rowCount,
+  tookMs,
+}: {
+  rowCount: number;
+  tookMs: number;
+  notices?: readonly string[] | undefined;
+}): string {
   const took = millisecondsText(tookMs);
-  return `{"status":"success","row_count":${rowCount},"took":${took}}\n`;
+  const noticed = notices === undefined ? "" : `"notices":${JSON.stringify(notices)},`;
+  return `{"status":"success","row_count":${rowCount},${noticed}"took":${took}}\n`;
 }
 
 /** One row-returning result as CSV. */
@@ -181,11 +190,13 @@ export function entryHead(schema: readonly SchemaField[] | undefined): string {
 }
 
 /** An entry behind its rows. */
-export function entryTail({ rowCount, message, asUser, lastSeq }: StatementResult): string {
+export function entryTail(result: StatementResult): string {
+  const { asUser, lastSeq, message, notices, rowCount } = result;
   if (rowCount !== lastCount.rowCount || message !== lastCount.message) {
     lastCount = { rowCount, message, text: countText(rowCount, message) };
   }
-  const text = lastCount.text + jsonName(asUser);
+  let text = lastCount.text + jsonName(asUser);
+  if (notices !== undefined) text += `,"notices":${JSON.stringify(notices)}`;
   if (lastSeq === undefined) return `${text}}`;
   return `${text},"last_seq":${lastSeq === null ? "null" : seqText(lastSeq)}}`;
 }

@@ -135,6 +135,12 @@ const STATEMENT: Schema = bodyOf<StatementEntry>({
     ...COUNT_OR_NULL,
     description: "Of changes: the highest _seq; null when no row changed, or before the COMMIT",
   }),
+  notices: optional({
+    type: "array",
+    items: TEXT,
+    description:
+      "What the statement did and its writer may not have meant: a number that is stored as a moment and looks like milliseconds",
+  }),
 });
 
 /** Of a form it is no JSON, and so never null. */

@@ -31,6 +31,7 @@ import type {
 } from "./bound_expressions.ts";
 import { insteadOfFunction } from "./other_names.ts";
 import type { RelationNode, Scope } from "./scope.ts";
+import type { StoredNumber } from "./stored_numbers.ts";
 
 /** The number of characters that may be bound again; a part counts each time it is bound. */
 const BOUND_AGAIN_MAX = 131_072;
@@ -77,6 +78,8 @@ export class StatementBinding {
   readonly files: string[] = [];
   /** Untyped literals to be read before the statement runs. */
   readonly literals: LiteralRead[] = [];
+  /** Numbers that are stored as moments. */
+  readonly storedNumbers: StoredNumber[] = [];
   /** What long VALUES are, by the rows of their nodes, where they were bound before the rest. */
   readonly longRows: Map<readonly (readonly Expr[])[], BoundRows> = new Map<
     readonly (readonly Expr[])[],

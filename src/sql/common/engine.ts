@@ -68,6 +68,8 @@ export interface StatementResult {
   readonly message?: string;
   readonly asUser: string;
   readonly lastSeq?: number | null;
+  /** What the statement did and its writer may not have meant. */
+  readonly notices?: readonly string[];
 }
 
 export interface SqlResponse {

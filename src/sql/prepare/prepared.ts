@@ -24,6 +24,7 @@ import {
 import { bindLongValues } from "../bind/query/long_values.ts";
 import { bindQuery } from "../bind/query/select_binder.ts";
 import { worldWith } from "../bind/query/with_binder.ts";
+import type { StoredNumber } from "../bind/stored_numbers.ts";
 import { authorize } from "../common/requirements.ts";
 import { CellRows, fieldsOf } from "../common/result.ts";
 import { buildRowRead, type RowRead } from "../execute/build/build_scan.ts";
@@ -68,6 +69,8 @@ export interface PreparedDml extends PreparedBase {
   readonly kind: "insert" | "update" | "delete";
   readonly program: DmlProgram;
   readonly target: TableEntry;
+  /** Numbers that it stores as moments. */
+  readonly storedNumbers: readonly StoredNumber[];
   /** Of the rows that it reads; none for plain values. */
   readonly plan: PlanNode | undefined;
 }
@@ -170,6 +173,7 @@ function dml(
     kind,
     program,
     target: bound.table,
+    storedNumbers: statement.storedNumbers,
     plan: rows,
     requirements: statement.requirements,
     literals: statement.literals,

@@ -185,11 +185,12 @@ export class IdempotentRequests {
 /** An answer without its rows. */
 function countsOf(answer: KeptAnswer): KeptAnswer {
   const results = answer.results.map(
-    ({ asUser, lastSeq, message, rowCount }): StatementResult => ({
+    ({ asUser, lastSeq, message, notices, rowCount }): StatementResult => ({
       rowCount,
       asUser,
       ...(message === undefined ? {} : { message }),
       ...(lastSeq === undefined ? {} : { lastSeq }),
+      ...(notices === undefined ? {} : { notices }),
     }),
   );
   return { ...answer, results };

@@ -8,6 +8,7 @@ import { DatabaseError } from "../../base/errors.ts";
 import { pauser } from "../../base/pauser.ts";
 import type { Catalog } from "../../catalog/mod.ts";
 import type { Value } from "../../types/mod.ts";
+import { noticesOf } from "../bind/stored_numbers.ts";
 import type { StatementResult, UploadedFile } from "../common/engine.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import type { DmlOutcome, DmlSteps } from "../execute/change/change_writer.ts";
@@ -171,7 +172,7 @@ export class StatementRunner {
     const outcome = this.#begin(prepared, options, uploads);
     if (isSteps(outcome)) return this.#changeLong(outcome, { prepared, options, uploads });
     this.#isWaiting = true;
-    const result = changeResult(prepared, outcome, options.principal.userId);
+    const result = changeResult(prepared, outcome, options);
     const lastSeq = outcome.applied.commit?.lastSeq;
     return lastSeq === undefined ? result : new Written(result, store.durable(lastSeq));
   }
@@ -203,10 +204,7 @@ export class StatementRunner {
       isRepeatable: options.transaction === undefined,
     });
     this.#isWaiting = true;
-    const result = await changeResultInTurns(prepared, outcome, {
-      asUser: options.principal.userId,
-      clock,
-    });
+    const result = await changeResultInTurns(prepared, outcome, { options, clock });
     const lastSeq = outcome.applied.commit?.lastSeq;
     if (lastSeq !== undefined) await store.durable(lastSeq);
     return result;
@@ -264,28 +262,30 @@ function onceDurable(
 
 /** What a change answers once it is durable. */
 function changeResult(
-  { cells, fields, kind }: PreparedDml,
+  { cells, fields, kind, storedNumbers }: PreparedDml,
   { applied, returned, rowCount }: DmlOutcome,
-  asUser: string,
+  { parameters, principal: { userId: asUser } }: RunOptions,
 ): StatementResult {
   const lastSeq = applied.commit?.lastSeq ?? null;
+  const notices = storedNumbers.length === 0 ? undefined : noticesOf(storedNumbers, parameters);
+  const noticed = notices === undefined || rowCount === 0 ? undefined : { notices };
   if (fields === undefined || returned === undefined) {
     const message = rowCount === 1 ? MESSAGES_OF_ONE[kind] : `${VERBS[kind]} ${rowCount} row(s)`;
-    return { rowCount, message, asUser, lastSeq };
+    return { rowCount, message, asUser, lastSeq, ...noticed };
   }
   const rows: unknown[][] = [];
   for (const batch of returned) cells.append(batch, rows);
-  return { schema: fields, rows, rowCount, asUser, lastSeq };
+  return { schema: fields, rows, rowCount, asUser, lastSeq, ...noticed };
 }
 
 /** The same for a long answer. The commit is made, so nothing ends this. */
 async function changeResultInTurns(
   prepared: PreparedDml,
   outcome: DmlOutcome,
-  { asUser, clock }: { asUser: string; clock: Clock },
+  { clock, options }: { clock: Clock; options: RunOptions },
 ): Promise<StatementResult> {
   const { returned } = outcome;
-  const first = changeResult(prepared, { ...outcome, returned: returned?.slice(0, 0) }, asUser);
+  const first = changeResult(prepared, { ...outcome, returned: returned?.slice(0, 0) }, options);
   if (returned === undefined || first.rows === undefined) return first;
   const rows: unknown[][] = [];
   const pause = pauser(clock);

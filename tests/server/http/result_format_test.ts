@@ -45,6 +45,17 @@ test("jsonBody names each user in turn, escaped where that must be", () => {
   }
 });
 
+test("notices stand in the entry of their statement, and in the last line of NDJSON", () => {
+  const notices = ['Column "at" holds 1970'];
+  const body = jsonBody([{ ...INSERTED, notices }, INSERTED], { tookMs: 1 });
+  const { results } = JSON.parse(body) as { results: { notices?: unknown }[] };
+  expect(results.map((entry) => entry.notices)).toEqual([notices, undefined]);
+  const lines = [...ndjsonPieces({ ...selected([]), notices }, () => 1)].join("").split("\n");
+  expect(lines[1]).toBe(
+    `{"status":"success","row_count":0,"notices":${JSON.stringify(notices)},"took":1.000}`,
+  );
+});
+
 test("jsonPieces write what jsonBody writes", () => {
   const rows = Array.from({ length: 5000 }, (_, id) => [id, `row ${id}`]);
   const error = { code: "INTERNAL_ERROR", message: "Statement 4: no" };

@@ -5,7 +5,7 @@ import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import type { ColumnEntry, TableEntry } from "../../../catalog/mod.ts";
 import type { Expr, Name, QNameAliased, SetStatement } from "../../parse/ast/ast.ts";
-import type { Place } from "../binding.ts";
+import type { Place, StatementBinding } from "../binding.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
 import { castInColumn, castTo } from "../expression/casts.ts";
 import { bindExpression } from "../expression/expression_binder.ts";
@@ -13,6 +13,7 @@ import { bindRowQuery } from "../expression/subquery_binder.ts";
 import { tableResult } from "../query/from_binder.ts";
 import type { FromResult } from "../query/join_binder.ts";
 import { queriesAround, type SelectWorld } from "../query/select_world.ts";
+import { storedNumber } from "../stored_numbers.ts";
 
 /** A value for a column, or its default. */
 export type BoundCell = BoundExpression | "default";
@@ -72,13 +73,21 @@ export function bindCell(
   { place, position, table }: { table: TableEntry; position: number; place: Place },
 ): BoundCell {
   if (cell.type === "default") return "default";
-  return assigned(bindExpression(cell, place), { table, position, node: cell });
+  const { statement } = place;
+  return assigned(bindExpression(cell, place), { table, position, node: cell, statement });
+}
+
+interface Assignment {
+  readonly table: TableEntry;
+  readonly position: number;
+  readonly node: Expr;
+  readonly statement: StatementBinding;
 }
 
 /** A value as the column at a position takes it. @throws {DatabaseError} */
 function assigned(
   bound: BoundExpression,
-  { node, position, table }: { table: TableEntry; position: number; node: Expr },
+  { node, position, statement, table }: Assignment,
 ): BoundExpression {
   const column = table.columns[position];
   if (column === undefined) return bound;
@@ -90,7 +99,18 @@ function assigned(
       { position: node._location.start },
     );
   }
+  noteNumber(bound, column, statement);
   return castTo(bound, { to: column.type, mode: "assignment", node });
+}
+
+/** Notes a number that a column of moments takes as it is. */
+export function noteNumber(
+  value: BoundExpression,
+  column: ColumnEntry,
+  statement: StatementBinding,
+): void {
+  const stored = storedNumber(value, column);
+  if (stored !== undefined) statement.storedNumbers.push(stored);
 }
 
 export function generatedAlways(
@@ -111,6 +131,7 @@ export function bindSets(
   place: Place,
 ): BoundSet[] {
   checkTwice(sets.flatMap((set) => (set.type === "set" ? [set.column] : set.columns)));
+  const { statement } = place;
   const cellPlace: Place = { ...place, allowsFiles: true };
   return sets.flatMap((set): BoundSet[] => {
     if (set.type === "set") {
@@ -118,22 +139,20 @@ export function bindSets(
       const { value: node } = set;
       if (node.type === "default") return [{ position, value: "default" }];
       const bound = bindExpression(node, cellPlace);
-      return [{ position, value: assignedBySet(bound, { table, position, node }) }];
+      return [{ position, value: assignedBySet(bound, { table, position, node, statement }) }];
     }
     const positions = set.columns.map((column) => settablePosition(table, column));
     const values = bindRowQuery(set.select, { width: positions.length, place });
     return positions.map((position, i) => {
       const value = defined(values[i], "a row query has a value for each column");
-      return { position, value: assignedBySet(value, { table, position, node: set.select }) };
+      const target = { table, position, node: set.select, statement };
+      return { position, value: assignedBySet(value, target) };
     });
   });
 }
 
 /** As {@linkcode assigned}, with the name of the column in what computing the value throws. */
-function assignedBySet(
-  bound: BoundExpression,
-  target: { table: TableEntry; position: number; node: Expr },
-): BoundExpression {
+function assignedBySet(bound: BoundExpression, target: Assignment): BoundExpression {
   const value = assigned(bound, target);
   const column = target.table.columns[target.position];
   return column === undefined ? value : castInColumn(value, { column: column.name, source: "set" });

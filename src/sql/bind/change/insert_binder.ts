@@ -36,6 +36,7 @@ import {
   type DmlWorld,
   generatedAlways,
   nameOf,
+  noteNumber,
   notUpdatable,
   positionOf,
 } from "./dml_target.ts";
@@ -244,6 +245,7 @@ function castOutputs(
       throw generatedAlways(table, column, node._location.start);
     }
     if (column === undefined) return { name, expression };
+    noteNumber(expression, column, statement);
     const cast = castTo(expression, { to: column.type, mode: "assignment", node });
     return { name, expression: castInColumn(cast, { column: column.name, source: "query" }) };
   });
