@@ -7,7 +7,8 @@
  *                                                 two lanes, so that neither starves
  *
  * A bounded number of hashes waits. Beyond it the sender with the most waiting hashes loses its
- * newest one, so no sender is refused because of another's flood.
+ * newest one, so no sender is refused because of another's flood. Where each of very many senders
+ * has one, a known device still finds room: a stranger gives way to it.
  */
 import { AuthError } from "./auth_error.ts";
 
@@ -43,7 +44,9 @@ export class HashTurns {
   async wait({ isTrusted, sender }: HashTurn): Promise<void> {
     const lane = isTrusted ? this.#trusted : this.#others;
     const own = lane.get(sender) ?? [];
-    if (this.#waitingCount >= WAITING_MAX && !this.#makeRoom(own.length + 1)) throw tooMany();
+    if (this.#waitingCount >= WAITING_MAX && !this.#makeRoomFor(isTrusted, own.length)) {
+      throw tooMany();
+    }
     await new Promise<void>((start, refuse) => {
       own.push({ start, refuse });
       lane.set(sender, own);
@@ -63,14 +66,23 @@ export class HashTurns {
     return true;
   }
 
-  /** Refuses the newest hash of a sender with more than `count` waiting; false if there is none. */
-  #makeRoom(count: number): boolean {
-    let most: Waiting[] = [];
-    for (const lane of [this.#trusted, this.#others]) {
-      for (const waiting of lane.values()) if (waiting.length > most.length) most = waiting;
+  /** Makes room for one more of a sender of whom `count` wait. Returns whether it did. */
+  #makeRoomFor(isTrusted: boolean, count: number): boolean {
+    if (isTrusted && this.#refuseOne([this.#others], 0)) return true;
+    return this.#refuseOne([this.#trusted, this.#others], count + 1);
+  }
+
+  /** Refuses the newest hash of the sender with the most; false if none has more than `count`. */
+  #refuseOne(lanes: readonly Lane[], count: number): boolean {
+    let from: { lane: Lane; sender: string; waiting: Waiting[] } | undefined;
+    for (const lane of lanes) {
+      for (const [sender, waiting] of lane) {
+        if (waiting.length >= (from?.waiting.length ?? 0)) from = { lane, sender, waiting };
+      }
     }
-    if (most.length <= count) return false;
-    most.pop()?.refuse(tooMany());
+    if (from === undefined || from.waiting.length <= count) return false;
+    from.waiting.pop()?.refuse(tooMany());
+    if (from.waiting.length === 0) from.lane.delete(from.sender);
     this.#waitingCount -= 1;
     return true;
   }

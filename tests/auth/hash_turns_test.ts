@@ -65,6 +65,27 @@ test("HashTurns refuses the newest of whoever waits with most, where too many wa
   expect(turns.waitingCount).toBe(400);
 });
 
+test("HashTurns has a stranger give way to a known device, where one of each of many waits", async () => {
+  const { order, settle, turns, wait } = setUp();
+  for (let index = 0; index < 400; index += 1) wait(`10.0.${index}.1`);
+  wait("stranger");
+  wait("ann", 1, true);
+  await settle();
+  expect(order.toSorted()).toEqual(["10.0.399.1 refused", "stranger refused"]);
+  turns.startNext();
+  await settle();
+  expect(order.at(-1)).toBe("ann");
+  expect(turns.waitingCount).toBe(399);
+});
+
+test("HashTurns refuses the newest of many known devices, where no stranger waits", async () => {
+  const { order, settle, wait } = setUp();
+  wait("mallory", 400, true);
+  wait("ann", 1, true);
+  await settle();
+  expect(order).toEqual(["mallory refused"]);
+});
+
 test("HashTurns says when nobody waits", () => {
   const { turns } = setUp();
   expect(turns.startNext()).toBeFalse();
