@@ -28,5 +28,6 @@ export type { LiveEvent, LiveOptions, LiveStatus } from "./live_options.ts";
 export type { Parameter } from "./parameters.ts";
 export type { PositionStorage } from "./positions.ts";
 export type { Duration } from "./repeats.ts";
+export { type CompareRows, columnOf, comparerOf, type OrderTerm, orderFrom } from "./row_order.ts";
 export type { Identity, PostOptions, Session, SetupFields } from "./session.ts";
 export type { Cell, CellObject, Change, Values } from "./values.ts";

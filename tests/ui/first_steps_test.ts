@@ -240,4 +240,38 @@ describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
     },
     TEST_MS_MAX * 2,
   );
+
+  test(
+    "a live query with ORDER BY is sorted by the page, as far as it can",
+    async () => {
+      await server.rows(
+        "CREATE TABLE shop.bids (id BIGINT PRIMARY KEY, who TEXT, cents DECIMAL(8,2)); " +
+          "INSERT INTO shop.bids VALUES (1, 'ann', 9.50), (2, 'bob', 10.00), (3, 'cy', NULL)",
+      );
+      const { close, faults, page } = await openWorkbench(browser, server);
+      const names = (): Promise<string[]> =>
+        page.locator('[aria-colindex="1"][role=gridcell]').allInnerTexts();
+      await writeSql(page, "SELECT who, cents FROM shop.bids ORDER BY cents DESC NULLS LAST, id;");
+      await page.getByRole("switch", { name: "Live" }).click();
+      await page.locator(".status", { hasText: "Live" }).waitFor();
+      await page.getByText("This page sorts the rows by cents DESC NULLS LAST, id").waitFor();
+      expect(await until(names, ({ length }) => length === 3)).toEqual(["bob", "ann", "cy"]);
+      await server.rows("INSERT INTO shop.bids VALUES (4, 'dee', 9.75)");
+      expect(await until(names, ({ length }) => length === 4)).toEqual(["bob", "dee", "ann", "cy"]);
+      await server.rows("UPDATE shop.bids SET cents = 11 WHERE id = 1");
+      expect(await until(names, ([first]) => first === "ann")).toEqual(["ann", "bob", "dee", "cy"]);
+
+      await runSql(page, "SELECT who, cents FROM shop.bids ORDER BY cents LIMIT 2");
+      await page.getByText("This page sorts the rows by cents.").waitFor();
+      expect(await until(names, ({ length }) => length === 2)).toEqual(["dee", "bob"]);
+      await server.rows("DELETE FROM shop.bids WHERE id = 4");
+      expect(await until(names, ([first]) => first === "bob")).toEqual(["bob", "ann"]);
+
+      await runSql(page, "SELECT who FROM shop.bids ORDER BY length(who)");
+      await page.getByText("Not sorted, newest first").waitFor();
+      expect(faults()).toEqual([]);
+      await close();
+    },
+    TEST_MS_MAX * 2,
+  );
 });

@@ -2,6 +2,7 @@
  * Where in a statement the cursor stands: which tables it may speak of there, and what can follow.
  * Read from the words alone, since a statement that is being written does not parse.
  */
+import { isInComment, type Token, tokensOf } from "./sql_tokens.ts";
 
 /** A table that a statement names. */
 export interface NamedTable {
@@ -29,17 +30,6 @@ export interface Place {
   readonly queries: readonly string[];
 }
 
-interface Token {
-  readonly kind: "name" | "quoted" | "sign" | "value";
-  /** Of names the name itself, of bare words in lower case as well. */
-  readonly text: string;
-  readonly from: number;
-  readonly to: number;
-}
-
-const TOKEN =
-  /--[^\n]*|\/\*[^]*?(?:\*\/|$)|\$(\w*)\$[^]*?(?:\$\1\$|$)|'(?:[^']|'')*(?:'|$)|"((?:[^"]|"")*)(?:"|$)|\d[\w.]*|([\p{L}_][\p{L}\p{N}_$]*)|\S/gu;
-
 /** Words behind which a table is named. */
 const BEFORE_TABLE: ReadonlySet<string> = new Set(["from", "join", "into", "update", "describe"]);
 
@@ -59,22 +49,12 @@ const NO_ALIAS: ReadonlySet<string> = new Set(
 
 const AS: ReadonlySet<string> = new Set(["as"]);
 
-function tokensOf(text: string): Token[] {
-  return [...text.matchAll(TOKEN)].flatMap((match): Token[] => {
-    const [all, , quoted, word] = match;
-    const at = { from: match.index, to: match.index + all.length };
-    if (all.startsWith("--") || all.startsWith("/*")) return [];
-    if (quoted !== undefined) {
-      return [{ kind: "quoted", text: quoted.replaceAll('""', '"'), ...at }];
-    }
-    if (word !== undefined) return [{ kind: "name", text: word, ...at }];
-    return [{ kind: /^[\d'$]/.test(all) ? "value" : "sign", text: all, ...at }];
-  });
+function isEnd({ kind, text }: Token): boolean {
+  return kind === "sign" && text === ";";
 }
 
 /** The tokens of the statement around an offset. */
 function statementAround(tokens: readonly Token[], cursor: number): Token[] {
-  const isEnd = ({ kind, text }: Token): boolean => kind === "sign" && text === ";";
   const start = tokens.findLastIndex((token) => isEnd(token) && token.to <= cursor) + 1;
   const end = tokens.findIndex((token, index) => index >= start && isEnd(token));
   return tokens.slice(start, end === -1 ? undefined : end);
@@ -107,19 +87,6 @@ export function placeAt(text: string, cursor: number): Place | undefined {
 /** Editors write the closing quote at once: it goes with the name. */
 function closedAt(text: string, { cursor, from }: { cursor: number; from: number }): number {
   return cursor > from && text[cursor] === '"' ? cursor + 1 : cursor;
-}
-
-function isInComment(text: string, cursor: number): boolean {
-  const comments = text.matchAll(TOKEN);
-  for (const { 0: all, index } of comments) {
-    const isComment = all.startsWith("--") || all.startsWith("/*");
-    const end = index + all.length;
-    // Behind the end of a block one is outside of it; at the end of a line still in it.
-    if (isComment && index < cursor && (all.startsWith("--") ? cursor <= end : cursor < end)) {
-      return true;
-    }
-  }
-  return false;
 }
 
 /** Takes the names with dots from the end. */

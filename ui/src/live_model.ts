@@ -8,7 +8,19 @@
  * A change is right when it fits what is held: an update names the version it replaces, an insert
  * finds no row, a delete finds one. What does not fit was missed, except beyond the rows kept here.
  */
-import type { CellObject, Change, LiveEvent, SchemaField } from "../../src/client/mod.ts";
+import {
+  type CellObject,
+  type Change,
+  type CompareRows,
+  columnOf,
+  comparerOf,
+  type LiveEvent,
+  type OrderTerm,
+  type SchemaField,
+} from "../../src/client/mod.ts";
+
+/** The page's client gives cells as they are on the wire. */
+type SentRow = Parameters<CompareRows>[0];
 
 export interface LiveMark {
   readonly kind: "insert" | "update" | "delete";
@@ -19,6 +31,8 @@ export interface LiveRow {
   readonly key: string;
   readonly seq: number;
   readonly cells: readonly unknown[];
+  /** The row as it came, by which it is sorted. */
+  readonly sent: SentRow;
   readonly mark: LiveMark | undefined;
 }
 
@@ -46,6 +60,8 @@ const LATENCIES_MAX = 1000;
 
 export class LiveModel {
   readonly #rowsMax: number;
+  readonly #order: readonly OrderTerm[] | undefined;
+  #compare: CompareRows | undefined;
   #schema: readonly SchemaField[] = [];
   #keyColumns: readonly string[] = [];
   readonly #rows = new Map<string, LiveRow>();
@@ -63,9 +79,15 @@ export class LiveModel {
   #isRestarted = false;
   #isPartial = false;
 
-  /** Keeps the newest `rowsMax` rows. */
-  constructor(rowsMax: number) {
+  /** Keeps the newest `rowsMax` rows. @param order By columns; the newest first without. */
+  constructor(rowsMax: number, order?: readonly OrderTerm[]) {
     this.#rowsMax = rowsMax;
+    this.#order = order;
+  }
+
+  /** Whether the rows are in the wanted order: all of its columns are there. */
+  get isSorted(): boolean {
+    return this.#compare !== undefined;
   }
 
   get schema(): readonly SchemaField[] {
@@ -80,9 +102,12 @@ export class LiveModel {
     else if (event.status === "ready") this.#isReplaying = false;
   }
 
-  /** Rows as they stand, the newest first. */
+  /** Rows as they stand, in the wanted order, or else the newest first. */
   rows(): LiveRow[] {
-    return [...this.#rows.values()].toReversed();
+    const rows = [...this.#rows.values()].toReversed();
+    const compare = this.#compare;
+    if (compare === undefined) return rows;
+    return rows.toSorted((left, right) => compare(left.sent, right.sent));
   }
 
   /** Removes the rows deleted long enough ago. @returns When to come again, in milliseconds. */
@@ -133,6 +158,7 @@ export class LiveModel {
     this.#schema = schema;
     const keys = schema.filter(({ flags }) => flags?.includes("pk") === true);
     this.#keyColumns = keys.map(({ name }) => name);
+    this.#compare = this.#comparer();
     this.#resumedFrom = resumedFrom;
     this.#replayed = 0;
     this.#isReplaying = resumedFrom !== undefined;
@@ -145,6 +171,26 @@ export class LiveModel {
     this.#rows.clear();
     this.#gone.clear();
     this.#isPartial = false;
+  }
+
+  /** Undefined if the rows lack a column of the order. */
+  #comparer(): CompareRows | undefined {
+    if (this.#order === undefined) return undefined;
+    const terms = this.#order.flatMap((term) => {
+      const name = this.#sortedBy(term);
+      return name === undefined ? [] : [{ ...term, name }];
+    });
+    return terms.length === this.#order.length ? comparerOf(terms, this.#schema) : undefined;
+  }
+
+  /** The column of a term: by its place, its name, or its name behind that of the table. */
+  #sortedBy(term: OrderTerm): string | undefined {
+    const { name } = term;
+    if (/^\d+$/.test(name)) return this.#schema[Number(name) - 1]?.name;
+    const bare = name.slice(name.lastIndexOf(".") + 1);
+    const field = columnOf(term, this.#schema) ?? columnOf({ ...term, name: bare }, this.#schema);
+    // Every row has it, shown or not.
+    return field?.name ?? (bare === "_seq" ? bare : undefined);
   }
 
   #addRows(rows: readonly CellObject[], isReplay: boolean, nowMs: number): void {
@@ -198,7 +244,7 @@ export class LiveModel {
   #put(key: string, row: CellObject, mark: LiveMark | undefined): void {
     this.#gone.delete(key);
     const cells = this.#schema.map(({ name }) => row[name] ?? null);
-    this.#rows.set(key, { key, seq: Number(row["_seq"]), cells, mark });
+    this.#rows.set(key, { key, seq: Number(row["_seq"]), cells, sent: row as SentRow, mark });
     while (this.#rows.size > this.#rowsMax) {
       const [oldest] = this.#rows.keys();
       if (oldest === undefined) return;

@@ -8,12 +8,14 @@ import { db } from "./database.ts";
 import { Grid } from "./grid.tsx";
 import { Icon } from "./icon.tsx";
 import type { LiveCounts } from "./live_model.ts";
+import type { FollowedQuery } from "./live_query.ts";
 import { SoftButton } from "./soft_button.tsx";
 import { strings } from "./strings.ts";
-import { type LiveQueryText, type LiveView, useLive } from "./use_live.ts";
+import { type LiveView, useLive } from "./use_live.ts";
 import { useMoves } from "./use_moves.ts";
 
-export interface LivePanelProps extends LiveQueryText {
+export interface LivePanelProps {
+  readonly query: FollowedQuery;
   /** Whether the page changes the rows itself, to show what changes look like. */
   readonly isExample: boolean;
   /** Shown when the query has ended with an error. */
@@ -22,9 +24,10 @@ export interface LivePanelProps extends LiveQueryText {
 
 const CUT_MS = 3000;
 
-export function LivePanel({ isExample, lastRows, renderError, sql }: LivePanelProps): ReactNode {
+export function LivePanel({ isExample, query, renderError }: LivePanelProps): ReactNode {
   const [isPaused, setPaused] = useState(false);
-  const view = useLive({ lastRows, sql }, isPaused);
+  const view = useLive(query, isPaused);
+  const { lastRows, order, sql } = query;
   const { error, rows, schema, status } = view;
   const isMoving = isExample && status === "ready" && !isPaused;
   const refusal = useMoves(isMoving);
@@ -57,6 +60,9 @@ export function LivePanel({ isExample, lastRows, renderError, sql }: LivePanelPr
       </div>
       <p className="followed">
         <code dir="auto">{lineText(sql)}</code>
+        {order !== undefined && schema.length > 0 && (
+          <span>{view.isSorted ? live.sorted(order.text) : live.notSorted(order.text)}</span>
+        )}
         {refusal !== undefined && <span>{live.notMoving(refusal)}</span>}
         {refusal === undefined && isExample && status !== "ended" && <span>{live.moving}</span>}
       </p>
@@ -64,7 +70,7 @@ export function LivePanel({ isExample, lastRows, renderError, sql }: LivePanelPr
       {error !== undefined && renderError(error)}
       {schema.length > 0 && (
         <Grid
-          label={live.grid}
+          label={view.isSorted ? live.sortedGrid : live.grid}
           schema={schema}
           rowCount={rows.length}
           row={row}

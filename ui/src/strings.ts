@@ -134,6 +134,10 @@ export const strings = {
   },
 
   live: {
+    sortedGrid: "Rows of the live query, in their order",
+    sorted: (order: string): string => `This page sorts the rows by ${order}.`,
+    notSorted: (order: string): string =>
+      `Not sorted, newest first: this page can sort by columns of the result only, and ${order} is more.`,
     noQuery: "There is no query to follow: none of these statements is a SELECT.",
     noQueryHelp: "put the cursor into a SELECT of one table, or select its text",
     moving: "To show changes, this page updates one of these rows every second.",

@@ -3,14 +3,12 @@
  * frame when it is quiet, and ten times a second under load. While paused the screen keeps what it shows; the
  * model goes on, so that nothing has to be held back or caught up.
  */
-import { useEffect, useLayoutEffect, useRef, useState } from "react";
+import { type RefObject, useEffect, useLayoutEffect, useRef, useState } from "react";
 import type { LiveEvent, LiveQuery, LiveStatus, ServerError } from "../../src/client/mod.ts";
 import type { SchemaField } from "../../src/protocol/mod.ts";
 import { db } from "./database.ts";
 import { type LiveCounts, LiveModel, type LiveRow } from "./live_model.ts";
-
-/** More rows than these would only fill the browser; the newest are kept. */
-export const SNAPSHOT_ROWS_MAX = 10_000;
+import type { FollowedQuery } from "./live_query.ts";
 
 /** Between two drawings: a frame while little happens, much more while much does. */
 const DRAW_MS_QUIET = 16;
@@ -23,6 +21,8 @@ export interface LiveView {
   readonly error: ServerError | undefined;
   readonly schema: readonly SchemaField[];
   readonly rows: readonly LiveRow[];
+  /** Whether they are in the wanted order. */
+  readonly isSorted: boolean;
   readonly counts: LiveCounts;
   readonly doubled: number;
   /** Changes that have come since the view was paused. */
@@ -33,19 +33,17 @@ interface Drawn extends LiveView {
   readonly model: LiveModel;
 }
 
-export interface LiveQueryText {
-  readonly sql: string;
-  /** Begin with the newest so many rows, and keep no more. */
-  readonly lastRows: number;
-}
-
-export function useLive({ lastRows, sql }: LiveQueryText, isPaused: boolean): LiveView {
+export function useLive(
+  { lastRows, order, shownRows, sql }: FollowedQuery,
+  isPaused: boolean,
+): LiveView {
   const [drawn, setDrawn] = useState<Drawn>(() => emptyView());
   const pause = useRef(isPaused);
   const redraw = useRef(() => {});
+  const terms = order?.terms;
 
   useEffect(() => {
-    const model = new LiveModel(lastRows);
+    const model = new LiveModel(lastRows, terms);
     let query: LiveQuery | undefined;
     let status: LiveStatus = "connecting";
     let error: ServerError | undefined;
@@ -66,9 +64,10 @@ export function useLive({ lastRows, sql }: LiveQueryText, isPaused: boolean): Li
       const doubled = query?.doubled ?? 0;
       setDrawn((before) => {
         const isFrozen = pause.current && before.model === model;
-        const rows = isFrozen ? before.rows : model.rows();
+        const rows = isFrozen ? before.rows : model.rows().slice(0, shownRows);
         const held = isFrozen ? before.held + counts.changes - before.counts.changes : 0;
-        return { model, status, error, schema, rows, counts, doubled, held };
+        const { isSorted } = model;
+        return { model, status, error, schema, rows, isSorted, counts, doubled, held };
       });
       if (sweepMs !== undefined) schedule(Math.max(sweepMs, DRAW_MS_BUSY));
     };
@@ -96,14 +95,23 @@ export function useLive({ lastRows, sql }: LiveQueryText, isPaused: boolean): Li
       clearTimeout(timer);
       query.close();
     };
-  }, [lastRows, sql]);
+  }, [lastRows, shownRows, sql, terms]);
 
   useEffect(() => {
     pause.current = isPaused;
     redraw.current();
   }, [isPaused]);
 
-  const { counts, model } = drawn;
+  usePainted(drawn, pause, redraw);
+  return drawn;
+}
+
+/** Tells the model when what it has is on the screen. */
+function usePainted(
+  { counts, model }: Drawn,
+  pause: RefObject<boolean>,
+  redraw: RefObject<() => void>,
+): void {
   useLayoutEffect(() => {
     // What is drawn here is on the screen with the next frame.
     const frame = requestAnimationFrame(() => {
@@ -112,9 +120,7 @@ export function useLive({ lastRows, sql }: LiveQueryText, isPaused: boolean): Li
       if (model.painted(Date.now(), { isMeasured })) redraw.current();
     });
     return () => cancelAnimationFrame(frame);
-  }, [counts, model]);
-
-  return drawn;
+  }, [counts, model, pause, redraw]);
 }
 
 function emptyView(): Drawn {
@@ -125,6 +131,7 @@ function emptyView(): Drawn {
     error: undefined,
     schema: model.schema,
     rows: [],
+    isSorted: false,
     counts: model.counts(),
     doubled: 0,
     held: 0,

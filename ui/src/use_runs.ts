@@ -6,6 +6,7 @@ import { ServerError } from "../../src/client/mod.ts";
 import { db } from "./database.ts";
 import { isExample } from "./example.ts";
 import { type Failure, failureFrom, isAbort } from "./failure.tsx";
+import { type FollowedQuery, followedQuery } from "./live_query.ts";
 import { type ReadEntry, RunReader } from "./run_reader.ts";
 import type { EditorHandle } from "./sql_editor.tsx";
 import { type Submitted, statementsIn } from "./statements.ts";
@@ -61,6 +62,7 @@ export type Outcome =
       readonly kind: "live";
       readonly run: number;
       readonly submitted: Submitted;
+      readonly query: FollowedQuery;
       /** Whether the page moves the rows itself. */
       readonly isExample: boolean;
     };
@@ -123,7 +125,9 @@ export function useRuns(
     if (isMoving && !(await run(all))) return;
     const { current } = count;
     if (query !== undefined) {
-      setOutcome({ kind: "live", run: current, submitted: query, isExample: isMoving });
+      const followed = followedQuery(query.text);
+      const submitted = query;
+      setOutcome({ kind: "live", run: current, submitted, query: followed, isExample: isMoving });
     } else {
       const answer = { ...NO_ANSWER, failure: NO_QUERY };
       setOutcome({ kind: "done", run: current, submitted: all, reading: undefined, ...answer });

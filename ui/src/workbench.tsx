@@ -25,7 +25,6 @@ import { type EditorHandle, SqlEditor } from "./sql_editor.tsx";
 import type { Submitted } from "./statements.ts";
 import { strings } from "./strings.ts";
 import { type ListState, TableList } from "./table_list.tsx";
-import { SNAPSHOT_ROWS_MAX } from "./use_live.ts";
 import { usePageState } from "./use_page_state.ts";
 import { type Outcome, useRuns } from "./use_runs.ts";
 
@@ -227,7 +226,7 @@ function OutcomeView({ onGoTo, onLiveError, outcome }: OutcomeProps): ReactNode 
       return (
         <LivePanel
           key={outcome.run}
-          {...liveQueryOf(outcome.submitted.text)}
+          query={outcome.query}
           isExample={outcome.isExample}
           renderError={(error) => (
             <LiveFailure
@@ -283,20 +282,6 @@ function LiveFailure({
   useEffect(() => setFailure(report.current(error, submitted)), [error, submitted]);
   if (failure === undefined) return null;
   return <FailureBox failure={failure} sql={submitted.text} onGoTo={onGoTo} />;
-}
-
-/**
- * A statement as a subscription takes it: without its semicolon, and without a LIMIT at the end,
- * which here says how many of the newest rows to begin with.
- */
-function liveQueryOf(text: string): { sql: string; lastRows: number } {
-  const sql = text.replace(/[\s;]+$/, "");
-  const limit = /\s+LIMIT\s+(\d+)$/i.exec(sql);
-  if (limit === null) return { sql, lastRows: SNAPSHOT_ROWS_MAX };
-  return {
-    sql: sql.slice(0, limit.index),
-    lastRows: Math.min(Number(limit[1]), SNAPSHOT_ROWS_MAX),
-  };
 }
 
 /** Statements that change rows or give rows leave the tables as they are. */

@@ -1,0 +1,79 @@
+/**
+ * A statement as a subscription takes it. The server's live queries know no order and no LIMIT: the
+ * page takes both off the end, follows the rest, and sorts the rows itself.
+ */
+import { type OrderTerm, orderFrom } from "../../src/client/mod.ts";
+import { type Token, tokensOf } from "./sql_tokens.ts";
+
+/** More rows than these would only fill the browser; the newest are kept. */
+export const SNAPSHOT_ROWS_MAX = 10_000;
+
+export interface LiveOrder {
+  /** As it was written. */
+  readonly text: string;
+  /** Undefined if it is more than columns. */
+  readonly terms: readonly OrderTerm[] | undefined;
+}
+
+export interface FollowedQuery {
+  readonly sql: string;
+  /** Begin with the newest so many rows, and keep no more. */
+  readonly lastRows: number;
+  readonly order: LiveOrder | undefined;
+  /** Of the rows in their order, show so many. */
+  readonly shownRows: number;
+}
+
+export function followedQuery(statement: string): FollowedQuery {
+  const text = statement.replace(/[\s;]+$/, "");
+  const tokens = outermost(tokensOf(text));
+  const at = tokens.findLastIndex(
+    (token, index) => isWord(token, "order") && isWord(tokens[index + 1], "by"),
+  );
+  const limit = tokens.at(-2);
+  const count = tokens.at(-1);
+  const hasLimit = isWord(limit, "limit") && /^\d+$/.test(count?.text ?? "");
+  const rows = hasLimit ? Math.min(Number(count?.text), SNAPSHOT_ROWS_MAX) : SNAPSHOT_ROWS_MAX;
+  const end = hasLimit && limit !== undefined ? limit.from : text.length;
+  const [order, by] = tokens.slice(at);
+  if (at === -1 || order === undefined || by === undefined) {
+    // Without an order they are the newest.
+    return { sql: text.slice(0, end).trimEnd(), lastRows: rows, order: undefined, shownRows: rows };
+  }
+  // What follows it otherwise, as OFFSET, is the server's to refuse.
+  const next = tokens.slice(at).find((token) => ENDS.some((word) => isWord(token, word)));
+  const orderEnd = next === undefined ? end : Math.min(next.from, end);
+  return {
+    sql: `${text.slice(0, order.from).trimEnd()} ${text.slice(orderEnd, end)}`.trimEnd(),
+    lastRows: SNAPSHOT_ROWS_MAX,
+    order: orderOf(text.slice(by.to, orderEnd).trim()),
+    shownRows: rows,
+  };
+}
+
+const ENDS: readonly string[] = ["limit", "offset", "fetch", "for"];
+
+function orderOf(text: string): LiveOrder {
+  try {
+    return { text, terms: orderFrom(text) };
+  } catch (error) {
+    // The rows then come in the order of their arrival, and the page says so.
+    if (error instanceof TypeError) return { text, terms: undefined };
+    throw error;
+  }
+}
+
+/** The tokens outside of parentheses. */
+function outermost(tokens: readonly Token[]): Token[] {
+  let depth = 0;
+  return tokens.filter(({ kind, text }) => {
+    if (kind === "sign" && text === "(") depth += 1;
+    else if (kind === "sign" && text === ")") depth -= 1;
+    else return depth === 0;
+    return false;
+  });
+}
+
+function isWord(token: Token | undefined, word: string): boolean {
+  return token?.kind === "name" && token.text.toLowerCase() === word;
+}

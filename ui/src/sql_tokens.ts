@@ -1,0 +1,41 @@
+/**
+ * A text of SQL as words and signs, without its comments; also of a text that does not parse.
+ */
+
+export interface Token {
+  readonly kind: "name" | "quoted" | "sign" | "value";
+  /** Of names the name itself, of bare words in lower case as well. */
+  readonly text: string;
+  readonly from: number;
+  readonly to: number;
+}
+
+const TOKEN =
+  /--[^\n]*|\/\*[^]*?(?:\*\/|$)|\$(\w*)\$[^]*?(?:\$\1\$|$)|'(?:[^']|'')*(?:'|$)|"((?:[^"]|"")*)(?:"|$)|\d[\w.]*|([\p{L}_][\p{L}\p{N}_$]*)|\S/gu;
+
+export function tokensOf(text: string): Token[] {
+  return [...text.matchAll(TOKEN)].flatMap((match): Token[] => {
+    const [all, , quoted, word] = match;
+    const at = { from: match.index, to: match.index + all.length };
+    if (all.startsWith("--") || all.startsWith("/*")) return [];
+    if (quoted !== undefined) {
+      return [{ kind: "quoted", text: quoted.replaceAll('""', '"'), ...at }];
+    }
+    if (word !== undefined) return [{ kind: "name", text: word, ...at }];
+    return [{ kind: /^[\d'$]/.test(all) ? "value" : "sign", text: all, ...at }];
+  });
+}
+
+/** Whether an offset is inside of a comment. */
+export function isInComment(text: string, cursor: number): boolean {
+  const comments = text.matchAll(TOKEN);
+  for (const { 0: all, index } of comments) {
+    const isComment = all.startsWith("--") || all.startsWith("/*");
+    const end = index + all.length;
+    // Behind the end of a block one is outside of it; at the end of a line still in it.
+    if (isComment && index < cursor && (all.startsWith("--") ? cursor <= end : cursor < end)) {
+      return true;
+    }
+  }
+  return false;
+}
