@@ -9,6 +9,9 @@ import { launchBrowser, openWorkbench, runSql, until } from "./browser.ts";
 
 const TEST_MS_MAX = 40_000;
 
+/** More than anybody reads. */
+const ENDLESS = "SELECT n, repeat('x', 1000) FROM generate_series(1, 3000000) AS g (n)";
+
 /** What is used here of elements, whose types are not those of the server. */
 interface Scrolling {
   scrollTop: number;
@@ -36,6 +39,10 @@ describeUnless(chromiumMissing)("long results", () => {
     await browser.close();
     await server.stop();
   });
+
+  /** The statements that the server has not ended yet. */
+  const running = (): Promise<readonly (readonly unknown[])[]> =>
+    server.rows("SELECT query_id FROM system.queries WHERE sql LIKE '%gener' || 'ate_series%'");
 
   test(
     "few rows are fetched unasked, more while one scrolls, and all for a file, by one run",
@@ -70,13 +77,31 @@ describeUnless(chromiumMissing)("long results", () => {
       expect(await server.rows("SELECT count(*) FROM long.log")).toEqual([[1]]);
 
       // A run that is left half read ends at the server when the next one begins.
-      await runSql(page, rows);
+      await runSql(page, ENDLESS);
       await page.getByText("1,000 rows loaded").waitFor();
+      expect(await until(running, ({ length }) => length === 1)).toHaveLength(1);
       await runSql(page, "SELECT 1 AS one");
       await page.getByRole("tab", { name: "1 · 1 row" }).waitFor();
-      const running = (): Promise<readonly (readonly unknown[])[]> =>
-        server.rows("SELECT count(*) FROM system.queries WHERE sql LIKE '%gener' || 'ate_series%'");
-      expect(await until(running, ([row]) => row?.[0] === 0)).toEqual([[0]]);
+      expect(await until(running, ({ length }) => length === 0)).toEqual([]);
+      expect(faults()).toEqual([]);
+      await close();
+    },
+    TEST_MS_MAX,
+  );
+
+  test(
+    "a statement that the server ends while nobody reads on is no failure, and its rows stay",
+    async () => {
+      const { close, faults, page } = await openWorkbench(browser, server);
+      await runSql(page, ENDLESS);
+      await page.getByText("1,000 rows loaded").waitFor();
+      const [row] = await until(running, ({ length }) => length === 1);
+      await server.rows(`KILL QUERY '${String(row?.[0])}'`);
+      await page.getByRole("button", { name: "Load all" }).click();
+      await page.getByText(/The server ended the statement after [\d,]+ rows/).waitFor();
+      expect(await page.getByRole("alert").count()).toBe(0);
+      await page.getByRole("tab", { name: /^1 · / }).click();
+      await page.getByRole("gridcell", { name: "1", exact: true }).waitFor();
       expect(faults()).toEqual([]);
       await close();
     },

@@ -119,8 +119,9 @@ export const strings = {
     done: "Done",
     stopped: (rows: number): string => `Stopped after ${count(rows, "row", "rows")}`,
     left: (rows: number): string =>
-      `The server gave up after ${count(rows, "row", "rows")}, since nobody read on for a minute`,
-    leftHelp: "Run the statement again to see the rest, or export it at once.",
+      `The server ended the statement after ${count(rows, "row", "rows")}: nobody read on for a minute, or it was killed`,
+    leftHelp:
+      "Run the statement again to see the rest. Load all, and the exports, wait for nobody.",
     stoppedTab: "stopped",
     stoppedHelp: "A write that had already begun may have taken effect.",
   },

@@ -20,7 +20,7 @@ interface Answer {
   readonly failure: Failure | undefined;
   /** Whether it was stopped by the one who started it. */
   readonly isStopped: boolean;
-  /** Whether the server ended it, since nobody read on. */
+  /** Whether the server ended it behind its first rows: nobody read on, or it was killed. */
   readonly isLeft: boolean;
 }
 
