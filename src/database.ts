@@ -26,6 +26,7 @@ import {
   SpillSpace,
   type SqlEngine,
   type SqlEnvironment,
+  StorageQuota,
   WriteGates,
 } from "./sql/mod.ts";
 import {
@@ -97,6 +98,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   const backups = backupJobsOf(copies, parts, { catalog, store, blobs, jobs, directory });
   behindCatalog.defer(() => backups.close());
   opened.defer(() => endJobs(jobs));
+  const limits = sqlLimits(config);
   const environment: SqlEnvironment = {
     catalog,
     store,
@@ -109,13 +111,14 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     log,
     bugs,
     logLines: () => parts.log.lines,
-    limits: sqlLimits(config),
+    limits,
     spillSpace: spillSpace(config, parts, directory),
     settings: () => settingsOf(database.config),
     version: parts.version,
     nodeId: config.cluster.node_id,
     activity: newActivity(clock),
     writeGates: new WriteGates(clock),
+    storageQuota: StorageQuota.of({ catalog, clock, store, bytesMax: limits.storageBytesMax }),
     definitionOf,
     backups,
     storages: store.storages,

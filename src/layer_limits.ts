@@ -57,6 +57,7 @@ export function sqlLimits({ files, limits, logging, performance }: Config): SqlL
     transactionBytesMax: limits.transaction_max_bytes,
     idempotencyTtlMs: limits.idempotency_ttl_secs * 1000,
     idempotencyBytesMax: limits.idempotency_bytes_per_user,
+    storageBytesMax: limits.storage_bytes_per_user,
     queryMemoryBytes: performance.query_memory_bytes,
     slowQueryMs: logging.slow_query_threshold_ms,
     filesPerFolderMax: files.max_files_per_folder,

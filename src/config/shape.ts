@@ -54,6 +54,7 @@ export interface Config {
     readonly transaction_max_bytes: number;
     readonly idempotency_ttl_secs: number;
     readonly idempotency_bytes_per_user: number;
+    readonly storage_bytes_per_user: number;
     readonly topic_visibility_secs: number;
     readonly max_poll_secs: number;
     readonly require_where: boolean;

@@ -32,6 +32,7 @@ export type {
   MetricSample,
 } from "./common/layers_above.ts";
 export { OWN_TABLES, ownTables } from "./common/own_tables.ts";
+export { StorageQuota } from "./common/storage_quota.ts";
 export { WriteGates } from "./common/write_gates.ts";
 export {
   homeOf,

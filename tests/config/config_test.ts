@@ -81,6 +81,7 @@ test("parseConfig of nothing gives every key of the reference its default", () =
     "limits.transaction_max_bytes": 104857600,
     "limits.idempotency_ttl_secs": 600,
     "limits.idempotency_bytes_per_user": 67_108_864,
+    "limits.storage_bytes_per_user": 0,
     "limits.topic_visibility_secs": 60,
     "limits.max_poll_secs": 60,
     "limits.require_where": false,

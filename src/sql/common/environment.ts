@@ -20,6 +20,7 @@ import type {
   MetricSample,
   SettingRow,
 } from "./layers_above.ts";
+import type { StorageQuota } from "./storage_quota.ts";
 import type { WriteGates } from "./write_gates.ts";
 
 /** Bounds of requests and statements; 0 is off where it says so. */
@@ -39,6 +40,8 @@ export interface SqlLimits {
   readonly idempotencyTtlMs: number;
   /** The largest total size, in bytes, of the kept answers of one user; 0 means no limit. */
   readonly idempotencyBytesMax: number;
+  /** Of the rows and files of one user; 0 is off. */
+  readonly storageBytesMax: number;
   readonly queryMemoryBytes: number;
   /** A request that took as long or longer is logged; 0 is off. */
   readonly slowQueryMs: number;
@@ -73,6 +76,8 @@ export interface SqlEnvironment {
   readonly activity: Activity;
   /** Of the tables; one for each engine. */
   readonly writeGates: WriteGates;
+  /** Where `limits.storage_bytes_per_user` is set. */
+  readonly storageQuota: StorageQuota | undefined;
   /** Asked at each use: the live engine is made after this layer. */
   readonly live: () => LiveAccess;
   /** Asked at each use: the server is made last, and tests have none. */

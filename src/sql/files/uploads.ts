@@ -87,6 +87,10 @@ export class Uploads {
     return this.#uploads.map(({ reference }) => reference);
   }
 
+  get placedBytes(): number {
+    return this.#placed.reduce((bytes, { entry }) => bytes + entry.size, 0);
+  }
+
   /**
    * Finds out which rows name which files.
    *

@@ -19,6 +19,7 @@ import {
   type SubqueryAnswers,
   type UploadSink,
 } from "../execute/run/run.ts";
+import type { StorageMeter } from "../execute/run/storage_meter.ts";
 import type { Transaction } from "../execute/run/transaction.ts";
 import { Subqueries } from "../execute/subquery/subqueries.ts";
 import type { CallWorld } from "../functions/base/function.ts";
@@ -27,7 +28,7 @@ import { TemporaryFiles } from "../spill/mod.ts";
 /** What runs ask of their surroundings. */
 export type RunWorld = Pick<
   SqlEnvironment,
-  "catalog" | "clock" | "limits" | "random" | "spillSpace" | "store" | "version"
+  "catalog" | "clock" | "limits" | "random" | "spillSpace" | "storageQuota" | "store" | "version"
 >;
 
 export interface NewRun {
@@ -74,6 +75,7 @@ class StatementRun implements Run {
   readonly transaction: Transaction | undefined;
   readonly snapshotSeq: Seq;
   readonly slots: readonly Value[];
+  readonly storageMeter: StorageMeter | undefined;
   readonly uploads: UploadSink | undefined;
   readonly profile: Profile | undefined;
   readonly #world: RunWorld;
@@ -95,6 +97,7 @@ class StatementRun implements Run {
     this.transaction = transaction;
     this.snapshotSeq = transaction?.snapshotSeq ?? options.atSeq;
     this.slots = options.slots;
+    this.storageMeter = world.storageQuota;
     this.uploads = options.uploads;
     this.profile = options.profile;
     this.#world = world;

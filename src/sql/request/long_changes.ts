@@ -6,11 +6,12 @@ import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { Catalog } from "../../catalog/mod.ts";
-import type { Store, TableWrite } from "../../storage/mod.ts";
+import type { Commit, Store, TableWrite } from "../../storage/mod.ts";
 import type { WriteGates } from "../common/write_gates.ts";
 import type { DmlOutcome, DmlSteps } from "../execute/change/change_writer.ts";
 import type { RequestLedger } from "../execute/run/request_ledger.ts";
 import { runSteps, type Steps } from "../execute/run/step_turns.ts";
+import type { StorageMeter } from "../execute/run/storage_meter.ts";
 import type { Transaction } from "../execute/run/transaction.ts";
 
 /** How often a statement is run; the last time others that write its table wait. */
@@ -61,11 +62,13 @@ export function* commitSteps(
     catalog,
     clock,
     record,
+    storageQuota,
     store,
   }: {
     catalog: Catalog;
     clock: Clock;
     store: Store;
+    storageQuota: StorageMeter | undefined;
     record: (changesRows: boolean) => readonly TableWrite[];
   },
 ): Steps<Seq | null> {
@@ -79,8 +82,12 @@ export function* commitSteps(
   if (staged.rowCount === 0) return null;
   while (!staged.settle()) yield true;
   transaction.requireUnaltered(catalog);
-  transaction.uploads?.list(clock.nowMs());
-  const { lastSeq } = staged.commit();
+  const commit = (): Commit => {
+    transaction.uploads?.list(clock.nowMs());
+    return staged.commit();
+  };
+  const { lastSeq } =
+    storageQuota === undefined ? commit() : storageQuota.charge(transaction.growths, commit);
   return changesRows ? lastSeq : null;
 }
 

@@ -11,7 +11,7 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
-import type { TableWrite } from "../../storage/mod.ts";
+import type { Commit, TableWrite } from "../../storage/mod.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import type { RequestLedger } from "../execute/run/request_ledger.ts";
 import { runSteps } from "../execute/run/step_turns.ts";
@@ -21,7 +21,10 @@ import { commitSteps } from "./long_changes.ts";
 import type { RequestSettings } from "./request_settings.ts";
 
 export interface RequestTransactionOptions {
-  readonly world: Pick<SqlEnvironment, "catalog" | "clock" | "limits" | "store" | "writeGates">;
+  readonly world: Pick<
+    SqlEnvironment,
+    "catalog" | "clock" | "limits" | "storageQuota" | "store" | "writeGates"
+  >;
   readonly ledger: RequestLedger;
   readonly settings: RequestSettings;
 }
@@ -68,7 +71,7 @@ export class RequestTransaction {
   /** The same for a request that is one transaction without a BEGIN of its own. */
   open({ entryIndex, isReadOnly }: { entryIndex: number; isReadOnly: boolean }): void {
     this.#beginIndex = entryIndex;
-    const { clock, limits, store } = this.#world;
+    const { clock, limits, storageQuota, store } = this.#world;
     this.#settings.begin();
     this.#current = new Transaction({
       snapshotSeq: store.visibleSeq,
@@ -76,6 +79,7 @@ export class RequestTransaction {
       isReadOnly,
       startedAtMs: clock.monotonicMs(),
       bytesMax: limits.transactionBytesMax,
+      isMetered: storageQuota !== undefined,
     });
   }
 
@@ -88,7 +92,11 @@ export class RequestTransaction {
   async commit(record: RecordedWrites): Promise<number | null> {
     const transaction = this.#required("COMMIT");
     this.#requireUsable(transaction);
-    const { writeGates } = this.#world;
+    const { storageQuota, writeGates } = this.#world;
+    if (storageQuota !== undefined) {
+      await storageQuota.prepare(transaction.growths, this.#ledger);
+      transaction.requireUnaltered(this.#world.catalog);
+    }
     const { tableIds } = transaction;
     while (writeGates.areClosed(tableIds)) {
       await writeGates.opened(tableIds, this.#ledger);
@@ -135,9 +143,9 @@ export class RequestTransaction {
 
   /** Commits once nobody keeps it waiting: only the disk does, or a conflict ends it. */
   async #write(transaction: Transaction, record: RecordedWrites): Promise<number | null> {
-    const { catalog, clock, store } = this.#world;
+    const { catalog, clock, storageQuota, store } = this.#world;
     if (transaction.keyCount > BATCH_ROWS_MAX) {
-      const steps = commitSteps(transaction, { catalog, clock, store, record });
+      const steps = commitSteps(transaction, { catalog, clock, storageQuota, store, record });
       const lastSeq = await runSteps(steps, { clock, ledger: this.#ledger });
       if (lastSeq !== null) await store.durable(lastSeq);
       return lastSeq;
@@ -146,8 +154,12 @@ export class RequestTransaction {
     const changesRows = writes.length > 0;
     writes.push(...record(changesRows));
     if (writes.length === 0) return null;
-    transaction.uploads?.list(clock.nowMs());
-    const commit = store.apply({ writes, snapshotSeq: transaction.snapshotSeq });
+    const make = (): Commit => {
+      transaction.uploads?.list(clock.nowMs());
+      return store.apply({ writes, snapshotSeq: transaction.snapshotSeq });
+    };
+    const commit =
+      storageQuota === undefined ? make() : storageQuota.charge(transaction.growths, make);
     await store.durable(commit.lastSeq);
     return changesRows ? commit.lastSeq : null;
   }

@@ -72,6 +72,8 @@ export class StatementRunner {
   readonly #world: StatementWorld;
   readonly #options: RunnerOptions;
   #isWaiting = false;
+  /** A statement is run again for its limit of storage once. */
+  #hasRunTwice = false;
 
   constructor(world: StatementWorld, options: RunnerOptions) {
     this.#world = world;
@@ -93,6 +95,7 @@ export class StatementRunner {
     prepared: Prepared,
     options: RunOptions,
   ): StatementResult | Written | Promise<StatementResult> {
+    this.#hasRunTwice = false;
     if (prepared.kind === "query") return this.#query(prepared, options);
     if (options.files !== undefined || prepared.files.length > 0) {
       return this.#changeWithFiles(prepared, options);
@@ -165,11 +168,21 @@ export class StatementRunner {
     options: RunOptions,
     uploads: Uploads,
   ): StatementResult | Written | Promise<StatementResult> {
-    const { store, writeGates } = this.#world;
-    if (writeGates.isClosed(prepared.target.tableId)) {
+    const { storageQuota, store, writeGates } = this.#world;
+    const isMetered = storageQuota !== undefined && options.transaction === undefined;
+    if (
+      writeGates.isClosed(prepared.target.tableId) ||
+      (isMetered && !storageQuota.isReady(options.principal.owner))
+    ) {
       return this.#changeLater(prepared, options, uploads);
     }
-    const outcome = this.#begin(prepared, options, uploads);
+    let outcome: DmlOutcome | DmlSteps;
+    try {
+      outcome = this.#begin(prepared, options, uploads);
+    } catch (error) {
+      if (!this.#isRunAgain(error, options)) throw error;
+      return this.#changeLater(prepared, options, uploads);
+    }
     if (isSteps(outcome)) return this.#changeLong(outcome, { prepared, options, uploads });
     this.#isWaiting = true;
     const result = changeResult(prepared, outcome, options);
@@ -182,8 +195,22 @@ export class StatementRunner {
     options: RunOptions,
     uploads: Uploads,
   ): Promise<StatementResult> {
-    await this.#world.writeGates.opened([given.target.tableId], this.#options.ledger);
+    const { storageQuota, writeGates } = this.#world;
+    const { ledger } = this.#options;
+    if (options.transaction === undefined) {
+      await storageQuota?.ready(options.principal.owner, ledger);
+    }
+    await writeGates.opened([given.target.tableId], ledger);
     return await onceDurable(this.#change(renewedDml(given, options), options, uploads));
+  }
+
+  /** Whether it was refused for want of storage that may have become free by itself. */
+  #isRunAgain(error: unknown, { principal, transaction }: RunOptions): boolean {
+    const { storageQuota } = this.#world;
+    if (storageQuota === undefined || transaction !== undefined || this.#hasRunTwice) return false;
+    if (!(error instanceof DatabaseError) || error.condition !== "LIMIT_EXCEEDED") return false;
+    this.#hasRunTwice = !storageQuota.isReady(principal.owner);
+    return this.#hasRunTwice;
   }
 
   async #changeLong(
@@ -195,14 +222,20 @@ export class StatementRunner {
     }: { prepared: PreparedDml; options: RunOptions; uploads: Uploads },
   ): Promise<StatementResult> {
     const { clock, store, writeGates } = this.#world;
-    const outcome = await finishChange(steps, {
-      clock,
-      ledger: this.#options.ledger,
-      gates: writeGates,
-      tableId: prepared.target.tableId,
-      begin: () => this.#begin(renewedDml(prepared, options), options, uploads),
-      isRepeatable: options.transaction === undefined,
-    });
+    let outcome: DmlOutcome;
+    try {
+      outcome = await finishChange(steps, {
+        clock,
+        ledger: this.#options.ledger,
+        gates: writeGates,
+        tableId: prepared.target.tableId,
+        begin: () => this.#begin(renewedDml(prepared, options), options, uploads),
+        isRepeatable: options.transaction === undefined,
+      });
+    } catch (error) {
+      if (!this.#isRunAgain(error, options)) throw error;
+      return await this.#changeLater(prepared, options, uploads);
+    }
     this.#isWaiting = true;
     const result = await changeResultInTurns(prepared, outcome, { options, clock });
     const lastSeq = outcome.applied.commit?.lastSeq;

@@ -29,7 +29,7 @@ import type { ManifestWorld } from "./manifest_rows.ts";
 import { serverViews } from "./server_views.ts";
 import { type SystemTable, systemTables } from "./show_rows.ts";
 import { storageViews } from "./storage_views.ts";
-import { ADMIN_ONLY, microsOf, OPEN, view } from "./system_view.ts";
+import { ADMIN_ONLY, type ColumnList, microsOf, OPEN, portionedView, view } from "./system_view.ts";
 
 /** The views of the system, by namespace and name. */
 export interface SystemViews {
@@ -116,7 +116,7 @@ function allViews(environment: SqlEnvironment): ReadonlyMap<string, SystemView> 
     ...jobViews(environment),
     ...liveViews(environment),
     ["system.settings", settingsView(settings)],
-    ["system.my_account", accountView(catalog)],
+    ["system.my_account", accountView(environment)],
     ...activityViews(environment),
     ...storageViews(environment),
     ...serverViews(environment),
@@ -171,8 +171,9 @@ function usersView({
   auth,
   catalog,
   clock,
-}: Pick<SqlEnvironment, "auth" | "catalog" | "clock">): SystemView {
-  return view(
+  storageQuota,
+}: Pick<SqlEnvironment, "auth" | "catalog" | "clock" | "storageQuota">): SystemView {
+  return portionedView(
     [
       ["user_id", TEXT],
       ["role", TEXT],
@@ -187,16 +188,17 @@ function usersView({
       ["updated_at", DATETIME],
       ["deleted_at", DATETIME],
       ["erase_after", DATETIME],
+      ...STORAGE_COLUMNS,
     ],
-    () => {
+    function* () {
       const troubles = auth.loginTroubles();
       const nowMs = clock.nowMs();
-      return catalog.users().map((user) => {
+      for (const user of catalog.users()) {
         // Who has a dropped user's name fails for itself.
         const isActive = user.deletedAtMs === undefined;
         const trouble = isActive ? troubles.get(user.userId) : undefined;
         const { failures = 0, lockedForMs = 0 } = trouble ?? {};
-        return [
+        const row = [
           user.userId,
           user.role,
           user.email ?? null,
@@ -211,14 +213,43 @@ function usersView({
           microsOf(user.deletedAtMs),
           microsOf(user.eraseAfterMs),
         ];
-      });
+        const cells = yield* storageCells(user.userId, { catalog, storageQuota });
+        yield [[...row, ...cells]];
+      }
     },
     ADMIN_ONLY,
   );
 }
 
-function accountView(catalog: Catalog): SystemView {
-  return view(
+const STORAGE_COLUMNS: ColumnList = [
+  ["storage_bytes", BIGINT],
+  ["storage_bytes_max", BIGINT],
+];
+
+/**
+ * The cells of {@linkcode STORAGE_COLUMNS}; both NULL where there is no limit, and so nothing is
+ * counted. Empty portions let others run while rows are read.
+ */
+function* storageCells(
+  userId: string,
+  { catalog, storageQuota }: Pick<SqlEnvironment, "catalog" | "storageQuota">,
+): Generator<Row[], Row> {
+  if (storageQuota === undefined) return [null, null];
+  const owner = catalog.ownerNumber(userId);
+  if (owner === undefined) return [0, storageQuota.bytesMax];
+  const steps = storageQuota.used(owner);
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return [step.value, storageQuota.bytesMax];
+    yield [];
+  }
+}
+
+function accountView({
+  catalog,
+  storageQuota,
+}: Pick<SqlEnvironment, "catalog" | "storageQuota">): SystemView {
+  return portionedView(
     [
       ["user_id", TEXT],
       ["role", TEXT],
@@ -226,12 +257,15 @@ function accountView(catalog: Catalog): SystemView {
       ["auth_type", TEXT],
       ["last_login_at", DATETIME],
       ["created_at", DATETIME],
+      ...STORAGE_COLUMNS,
     ],
-    ({ userId }) => {
+    function* ({ userId }) {
       const user = catalog.user(userId);
-      if (user === undefined) return [];
+      if (user === undefined) return;
       const { authType, createdAtMs, email, lastLoginAtMs, role } = user;
-      return [[userId, role, email ?? null, authType, microsOf(lastLoginAtMs), createdAtMs * 1000]];
+      const row = [userId, role, email ?? null, authType, microsOf(lastLoginAtMs)];
+      const cells = yield* storageCells(userId, { catalog, storageQuota });
+      yield [[...row, createdAtMs * 1000, ...cells]];
     },
     OPEN,
   );

@@ -65,7 +65,8 @@ const VIEWS: Readonly<Record<string, string>> = {
   "information_schema.check_constraints": `${CONSTRAINT}, check_clause`,
   "system.users":
     "user_id, role, email, auth_type, auth_data j, failed_login_attempts i, locked_until z, " +
-    "last_login_at z, last_seen z, created_at z, updated_at z, deleted_at z, erase_after z",
+    "last_login_at z, last_seen z, created_at z, updated_at z, deleted_at z, erase_after z, " +
+    "storage_bytes b, storage_bytes_max b",
   "system.namespaces": "namespace_id, name, owner, options j, table_count b, created_at z",
   "system.tables":
     "table_id, namespace_id, table_name, table_type, storage_id, access_level, schema_version i, " +
@@ -105,7 +106,9 @@ const VIEWS: Readonly<Record<string, string>> = {
     "p99_ms d, max_ms d, last_seen z",
   "system.files": FILES,
   "system.my_files": FILES,
-  "system.my_account": "user_id, role, email, auth_type, last_login_at z, created_at z",
+  "system.my_account":
+    "user_id, role, email, auth_type, last_login_at z, created_at z, storage_bytes b, " +
+    "storage_bytes_max b",
 };
 
 const TYPE_LETTERS: Readonly<Record<string, string>> = {

@@ -15,16 +15,18 @@
  */
 import { assert } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX, TURN_MS_MAX } from "../../../base/limits.ts";
-import type { Commit, StagedCommit } from "../../../storage/mod.ts";
+import { type Commit, SHARED_OWNER, type StagedCommit } from "../../../storage/mod.ts";
 import type { Batch, Row, Value } from "../../../types/mod.ts";
 import type { TableRuntime } from "../build/table_runtime.ts";
 import { ownerOf } from "../operators/scan.ts";
 import type { Run } from "../run/run.ts";
 import type { Steps } from "../run/step_turns.ts";
+import type { StorageGrowth } from "../run/storage_meter.ts";
 import { type Returning, returnRows } from "./returning.ts";
 import {
   type Applied,
   applyChanges,
+  growthOf,
   type RowChange,
   seqsOf,
   stageChanges,
@@ -101,6 +103,8 @@ export class ChangeWriter {
   #changes: RowChange[] = [];
   #rowCount = 0;
   #staged: StagedCommit | undefined;
+  /** What the staged changes add to the storage of their owner, where that has a limit. */
+  #growth: StorageGrowth | undefined;
   readonly #returned: Batch[] = [];
 
   constructor(runtime: TableRuntime, { isBlind, returning, run }: WriterOptions) {
@@ -170,7 +174,7 @@ export class ChangeWriter {
     const returning = this.#returning;
     const run = this.#run;
     let returned = returning === undefined ? undefined : [this.#evaluated(changes, NO_SEQS)];
-    if (run.uploads !== undefined) recordUploads(this.#runtime, changes, run);
+    if (run.uploads !== undefined) placeUploads(this.#runtime, changes, run);
     const applied = applyChanges(this.#runtime, changes, { run, wantsSeqs: this.#wantsSeqs });
     if (this.#wantsSeqs) returned = [this.#evaluated(changes, applied.seqs)];
     return { rowCount: changes.length, applied, returned };
@@ -185,7 +189,12 @@ export class ChangeWriter {
     while (!staged.settle()) yield true;
     if (staged.rowCount > 0) {
       this.#run.requireUnaltered(this.#runtime.table);
-      commit = staged.commit();
+      const growth = this.#growth;
+      const meter = this.#run.storageMeter;
+      commit =
+        meter === undefined || growth === undefined
+          ? staged.commit()
+          : meter.charge([growth], () => staged.commit());
     }
     const applied: Applied = { commit, seqs: NO_SEQS };
     if (this.#wantsSeqs) yield* this.#evaluateAgain(seqsOf(this.#changes, commit?.seqs));
@@ -229,6 +238,18 @@ export class ChangeWriter {
     if (this.#returning !== undefined) this.#returned.push(this.#evaluated(changes, NO_SEQS));
     if (this.#wantsSeqs) for (const change of changes) this.#changes.push(change);
     for (const write of writesOf(this.#runtime, changes, this.#run)) staged.add(write);
+    this.#measure(changes);
+  }
+
+  #measure(changes: readonly RowChange[]): void {
+    const run = this.#run;
+    const meter = run.storageMeter;
+    if (meter === undefined) return;
+    const growth = growthOf(this.#runtime, changes, { run });
+    if (growth.owner === SHARED_OWNER) return;
+    this.#growth = { ...growth, bytes: growth.bytes + (this.#growth?.bytes ?? 0) };
+    // Other rows of the statement may free room, but never more than the owner has now.
+    if (this.#isBlind) meter.requireBelow(this.#growth.bytes);
   }
 
   #evaluated(changes: readonly RowChange[], seqs: readonly Value[]): Batch {
@@ -237,7 +258,7 @@ export class ChangeWriter {
   }
 }
 
-function recordUploads(runtime: TableRuntime, changes: readonly RowChange[], run: Run): void {
+function placeUploads(runtime: TableRuntime, changes: readonly RowChange[], run: Run): void {
   const rows = changes.flatMap(({ operation, row }) => (operation === "delete" ? [] : [row]));
   const { filePositions, table } = runtime;
   const target = {
@@ -247,6 +268,8 @@ function recordUploads(runtime: TableRuntime, changes: readonly RowChange[], run
     keyOf: (row: Row) => runtime.keyOf(row),
   };
   run.uploads?.place(target, rows);
-  // Those of a transaction are listed by its commit.
-  if (run.transaction === undefined) run.uploads?.list(run.call.nowMicros / 1000);
+  const fileBytes = run.uploads?.placedBytes ?? 0;
+  if (fileBytes > 0 && target.owner !== SHARED_OWNER) {
+    run.transaction?.grow(target, fileBytes, true);
+  }
 }

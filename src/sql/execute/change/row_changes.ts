@@ -7,13 +7,16 @@
  */
 import { assert } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
+import type { TableEntry } from "../../../catalog/mod.ts";
 import { type Commit, SEQ_COLUMN_ID, shownKey, type TableWrite } from "../../../storage/mod.ts";
 import type { Batch, Row, Value } from "../../../types/mod.ts";
 import { nameOf } from "../../bind/change/dml_target.ts";
 import type { TableRuntime } from "../build/table_runtime.ts";
+import { bytesOfRows, rowBytes } from "../held/row_bytes.ts";
 import { keyTextOf } from "../keys/key_text.ts";
 import { ownerOf, readRow } from "../operators/scan.ts";
 import type { Run } from "../run/run.ts";
+import type { StorageGrowth } from "../run/storage_meter.ts";
 import { sameRow } from "../run/transaction.ts";
 
 export interface RowChange {
@@ -55,7 +58,15 @@ export function applyChanges(
   if (writes.length === 0) {
     return { commit: undefined, seqs: wantsSeqs ? seqsOf(changes, undefined) : NO_SEQS };
   }
-  const commit = run.store.apply({ writes, wantsSeqs });
+  const make = (): Commit => {
+    run.uploads?.list(run.call.nowMicros / 1000);
+    return run.store.apply({ writes, wantsSeqs });
+  };
+  const meter = run.storageMeter;
+  const commit =
+    meter === undefined
+      ? make()
+      : meter.charge([growthOf(runtime, changes, { run, filesOf: run.uploads })], make);
   return { commit, seqs: wantsSeqs ? seqsOf(changes, commit.seqs) : NO_SEQS };
 }
 
@@ -122,7 +133,7 @@ export function insertRows({ table }: TableRuntime, rows: readonly Row[], run: R
   if (rows.length === 0) return { commit: undefined, seqs: NO_SEQS };
   const owner = ownerOf(run.principal, table);
   const write: TableWrite = { tableId: table.tableId, owner, operation: "insert", rows };
-  return { commit: run.store.apply({ writes: [write] }), seqs: NO_SEQS };
+  return { commit: applyInsert(table, write, run), seqs: NO_SEQS };
 }
 
 /** As {@linkcode insertRows}, with the rows column by column. */
@@ -136,7 +147,42 @@ export function insertColumns({ table }: TableRuntime, batch: Batch, run: Run): 
     rows: NO_ROWS,
     batch,
   };
-  return { commit: run.store.apply({ writes: [write] }), seqs: NO_SEQS };
+  return { commit: applyInsert(table, write, run), seqs: NO_SEQS };
+}
+
+function applyInsert(table: TableEntry, write: TableWrite, run: Run): Commit {
+  const { storageMeter, store } = run;
+  if (storageMeter === undefined) return store.apply({ writes: [write] });
+  const { batch, owner, rows } = write;
+  const bytes = batch === undefined ? sumOf(rows, rowBytes) : bytesOfRows(batch);
+  const growth = { owner, bytes, tables: [table], hasFiles: false };
+  return storageMeter.charge([growth], () => store.apply({ writes: [write] }));
+}
+
+/** What changes, and the files of `filesOf`, add to the storage of their owner. */
+export function growthOf(
+  { table }: TableRuntime,
+  changes: readonly RowChange[],
+  { filesOf, run }: { filesOf?: Run["uploads"]; run: Run },
+): StorageGrowth {
+  const fileBytes = filesOf?.placedBytes ?? 0;
+  return {
+    owner: ownerOf(run.principal, table),
+    bytes: fileBytes + sumOf(changes, growthOfChange),
+    tables: [table],
+    hasFiles: fileBytes > 0,
+  };
+}
+
+function growthOfChange({ before, operation, row }: RowChange): number {
+  if (operation === "insert") return rowBytes(row);
+  return (operation === "delete" ? 0 : rowBytes(row)) - rowBytes(before ?? row);
+}
+
+function sumOf<T>(items: readonly T[], bytesOf: (item: T) => number): number {
+  let sum = 0;
+  for (const item of items) sum += bytesOf(item);
+  return sum;
 }
 
 function changesNothing({ before, operation, row }: RowChange): boolean {

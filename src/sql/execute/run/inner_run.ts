@@ -26,6 +26,7 @@ export class InnerRun implements Run {
   readonly transaction: Transaction | undefined;
   readonly slots: readonly Value[];
   readonly profile: Run["profile"];
+  readonly storageMeter: Run["storageMeter"];
   readonly outer: Run["outer"];
   readonly working: Run["working"];
   readonly memory: MemoryBudget;
@@ -47,6 +48,7 @@ export class InnerRun implements Run {
     this.transaction = around.transaction;
     this.slots = around.slots;
     this.profile = around.profile;
+    this.storageMeter = around.storageMeter;
     this.outer = outer;
     this.memory = memory;
     this.working = working;

@@ -15,6 +15,7 @@ import type { HeldRows } from "../held/held_rows.ts";
 import type { MemoryBudget } from "../held/memory_budget.ts";
 import type { Pauses } from "./pausing.ts";
 import type { Profile } from "./profile.ts";
+import type { StorageMeter } from "./storage_meter.ts";
 import type { Transaction } from "./transaction.ts";
 
 export interface Run {
@@ -30,6 +31,8 @@ export interface Run {
   readonly call: CallWorld;
   /** Parameters and lifted literals, by slot number. */
   readonly slots: readonly Value[];
+  /** Where users have a limit of storage. */
+  readonly storageMeter: StorageMeter | undefined;
   /** Files that came with the statement. */
   readonly uploads?: UploadSink | undefined;
   /** @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED */
@@ -123,4 +126,6 @@ export interface UploadSink {
   place(target: UploadTarget, rows: readonly Row[]): void;
   /** Lists them and moves them to their places: in the turn in which those rows commit. */
   list(nowMs: number): void;
+  /** Bytes of those that rows name. */
+  readonly placedBytes: number;
 }

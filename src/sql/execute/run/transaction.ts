@@ -14,6 +14,8 @@ import type { Catalog, TableEntry } from "../../../catalog/mod.ts";
 import type { TableWrite } from "../../../storage/mod.ts";
 import type { Row, Value } from "../../../types/mod.ts";
 import { bytesOf } from "../held/memory_budget.ts";
+import { rowBytes } from "../held/row_bytes.ts";
+import type { StorageGrowth } from "./storage_meter.ts";
 
 /** Rows that are written alike, in one piece of work. */
 const WRITE_ROWS_MAX = 512;
@@ -48,6 +50,8 @@ export interface TransactionOptions {
   readonly isReadOnly: boolean;
   readonly startedAtMs: number;
   readonly bytesMax: number;
+  /** Whether owners have a limit of storage. */
+  readonly isMetered: boolean;
 }
 
 export class Transaction {
@@ -62,6 +66,8 @@ export class Transaction {
   /** Of one statement: a request with files has no other. */
   #uploads: HeldUploads | undefined;
   #bytes = 0;
+  /** What it adds to the storage of each owner, where that has a limit. */
+  readonly #growths: Map<number, StorageGrowth> | undefined;
 
   constructor(options: TransactionOptions) {
     this.snapshotSeq = options.snapshotSeq;
@@ -69,6 +75,7 @@ export class Transaction {
     this.isReadOnly = options.isReadOnly;
     this.startedAtMs = options.startedAtMs;
     this.#bytesMax = options.bytesMax;
+    this.#growths = options.isMetered ? new Map() : undefined;
   }
 
   /** From now on the end of the transaction is theirs. */
@@ -141,7 +148,34 @@ export class Transaction {
         { hint: "split it, or raise limits.transaction_max_bytes" },
       );
     }
+    if (this.#growths !== undefined && table.kind !== "shared") {
+      const before = rows.get(keyText);
+      const had = before === undefined ? staged.stored : rowLeftBy(before);
+      this.grow({ owner, table }, bytesOrNone(rowLeftBy(staged)) - bytesOrNone(had));
+    }
     rows.set(keyText, staged);
+  }
+
+  /** Its commit adds so much to the storage of an owner. */
+  grow(
+    { owner, table }: { owner: number; table: TableEntry },
+    bytes: number,
+    hasFiles = false,
+  ): void {
+    if (this.#growths === undefined) return;
+    const known = this.#growths.get(owner);
+    const tables = known?.tables ?? [];
+    this.#growths.set(owner, {
+      owner,
+      bytes: bytes + (known?.bytes ?? 0),
+      tables: tables.includes(table) ? tables : [...tables, table],
+      hasFiles: hasFiles || known?.hasFiles === true,
+    });
+  }
+
+  /** What it adds to the storage of each owner; none where that has no limit. */
+  get growths(): readonly StorageGrowth[] {
+    return [...(this.#growths?.values() ?? [])];
   }
 
   /** Keys that have a staged row. */
@@ -174,6 +208,14 @@ export class Transaction {
       }
     }
   }
+}
+
+function rowLeftBy({ isDeleted, row }: StagedRow): Row | undefined {
+  return isDeleted ? undefined : row;
+}
+
+function bytesOrNone(row: Row | undefined): number {
+  return row === undefined ? 0 : rowBytes(row);
 }
 
 /** Whether two rows hold the same values, bit for bit. */

@@ -1,0 +1,339 @@
+/**
+ * Keeps `limits.storage_bytes_per_user`: how many bytes the live rows of each owner in USER and
+ * STREAM tables and the listed files of the owner have, and the refusal of a commit that would pass
+ * the limit. Without the limit there is no object of this class, and nothing is counted.
+ *
+ * - The usage of an owner is read from the tables once, before the first write of the owner after a
+ *   start, in short turns. From then on each commit adds the difference that it makes.
+ * - A check and its commit are one turn of the event loop, so two commits of one owner never both
+ *   take the same room.
+ * - Rows of STREAM tables expire and files are swept without a commit of their owner. A refusal
+ *   that may be due to that marks the usage, and its statement runs once more when the usage has
+ *   been read again. Altered and dropped tables, and commits that the disk took back, have it read
+ *   again, too.
+ * - A commit that adds nothing is never refused, so an owner above the limit can read and delete.
+ */
+import type { Clock } from "../../base/clock.ts";
+import { DatabaseError, isDamage } from "../../base/errors.ts";
+import { pauser } from "../../base/pauser.ts";
+import type { Seq } from "../../base/seq.ts";
+import type { Catalog, TableEntry } from "../../catalog/mod.ts";
+import { type Commit, SHARED_OWNER, type Store } from "../../storage/mod.ts";
+import { bytesOfRows } from "../execute/held/row_bytes.ts";
+import { checkDeadline, type RequestLedger } from "../execute/run/request_ledger.ts";
+import type { StorageGrowth, StorageMeter } from "../execute/run/storage_meter.ts";
+
+/** Owners whose usage is kept in memory: some 100 bytes each. */
+const OWNERS_MAX = 65_536;
+
+/** A usage of this age may have shrunk by itself. */
+const FRESH_MS = 1000;
+
+/** How often a statement that waits looks whether it was ended. */
+const LOOK_MS = 20;
+
+interface Usage {
+  bytes: number;
+  /** It includes files, or rows of STREAM tables. */
+  mayShrink: boolean;
+  /** It is to be read again before anything is checked by it. */
+  isDoubted: boolean;
+  /** The version of each table with rows of the owner: another one may give them other columns. */
+  readonly tables: Map<number, number>;
+  /** The version of the catalog at which those were the versions of the tables. */
+  catalogVersion: number;
+  readonly readAtMs: number;
+}
+
+/** What was committed since a reading began. */
+interface Meanwhile {
+  bytes: number;
+  readonly tables: Map<number, number>;
+  mayShrink: boolean;
+  /** The list of files is not read at one moment. */
+  hasFiles: boolean;
+}
+
+export interface StorageQuotaOptions {
+  readonly bytesMax: number;
+  readonly catalog: Catalog;
+  readonly clock: Clock;
+  readonly store: Store;
+}
+
+export class StorageQuota implements StorageMeter {
+  readonly bytesMax: number;
+  readonly #world: StorageQuotaOptions;
+  /** By owner; the least recently written first. */
+  readonly #usages = new Map<number, Usage>();
+  /** Readings that writers wait for. */
+  readonly #running = new Map<number, Promise<void>>();
+  readonly #meanwhile = new Map<number, Set<Meanwhile>>();
+
+  private constructor(options: StorageQuotaOptions) {
+    this.bytesMax = options.bytesMax;
+    this.#world = options;
+  }
+
+  /** Undefined where there is no limit. */
+  static of(options: StorageQuotaOptions): StorageQuota | undefined {
+    return options.bytesMax === 0 ? undefined : new StorageQuota(options);
+  }
+
+  /** Whether writes of the owner can be checked now. An owner without a number has no rows. */
+  isReady(owner: number | undefined): boolean {
+    if (owner === undefined) return true;
+    const usage = this.#usages.get(owner);
+    return usage !== undefined && this.#isSound(usage);
+  }
+
+  /**
+   * Resolves when the usage of an owner is known.
+   *
+   * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED
+   */
+  async ready(owner: number | undefined, ledger: RequestLedger): Promise<void> {
+    if (owner === undefined) return;
+    const { clock } = this.#world;
+    while (!this.isReady(owner)) {
+      const looked = Promise.withResolvers<void>();
+      const cancel = clock.after(LOOK_MS, looked.resolve);
+      await Promise.race([looked.promise, this.#reading(owner)]).finally(cancel);
+      checkDeadline(ledger, clock);
+    }
+  }
+
+  /**
+   * The same for a commit of several owners that is about to be made: usages that would be doubted
+   * are read again.
+   */
+  async prepare(growths: readonly StorageGrowth[], ledger: RequestLedger): Promise<void> {
+    for (const { bytes, owner } of growths) {
+      if (owner === SHARED_OWNER || bytes <= 0) continue;
+      await this.ready(owner, ledger);
+      const usage = this.#usages.get(owner);
+      if (usage === undefined || usage.bytes + bytes <= this.bytesMax) continue;
+      usage.isDoubted = this.#mayHaveShrunk(usage);
+      await this.ready(owner, ledger);
+    }
+  }
+
+  requireBelow(bytes: number): void {
+    if (bytes <= this.bytesMax) return;
+    throw new DatabaseError(
+      "LIMIT_EXCEEDED",
+      `Cannot write the rows: they have ${bytes} bytes and more, and the rows and files of a user may have ${this.bytesMax} together`,
+      { hint: HINT },
+    );
+  }
+
+  charge(growths: readonly StorageGrowth[], commit: () => Commit): Commit {
+    for (const growth of growths) this.#requireRoom(growth);
+    const made = commit();
+    for (const growth of growths) this.#add(growth);
+    const doubt = (): void => {
+      for (const { owner } of growths) this.#usages.delete(owner);
+    };
+    // The writer is told of the failure; here the rows are taken off the account.
+    this.#world.store.durable(made.lastSeq).then(undefined, doubt);
+    return made;
+  }
+
+  /** The bytes of an owner, known or read now, a short step at a time. */
+  *used(owner: number): Generator<void, number> {
+    const known = this.#usages.get(owner);
+    if (known !== undefined && this.#isSound(known) && !this.#mayHaveShrunk(known)) {
+      return known.bytes;
+    }
+    const usage = yield* this.#read(owner);
+    // A view that shows everybody does not push out who writes.
+    if (this.#usages.has(owner)) this.#usages.set(owner, usage);
+    return usage.bytes;
+  }
+
+  /** @throws {DatabaseError} LIMIT_EXCEEDED */
+  #requireRoom({ bytes, owner }: StorageGrowth): void {
+    if (owner === SHARED_OWNER || bytes <= 0) return;
+    const known = this.#usages.get(owner);
+    const usage = known !== undefined && this.#isSound(known) ? known : this.#readNow(owner);
+    if (usage.bytes + bytes <= this.bytesMax) return;
+    if (this.#mayHaveShrunk(usage)) usage.isDoubted = true;
+    throw new DatabaseError(
+      "LIMIT_EXCEEDED",
+      `Cannot write: the rows and files of the user have ${usage.bytes} bytes, this would add ${bytes}, and they may have ${this.bytesMax} together`,
+      { hint: HINT },
+    );
+  }
+
+  #add(growth: StorageGrowth): void {
+    const { hasFiles, owner } = growth;
+    for (const meanwhile of this.#meanwhile.get(owner) ?? []) {
+      addTo(meanwhile, growth);
+      meanwhile.hasFiles ||= hasFiles;
+    }
+    const usage = this.#usages.get(owner);
+    if (usage === undefined) return;
+    addTo(usage, growth);
+    this.#keep(owner, usage);
+  }
+
+  #keep(owner: number, usage: Usage): void {
+    this.#usages.delete(owner);
+    this.#usages.set(owner, usage);
+    if (this.#usages.size <= OWNERS_MAX) return;
+    for (const oldest of this.#usages.keys()) {
+      this.#usages.delete(oldest);
+      return;
+    }
+  }
+
+  /** Whether no table with rows of it was altered or dropped since it was read. */
+  #isSound(usage: Usage): boolean {
+    const { catalog } = this.#world;
+    if (usage.isDoubted || usage.catalogVersion === catalog.version) return !usage.isDoubted;
+    for (const [tableId, version] of usage.tables) {
+      if (catalog.tableById(tableId)?.schemaVersion === version) continue;
+      usage.isDoubted = true;
+      return false;
+    }
+    usage.catalogVersion = catalog.version;
+    return true;
+  }
+
+  #mayHaveShrunk({ mayShrink, readAtMs }: Usage): boolean {
+    return mayShrink && this.#world.clock.monotonicMs() - readAtMs >= FRESH_MS;
+  }
+
+  #reading(owner: number): Promise<void> {
+    let reading = this.#running.get(owner);
+    if (reading === undefined) {
+      reading = this.#readInTurns(owner).finally(() => this.#running.delete(owner));
+      this.#running.set(owner, reading);
+    }
+    return reading;
+  }
+
+  async #readInTurns(owner: number): Promise<void> {
+    const pause = pauser(this.#world.clock);
+    const steps = this.#read(owner);
+    for (;;) {
+      const step = steps.next();
+      if (step.done === true) return this.#keep(owner, step.value);
+      await pause();
+    }
+  }
+
+  /** For the first rows of an owner, and for what has changed while a statement was prepared. */
+  #readNow(owner: number): Usage {
+    const steps = this.#read(owner);
+    for (;;) {
+      const step = steps.next();
+      if (step.done !== true) continue;
+      this.#keep(owner, step.value);
+      return step.value;
+    }
+  }
+
+  *#read(owner: number): Generator<void, Usage> {
+    const { catalog, clock } = this.#world;
+    for (;;) {
+      const tables = new Map<number, number>();
+      const meanwhile: Meanwhile = { bytes: 0, tables, mayShrink: false, hasFiles: false };
+      const others = this.#meanwhile.get(owner) ?? new Set();
+      this.#meanwhile.set(owner, others.add(meanwhile));
+      const catalogVersion = catalog.version;
+      try {
+        const rows = yield* this.#readRows(owner, tables);
+        const fileBytes = yield* this.#readFiles(owner);
+        if (meanwhile.hasFiles) continue;
+        return {
+          bytes: rows.bytes + fileBytes + meanwhile.bytes,
+          mayShrink: rows.mayShrink || fileBytes > 0 || meanwhile.mayShrink,
+          isDoubted: false,
+          tables,
+          catalogVersion,
+          readAtMs: clock.monotonicMs(),
+        };
+      } finally {
+        others.delete(meanwhile);
+        if (others.size === 0) this.#meanwhile.delete(owner);
+      }
+    }
+  }
+
+  /** @param tables Is given those in which there are any. */
+  *#readRows(
+    owner: number,
+    tables: Map<number, number>,
+  ): Generator<void, Pick<Usage, "bytes" | "mayShrink">> {
+    const { catalog, store } = this.#world;
+    const upTo = store.appliedSeq;
+    let bytes = 0;
+    let mayShrink = false;
+    for (const { kind, tableId } of catalog.tables()) {
+      if (kind === "shared") continue;
+      // It may have been altered or dropped in another turn.
+      const table = catalog.tableById(tableId);
+      if (table === undefined) continue;
+      const ofTable = yield* this.#readTable(table, owner, upTo);
+      if (ofTable === 0) continue;
+      bytes += ofTable;
+      tables.set(tableId, table.schemaVersion);
+      if (kind === "stream") mayShrink = true;
+    }
+    return { bytes, mayShrink };
+  }
+
+  *#readTable(table: TableEntry, owner: number, upTo: Seq): Generator<void, number> {
+    const columnIds = table.columns.map(({ columnId }) => columnId);
+    let bytes = 0;
+    try {
+      const scan = this.#world.store.scan(table.tableId, {
+        owner,
+        upTo,
+        columnIds,
+        reusesMemory: true,
+        mayBeEmpty: true,
+      });
+      try {
+        for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
+          if (batch.rowCount > 0) bytes += bytesOfRows(batch);
+          yield;
+        }
+      } finally {
+        scan.close();
+      }
+    } catch (error) {
+      // Rows that cannot be read count nothing: they keep nobody from writing elsewhere.
+      if (!isUnreadable(error)) throw error;
+    }
+    yield;
+    return bytes;
+  }
+
+  *#readFiles(owner: number): Generator<void, number> {
+    const { catalog } = this.#world;
+    let bytes = 0;
+    for (const portion of catalog.filePortions({ owner })) {
+      for (const { size, tableId } of portion) {
+        if (catalog.tableById(tableId) !== undefined) bytes += size;
+      }
+      yield;
+    }
+    return bytes;
+  }
+}
+
+const HINT =
+  "delete rows or files, or ask an administrator to raise limits.storage_bytes_per_user; a file counts until the hourly sweep has removed it";
+
+function addTo(usage: Meanwhile | Usage, { bytes, hasFiles, tables }: StorageGrowth): void {
+  usage.bytes += bytes;
+  usage.mayShrink ||= hasFiles || tables.some(({ kind }) => kind === "stream");
+  for (const { schemaVersion, tableId } of tables) usage.tables.set(tableId, schemaVersion);
+}
+
+function isUnreadable(error: unknown): boolean {
+  if (isDamage(error)) return true;
+  return error instanceof DatabaseError && error.condition === "STORAGE_UNAVAILABLE";
+}
