@@ -12,6 +12,8 @@ export interface Caller {
   readonly isLocal: boolean;
   /** Whether `Host` names this server; false for a rebound name. Default true. */
   readonly isHostAllowed?: boolean;
+  /** Whether the URL of the request seems to have a token, which is not read. Default false. */
+  readonly hasTokenInUrl?: boolean;
   /** Of the request, for the log and the audit. */
   readonly requestId?: string;
 }

@@ -14,7 +14,7 @@ import { type Catalog, checkUserId, type UserEntry } from "../catalog/mod.ts";
 import type { AuthStatusBody, LoginBody, MeBody, SetupBody } from "../protocol/mod.ts";
 import { answerFromUser, type Caller, hasAdminUi } from "./answers.ts";
 import type { OnAudit } from "./audit.ts";
-import { AuthError, invalidCredentials, notBearer } from "./auth_error.ts";
+import { invalidCredentials, noToken, notBearer, tokenExpired } from "./auth_error.ts";
 import { LastSeen } from "./last_seen.ts";
 import { AuthBucket, LoginGuard, type LoginTrouble } from "./login_guard.ts";
 import { Logins } from "./logins.ts";
@@ -209,11 +209,11 @@ export class Auth {
    */
   authenticateHeader(header: string | null | undefined, caller: Caller): Principal {
     if (header === null || header === undefined || header === "") {
-      throw new AuthError("MISSING_AUTHORIZATION", "The request should carry a bearer token");
+      throw noToken({ isInUrl: caller.hasTokenInUrl ?? false });
     }
     const claims = this.#tokens.verifyHeader(header);
     if (claims === undefined && !/^bearer(?: |$)/i.test(header)) {
-      throw this.#bucket.failedToken(notBearer(), caller);
+      throw this.#bucket.failedToken(notBearer(header), caller);
     }
     return this.#authenticated(claims, caller);
   }
@@ -349,8 +349,7 @@ export class Auth {
     const user = age === "early" ? undefined : this.#liveUserBehind(claims);
     if (user === undefined) throw this.#bucket.failedToken(invalidCredentials(), caller);
     if (age === "expired") {
-      const expired = new AuthError("TOKEN_EXPIRED", "The token has expired");
-      throw this.#bucket.failedToken(expired, caller);
+      throw this.#bucket.failedToken(tokenExpired(), caller);
     }
     this.#lastSeen.note(user.userId);
     const principal = this.#principal(user, claims.sessionId);

@@ -45,17 +45,47 @@ export class AuthError extends Error {
   }
 }
 
+/** Where a token comes from. */
+const LOGIN = 'POST /v1/api/auth/login with {"user": "…", "password": "…"}';
+
+const SEND_TOKEN = `send the header Authorization: Bearer <token>; ${LOGIN} returns the token as access_token`;
+
+const OTHER_SCHEMES = /^(?:basic|digest|token|jwt|oauth|negotiate|api-?key)(?= )/i;
+
 /** The one answer for every reason why a token opens nothing. */
 export function invalidCredentials(): AuthError {
-  return new AuthError("INVALID_CREDENTIALS", "The token is not valid");
+  return new AuthError(
+    "INVALID_CREDENTIALS",
+    `The token is not valid: ${LOGIN} returns a valid one as access_token`,
+  );
+}
+
+/** The failure of a request without a token; `isInUrl` if its URL seems to have one. */
+export function noToken({ isInUrl }: { isInUrl: boolean }): AuthError {
+  const what = isInUrl
+    ? "The request has no Authorization header, and a token in the URL is not read"
+    : "The request has no token";
+  return new AuthError("MISSING_AUTHORIZATION", `${what}: ${SEND_TOKEN}`);
 }
 
 /**
- * The same of a header whose scheme is another one, or none: what is wrong with it is no secret.
+ * The failure of a header whose scheme is another one, or absent. The message repeats a known
+ * scheme only: a header without scheme begins with the secret itself.
  */
-export function notBearer(): AuthError {
+export function notBearer(header: string): AuthError {
+  const scheme = OTHER_SCHEMES.exec(header)?.[0];
+  const what =
+    scheme === undefined
+      ? "The Authorization header does not begin with Bearer"
+      : `The Authorization header has the scheme ${scheme}, which is not read`;
+  return new AuthError("INVALID_CREDENTIALS", `${what}: ${SEND_TOKEN}`);
+}
+
+/** The failure of a token whose time is over. */
+export function tokenExpired(): AuthError {
   return new AuthError(
-    "INVALID_CREDENTIALS",
-    "The request should carry a bearer token, as Authorization: Bearer <token>",
+    "TOKEN_EXPIRED",
+    'The token has expired: POST /v1/api/auth/refresh with {"refresh_token": "…"} returns a new ' +
+      `one, and so does ${LOGIN}`,
   );
 }

@@ -215,5 +215,9 @@ export class Sessions {
 }
 
 export function unauthorized(): AuthError {
-  return new AuthError("unauthorized", "The token is missing, invalid or no longer accepted");
+  return new AuthError(
+    "unauthorized",
+    "The token is missing, invalid or no longer accepted: send the header Authorization: Bearer " +
+      "<token>, or log in again by POST /v1/api/auth/login",
+  );
 }

@@ -36,14 +36,7 @@ import {
 import { RequestTurns } from "./http/request_turns.ts";
 import { empty, json } from "./http/responses.ts";
 import { answerWith, type Reply } from "./http/route.ts";
-import {
-  allowedMethods,
-  type Found,
-  isAllowed,
-  methodNotAllowed,
-  notFound,
-  Router,
-} from "./http/router.ts";
+import { allowedMethods, type Found, isAllowed, methodNotAllowed, Router } from "./http/router.ts";
 
 export interface RunningServer {
   /** Scheme, host and port, e.g. "http://127.0.0.1:2900". */
@@ -380,10 +373,10 @@ class HttpServer implements RunningServer {
   ): Response | Promise<Response> | undefined {
     const { method } = exchange.request;
     this.#protect(exchange);
-    if (found === undefined) throw notFound(exchange.path);
+    if (found === undefined) throw this.#router.notFound(exchange.path);
     if (isAllowed(method, found.method)) return found.handle(exchange, reply);
     if (method === "OPTIONS") return this.#options204(exchange, found);
-    throw methodNotAllowed(method, found.method);
+    throw methodNotAllowed(exchange, found);
   }
 
   /** What is refused before any route runs. */

@@ -48,9 +48,20 @@ function skipSpace(text: string, at: number): number {
   }
 }
 
-function malformed(text: string, at: number): DatabaseError {
-  const found = at >= text.length ? "it ends too early" : `unexpected character at ${at}`;
-  return new DatabaseError("INVALID_VALUE", `Cannot read ${excerpt(text)} as JSON: ${found}`);
+/** A text that is not JSON. */
+export class MalformedJson extends DatabaseError {
+  /** Offset of the first character that does not fit; the length of a text that ends too early. */
+  readonly at: number;
+
+  constructor(text: string, at: number) {
+    const found = at >= text.length ? "it ends too early" : `unexpected character at ${at}`;
+    super("INVALID_VALUE", `Cannot read ${excerpt(text)} as JSON: ${found}`);
+    this.at = at;
+  }
+}
+
+function malformed(text: string, at: number): MalformedJson {
+  return new MalformedJson(text, at);
 }
 
 function tooDeep(): DatabaseError {

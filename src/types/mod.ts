@@ -128,6 +128,7 @@ export {
   jsonRoot,
   jsonScalarText,
   jsonStringEnd,
+  MalformedJson,
   textOfJsonString,
 } from "./json_text.ts";
 export {

@@ -257,9 +257,7 @@ test("Auth.authenticateHeader wants the scheme Bearer, in any case", async () =>
     expect(await codeOf(header), header).toBe("INVALID_CREDENTIALS");
     const isBearer = /^Bearer(?: |$)/.test(header);
     expect(() => auth.authenticateHeader(header, LOCAL), header).toThrow(
-      isBearer
-        ? "The token is not valid"
-        : "The request should carry a bearer token, as Authorization: Bearer <token>",
+      isBearer ? "The token is not valid" : "send the header Authorization: Bearer <token>",
     );
   }
 });

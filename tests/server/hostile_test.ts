@@ -129,7 +129,7 @@ test("who asks for a tunnel is told that there is none", async () => {
   const answer = await exchange(`CONNECT example.org:443 HTTP/1.1\r\n${head}\r\n`, {
     hangUp: false,
   });
-  expect(answer).toContain('"message":"There is no example.org:443"');
+  expect(answer).toContain('"message":"There is no example.org:443: ');
 });
 
 test("a Host that would shift the path is 400", async () => {

@@ -239,6 +239,22 @@ describe("a token", () => {
     expect(await send(statement("SELECT 1"), { headers })).toEqual([401, code]);
   });
 
+  test("that has ended leads to the endpoint that returns a new one", async () => {
+    const expired = signToken(claims({ exp: nowSeconds - 90, iat: nowSeconds - 900 }), SECRET);
+    const answer = await fetch(`${server.url}/v1/api/sql`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", Authorization: `Bearer ${expired}` },
+      body: statement("SELECT 1"),
+    });
+    expect(await answer.json()).toMatchObject({
+      error: {
+        message:
+          'The token has expired: POST /v1/api/auth/refresh with {"refresh_token": "…"} returns a ' +
+          'new one, and so does POST /v1/api/auth/login with {"user": "…", "password": "…"}',
+      },
+    });
+  });
+
   test("that is good is accepted, so that the cases above are refused for their fault", async () => {
     const headers = { Authorization: `Bearer ${signToken(claims(), SECRET)}` };
     expect(await send(statement("SELECT 1"), { headers })).toEqual([200, ""]);

@@ -59,6 +59,12 @@ const CLOSE_GOING_AWAY = 1001;
 const CLOSE_POLICY = 1008;
 const CLOSE_INTERNAL = 1011;
 
+/** What a client is told that sends a message too early. */
+const AUTHENTICATE_FIRST =
+  'Authenticate first: send {"type": "authenticate", "token": "<token>"}, or open the connection ' +
+  "with the header Authorization: Bearer <token>; POST /v1/api/auth/login answers with a token " +
+  "as access_token";
+
 /** After how long a client may try again whose messages fill what may wait. */
 const BUSY_RETRY_MS = 1000;
 
@@ -337,7 +343,7 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
 
   #requireAuthentication(subscriptionId: string): void {
     if (this.#state === "authenticated") return;
-    throw refusal("AUTH_REQUIRED", subscriptionId, "Authenticate first");
+    throw refusal("AUTH_REQUIRED", subscriptionId, AUTHENTICATE_FIRST);
   }
 
   #authenticateByMessage(decoded: Decoded): void {

@@ -17,6 +17,12 @@ const AUTH_ERROR_CODES: ReadonlySet<string> = new Set([
   "RATE_LIMIT_EXCEEDED",
 ]);
 
+/** Each is also the reason of a close frame, which has room for 123 bytes. */
+const MESSAGES: Readonly<Record<string, string>> = {
+  AUTH_TIMEOUT: "Authentication timed out",
+  TOKEN_EXPIRED: "The token has expired: POST /v1/api/auth/refresh returns a new one",
+};
+
 type AuthFailure = Extract<ControlMessage, { type: "auth_error" }>;
 
 /**
@@ -38,6 +44,5 @@ export function formatFrom(
 
 export function authFailure(code: string): AuthFailure {
   const word = AUTH_ERROR_CODES.has(code) ? code : "INVALID_CREDENTIALS";
-  const message = word === "AUTH_TIMEOUT" ? "Authentication timed out" : "Authentication failed";
-  return { type: "auth_error", message, code: word };
+  return { type: "auth_error", message: MESSAGES[word] ?? "Authentication failed", code: word };
 }

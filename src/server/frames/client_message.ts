@@ -6,6 +6,7 @@
  * send it, then its fields. So fields are read by one function per type.
  */
 import { DatabaseError } from "../../base/errors.ts";
+import { nearestName } from "../../base/nearest_name.ts";
 import { SubscriptionError } from "../../live/mod.ts";
 import {
   type ErrorMessage,
@@ -13,6 +14,7 @@ import {
   type SubscriptionCode,
   type SubscriptionSpec,
 } from "../../protocol/mod.ts";
+import { type FieldNames, kindOf, nearMissOf } from "../http/field_names.ts";
 import { checkedValues, type ParameterLimits, parametersFromJson } from "../http/parameters.ts";
 import { objectOf } from "../http/request_body.ts";
 import type { Serialization } from "./encode.ts";
@@ -40,6 +42,55 @@ const MESSAGE_TYPES: ReadonlySet<string> = new Set<MessageType>([
   "unsubscribe",
   "ping",
 ]);
+
+/** Names that other protocols give to the type of a message. */
+const TYPE_FIELD: FieldNames = {
+  type: ["action", "op", "operation", "event", "kind", "method", "cmd", "command"],
+};
+
+/** Types of other protocols, and the type that means the same here. */
+const OTHER_TYPES: ReadonlyMap<string, MessageType> = new Map<string, MessageType>([
+  ["auth", "authenticate"],
+  ["login", "authenticate"],
+  ["connection_init", "authenticate"],
+  ["hello", "authenticate"],
+  ["sub", "subscribe"],
+  ["listen", "subscribe"],
+  ["live", "subscribe"],
+  ["start", "subscribe"],
+  ["watch", "subscribe"],
+  ["unsub", "unsubscribe"],
+  ["stop", "unsubscribe"],
+  ["cancel", "unsubscribe"],
+  ["complete", "unsubscribe"],
+  ["unlisten", "unsubscribe"],
+  ["next", "next_batch"],
+  ["batch", "next_batch"],
+  ["more", "next_batch"],
+  ["heartbeat", "ping"],
+  ["keepalive", "ping"],
+]);
+
+/** Types that ask to run a statement, which no message does. */
+const STATEMENT_TYPES: ReadonlySet<string> = new Set([
+  "sql",
+  "query",
+  "execute",
+  "exec",
+  "insert",
+  "select",
+  "statement",
+]);
+
+const SHOWN_CHARS_MAX = 40;
+
+const SUBSCRIPTION_FIELDS: FieldNames = {
+  id: ["subscription_id", "name", "key"],
+  sql: ["query", "q", "statement", "text", "command"],
+  params: ["parameters", "args", "arguments", "values", "bindings"],
+  namespace_id: ["namespace", "ns", "schema", "database", "db"],
+  options: ["option", "opts", "settings"],
+};
 
 export interface AuthenticateFields {
   readonly method: string;
@@ -69,18 +120,48 @@ export function refusal(
 
 /** @throws {SubscriptionError} INVALID_MESSAGE */
 export function messageTypeOf({ value }: Decoded): MessageType {
-  const type = objectOf(value)?.["type"];
+  const fields = objectOf(value);
+  if (fields === undefined) {
+    const example = '{"type": "ping", "id": "1"}';
+    throw invalidMessage(
+      `Cannot read the message: expected an object such as ${example}, not ${kindOf(value)}`,
+    );
+  }
+  const { type } = fields;
   if (typeof type === "string" && MESSAGE_TYPES.has(type)) return type as MessageType;
-  throw invalidMessage("Cannot read the message: it needs a known type");
+  throw invalidMessage(`Cannot read the message: ${typeFault(fields)}`);
+}
+
+/** Explains a type that is absent, no text, or unknown. */
+function typeFault(fields: Readonly<Record<string, unknown>>): string {
+  const { type } = fields;
+  const known = `the types are ${[...MESSAGE_TYPES].join(", ")}`;
+  if (type === undefined) {
+    const miss = nearMissOf(fields, TYPE_FIELD);
+    return `it has no "type": ${known}${miss === undefined ? "" : `; ${miss}`}`;
+  }
+  if (typeof type !== "string") return `"type" must be text, not ${kindOf(type)}; ${known}`;
+  const word = type.toLowerCase();
+  const shown = JSON.stringify(shortened(type));
+  if (STATEMENT_TYPES.has(word)) {
+    return `there is no type ${shown}: ${known}; POST /v1/api/sql runs statements`;
+  }
+  const nearest = OTHER_TYPES.get(word) ?? nearestName(type, MESSAGE_TYPES);
+  const question = nearest === undefined ? "" : `; did you mean ${nearest}?`;
+  return `there is no type ${shown}: ${known}${question}`;
+}
+
+function shortened(text: string): string {
+  return text.length <= SHOWN_CHARS_MAX ? text : `${text.slice(0, SHOWN_CHARS_MAX)}…`;
 }
 
 /** @throws {SubscriptionError} INVALID_MESSAGE */
 export function readAuthenticate({ value }: Decoded): AuthenticateFields {
   const fields = objectOf(value) ?? {};
   const token = fields["token"];
-  if (typeof token !== "string") throw missing("authenticate", "token");
+  if (typeof token !== "string") throw missing("authenticate", "token", token);
   const method = fields["method"] ?? "jwt";
-  if (typeof method !== "string") throw missing("authenticate", "method");
+  if (typeof method !== "string") throw missing("authenticate", "method", method);
   const protocol = fields["protocol"] ?? {};
   const { serialization, compression } = objectOf(protocol) ?? {};
   const isKnown =
@@ -101,8 +182,18 @@ export function readAuthenticate({ value }: Decoded): AuthenticateFields {
  * @throws {SubscriptionError} INVALID_MESSAGE, INVALID_SUBSCRIPTION_ID
  */
 export function readSubscriptionId({ value }: Decoded): string {
-  const id = objectOf(objectOf(value)?.["subscription"])?.["id"];
-  if (typeof id !== "string") throw missing("subscribe", "subscription.id");
+  const subscription = objectOf(value)?.["subscription"];
+  const fields = objectOf(subscription);
+  if (fields === undefined) {
+    throw invalidMessage(
+      'Cannot read subscribe: "subscription" must be an object such as ' +
+        `{"id": "a", "sql": "SELECT …"}, but it is ${kindOf(subscription)}`,
+    );
+  }
+  const miss = nearMissOf(fields, SUBSCRIPTION_FIELDS);
+  if (miss !== undefined) throw invalidMessage(`Cannot read subscribe: ${miss}`);
+  const { id } = fields;
+  if (typeof id !== "string") throw missing("subscribe", "subscription.id", id);
   if (id.trim() === "" || !hasAtMost(id, ID_CHARS_MAX) || !id.isWellFormed()) {
     throw refusal(
       "INVALID_SUBSCRIPTION_ID",
@@ -123,7 +214,7 @@ export function readSubscriptionId({ value }: Decoded): string {
 export function readSpec(decoded: Decoded, id: string, limits: ParameterLimits): SubscriptionSpec {
   const fields = objectOf(objectOf(decoded.value)?.["subscription"]) ?? {};
   const { sql, namespace_id: namespace } = fields;
-  if (typeof sql !== "string") throw missing("subscribe", "subscription.sql");
+  if (typeof sql !== "string") throw missing("subscribe", "subscription.sql", sql);
   if (
     sql.length > SUBSCRIPTION_SQL_BYTES_MAX ||
     Buffer.byteLength(sql) > SUBSCRIPTION_SQL_BYTES_MAX
@@ -155,14 +246,16 @@ export function readSpec(decoded: Decoded, id: string, limits: ParameterLimits):
 export function readNextBatch({ value }: Decoded): string | undefined {
   const fields = objectOf(value) ?? {};
   const id = fields["subscription_id"] ?? undefined;
-  if (id !== undefined && typeof id !== "string") throw missing("next_batch", "subscription_id");
+  if (id !== undefined && typeof id !== "string") {
+    throw missing("next_batch", "subscription_id", id);
+  }
   return id;
 }
 
 /** @throws {SubscriptionError} INVALID_MESSAGE */
 export function readUnsubscribe({ value }: Decoded): string {
   const id = objectOf(value)?.["subscription_id"];
-  if (typeof id !== "string") throw missing("unsubscribe", "subscription_id");
+  if (typeof id !== "string") throw missing("unsubscribe", "subscription_id", id);
   return id;
 }
 
@@ -199,8 +292,8 @@ function readParams(
   }
 }
 
-function missing(type: string, field: string): SubscriptionError {
-  return invalidMessage(`Cannot read ${type}: "${field}" must be text`);
+function missing(type: string, field: string, value: unknown): SubscriptionError {
+  return invalidMessage(`Cannot read ${type}: "${field}" must be text, but it is ${kindOf(value)}`);
 }
 
 function invalidMessage(message: string): SubscriptionError {

@@ -6,6 +6,7 @@
  *     binary, JSON           refused
  */
 
+import { jsonFault } from "../http/json_fault.ts";
 import { objectOf, parseJson } from "../http/request_body.ts";
 import { type Decoded, PROTOCOL_WORD, refusal } from "./client_message.ts";
 import type { Serialization } from "./encode.ts";
@@ -44,7 +45,7 @@ function decodeText(text: string, bytesMax: number): Decoded {
   if (isTooLarge) throw tooLarge(bytesMax);
   const value = parseJson(text);
   if (value === undefined) {
-    throw refusal("INVALID_MESSAGE", PROTOCOL_WORD, "Cannot read the message: it is not JSON");
+    throw refusal("INVALID_MESSAGE", PROTOCOL_WORD, `Cannot read the message: ${jsonFault(text)}`);
   }
   return { value, text };
 }

@@ -15,6 +15,9 @@ const HOST_FORM = /^[A-Za-z0-9._~%:[\]-]*$/;
 
 const REQUEST_ID_FORM = /^[A-Za-z0-9._:-]{1,128}$/;
 
+/** Query parameters in which other servers take a token. */
+const TOKEN_IN_QUERY = /(?:^|&)(?:token|access_token|auth|authorization|bearer|jwt|api_?key|key)=/i;
+
 /** How long the client of an answer that has ended may take nothing of it. */
 const ENDING_SECONDS = 5;
 
@@ -113,6 +116,10 @@ export class Exchange implements Caller {
   get isHostWellFormed(): boolean {
     const host = this.request.headers.get("host");
     return host === null || HOST_FORM.test(host);
+  }
+
+  get hasTokenInUrl(): boolean {
+    return TOKEN_IN_QUERY.test(this.query);
   }
 
   get isHostAllowed(): boolean {

@@ -66,7 +66,12 @@ export interface Operation {
   readonly description?: string;
   readonly access: Access;
   readonly parameters?: readonly OperationParameter[];
-  readonly body?: { readonly content: Content; readonly required: boolean };
+  readonly body?: {
+    readonly content: Content;
+    readonly required: boolean;
+    /** A JSON body that works, shown to callers that chose the wrong method. */
+    readonly example?: object;
+  };
   /** What is no error, by status. */
   readonly answers: Readonly<Record<number, Answer>>;
   /** Codes of errors by status, beyond those that every endpoint of its kind has. */

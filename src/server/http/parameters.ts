@@ -8,11 +8,17 @@
 import { DatabaseError } from "../../base/errors.ts";
 import type { Parameter } from "../../sql/mod.ts";
 import { type JsonSlice, jsonMember } from "../../types/mod.ts";
+import { kindOf } from "./field_names.ts";
 
 /**
  * A digit followed by a fraction or exponent, anywhere: then some number may not be a plain one.
  */
 const FRACTION_OR_EXPONENT = /\d[.eE]/;
+
+const IS_ARRAY =
+  'is an array: send its text, as "{1,2,3}" for = ANY($1) and columns of arrays, or "[1,2,3]" for JSON';
+
+const IS_OBJECT = 'is an object: send its JSON as text, as "{\\"a\\":1}"';
 
 export interface ParameterLimits {
   readonly max_parameters: number;
@@ -34,7 +40,10 @@ export function parametersFromJson(
 ): readonly Parameter[] {
   if (params === undefined || params === null) return [];
   if (!Array.isArray(params)) {
-    throw new DatabaseError("INVALID_INPUT", 'Cannot read "params": expected an array');
+    throw new DatabaseError(
+      "INVALID_INPUT",
+      `Cannot read "params": expected an array of the values of $1, $2, …, but it is ${kindOf(params)}`,
+    );
   }
   const values: readonly unknown[] = params;
   requireCount(values.length, limits);
@@ -122,7 +131,7 @@ function digitsOf(value: unknown, index: number, limits: ParameterLimits): Param
 function checkedParameter(value: unknown, index: number, limits: ParameterLimits): Parameter {
   if (value === null || typeof value === "boolean") return value;
   if (typeof value !== "string") {
-    throw invalidParameter(index, "is an array or object: expected null, boolean, number or text");
+    throw invalidParameter(index, Array.isArray(value) ? IS_ARRAY : IS_OBJECT);
   }
   // UTF-8 has at most three bytes for each UTF-16 unit.
   if (value.length * 3 > limits.max_parameter_bytes) {

@@ -24,15 +24,17 @@ const CLOSE_BRACE = 0x7d;
 const JSON_TYPE = /^(?:application\/json|text\/json|[\w.+-]+\/[\w.+-]+\+json)$/;
 
 /**
+ * @param accepted The content types of the endpoint, for the message.
  * @throws {HttpError} 415 unless the type is missing, as where it is empty, or a JSON media type.
  */
-export function requireJsonType(header: string | null): void {
+export function requireJsonType(header: string | null, accepted = "application/json"): void {
   if (header === null || header === "application/json" || header.trim() === "") return;
   if (JSON_TYPE.test(mediaType(header))) return;
   throw new HttpError(
     415,
     "unsupported_media_type",
-    `Cannot read a body of type "${mediaType(header)}": expected application/json`,
+    `Cannot read a body of type "${mediaType(header)}": this endpoint takes ${accepted}; ` +
+      "for JSON, send the header Content-Type: application/json",
   );
 }
 

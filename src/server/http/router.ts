@@ -8,6 +8,7 @@
 import type { Exchange } from "./exchange.ts";
 import type { ErrorShape } from "./http_error.ts";
 import { HttpError } from "./http_error.ts";
+import { nearestEndpoint } from "./nearest_endpoint.ts";
 import type { Operation } from "./operation.ts";
 import type { Method, Route, RouteFunction } from "./route.ts";
 
@@ -36,13 +37,17 @@ export interface Found {
   readonly method: Method;
   readonly shape: ErrorShape;
   readonly handle: RouteFunction;
+  readonly operation: Operation;
 }
 
 export class Router {
   readonly #byPath = new Map<string, Found>();
   readonly #prefixes: readonly PrefixRoute[];
+  readonly #endpoints: Endpoints;
 
-  constructor({ prefixes, routes }: Endpoints) {
+  constructor(endpoints: Endpoints) {
+    const { prefixes, routes } = endpoints;
+    this.#endpoints = endpoints;
     for (const route of routes) this.#byPath.set(route.path, route);
     this.#prefixes = prefixes;
   }
@@ -52,11 +57,24 @@ export class Router {
   }
 
   #findPrefix(path: string): Found | undefined {
-    for (const { prefix, method, shape, handle } of this.#prefixes) {
+    for (const { prefix, method, operation, shape, handle } of this.#prefixes) {
       if (!path.startsWith(prefix)) continue;
-      return { method, shape, handle: (exchange) => handle(exchange, path.slice(prefix.length)) };
+      const rest = path.slice(prefix.length);
+      return { method, operation, shape, handle: (exchange) => handle(exchange, rest) };
     }
     return undefined;
+  }
+
+  /** The failure of a path that nothing serves; it names the nearest that is served. */
+  notFound(path: string): HttpError {
+    const isPlanned = PLANNED_PATHS.some((planned) => path.startsWith(planned));
+    if (isPlanned) return new HttpError(404, "not_found", `${path} is not available yet`);
+    const nearest = nearestEndpoint(path, this.#endpoints);
+    const help =
+      nearest === undefined
+        ? "GET /v1/openapi.json lists the endpoints"
+        : `did you mean ${nearest}?`;
+    return new HttpError(404, "not_found", `There is no ${path}: ${help}`);
   }
 }
 
@@ -70,14 +88,28 @@ export function isAllowed(requestMethod: string, method: Method): boolean {
   return requestMethod === method || (requestMethod === "HEAD" && method === "GET");
 }
 
-export function notFound(path: string): HttpError {
-  const isPlanned = PLANNED_PATHS.some((planned) => path.startsWith(planned));
-  const message = isPlanned ? `${path} is not available yet` : `There is no ${path}`;
-  return new HttpError(404, "not_found", message);
+export function methodNotAllowed(
+  { path, publicUrl, request }: Exchange,
+  { method, operation }: Found,
+): HttpError {
+  const example = exampleCall(publicUrl + path, method, operation);
+  const message = `${request.method} is not allowed here: ${path} takes ${method}, as ${example}`;
+  return new HttpError(405, "method_not_allowed", message, { allow: allowedMethods(method) });
 }
 
-export function methodNotAllowed(requestMethod: string, method: Method): HttpError {
-  return new HttpError(405, "method_not_allowed", `${requestMethod} is not allowed here`, {
-    allow: allowedMethods(method),
-  });
+/** A call as it is typed into a shell. */
+function exampleCall(url: string, method: Method, operation: Operation): string {
+  const { access, answers, body, parameters = [] } = operation;
+  // A quote in the path would end the argument.
+  const quoted = url.replaceAll("'", "%27");
+  if (answers[101] !== undefined) return `new WebSocket('${quoted.replace("http", "ws")}')`;
+  const needsToken = access.startsWith("bearer") || access.startsWith("any token");
+  const token = needsToken ? " -H 'Authorization: Bearer <token>'" : "";
+  if (method === "POST") {
+    const json = JSON.stringify(body?.example ?? {});
+    return `curl${token} -H 'Content-Type: application/json' -d '${json}' '${quoted}'`;
+  }
+  const required = parameters.filter((each) => each.in === "query" && each.required === true);
+  const query = required.map(({ name }, index) => `${index === 0 ? "?" : "&"}${name}=…`).join("");
+  return `curl${token} '${quoted}${query}'`;
 }

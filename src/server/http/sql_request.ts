@@ -5,6 +5,8 @@
 import { DatabaseError } from "../../base/errors.ts";
 import type { AnswerReader, Parameter, ServerAddress, SqlRequest } from "../../sql/mod.ts";
 import type { ServerConfig } from "../common/options.ts";
+import { type FieldNames, kindOf, refuseNearMisses } from "./field_names.ts";
+import { jsonFault } from "./json_fault.ts";
 import { type MultipartForm, parseMultipart } from "./multipart.ts";
 import { parametersFromJson } from "./parameters.ts";
 import { invalidInput, objectOf, parseJson, textFromUtf8 } from "./request_body.ts";
@@ -14,6 +16,30 @@ type RequestLimits = Pick<ServerConfig, "limits" | "files">;
 
 /** Where a JSON body has its parameters. */
 const PATH_TO_PARAMS: readonly string[] = ["params"];
+
+/** The bodies that the endpoint reads. */
+export const SQL_BODIES =
+  'application/json, as {"sql": "SELECT 1"}, or multipart/form-data with a part "sql"';
+
+/** The members of a request, and the names that other servers give them. */
+const SQL_FIELDS: FieldNames = {
+  sql: ["query", "queries", "q", "statement", "statements", "stmt", "text", "command", "code"],
+  params: [
+    "parameters",
+    "parameter",
+    "args",
+    "arguments",
+    "values",
+    "bindings",
+    "binds",
+    "variables",
+    "vars",
+  ],
+  namespace_id: ["namespace", "ns", "schema", "database", "db"],
+  timeout_ms: ["timeout", "timeout_s", "timeout_seconds", "deadline", "max_time_ms"],
+  check: ["dry_run", "dryrun", "validate", "validate_only"],
+  idempotency_key: ["idempotency", "idempotent_key"],
+};
 
 /** Where a request came from, as far as its statements ask. */
 type RequestSender = AnswerReader & ServerAddress & NonNullable<SqlRequest["origin"]>;
@@ -29,10 +55,12 @@ export function sqlRequestFromJson(
   { config: { limits }, sender }: SqlRequestOptions,
 ): SqlRequest {
   const text = textFromUtf8(body);
-  if (text === undefined) throw invalidInput("Cannot read the body: it is not UTF-8");
+  if (text === undefined) throw unreadable("it is not UTF-8");
   const { sqlUtf8, value } = parseSqlBody(text, body);
+  if (value === undefined) throw unreadable(jsonFault(text));
   const fields = objectOf(value);
-  if (fields === undefined) throw invalidInput("Cannot read the body: expected a JSON object");
+  if (fields === undefined) throw unreadable(`expected a JSON object, not ${kindOf(value)}`);
+  refuseNearMisses(fields, SQL_FIELDS);
   const { sql, params, namespace_id, timeout_ms, check, idempotency_key } = fields;
   requireSql(sql, limits.max_sql_bytes);
   if (check !== undefined && check !== null && typeof check !== "boolean") {
@@ -62,6 +90,7 @@ export function sqlRequestFromForm(
   { config: { files, limits }, sender }: SqlRequestOptions,
 ): SqlRequest {
   const form = parseMultipart(body, contentType, files);
+  refuseNearMisses(Object.fromEntries(form.fields), SQL_FIELDS);
   const sql: unknown = form.fields.get("sql");
   requireSql(sql, limits.max_sql_bytes);
   const key = keyOf(form.fields.get("idempotency_key"));
@@ -97,12 +126,12 @@ function formParameters(
 ): readonly Parameter[] {
   if (text === undefined || text === "") return [];
   const value = parseJson(text);
-  if (value === undefined) throw invalidInput('Cannot read part "params": it is not JSON');
+  if (value === undefined) throw invalidInput(`Cannot read part "params": ${jsonFault(text)}`);
   return parametersFromJson(value, text, { pathToParams: [], limits });
 }
 
 function requireSql(sql: unknown, bytesMax: number): asserts sql is string {
-  if (typeof sql !== "string") throw wrongField("sql", "text");
+  if (typeof sql !== "string") throw wrongField("sql", `text, but it is ${kindOf(sql)}`);
   // UTF-8 has one to three bytes for each UTF-16 unit.
   if (sql.length * 3 > bytesMax && Buffer.byteLength(sql) > bytesMax) {
     throw new DatabaseError(
@@ -149,6 +178,10 @@ function formDigest({ fields, files }: MultipartForm): string {
     hasher.update(bytes);
   }
   return hasher.digest("hex");
+}
+
+function unreadable(fault: string): DatabaseError {
+  return invalidInput(`Cannot read the body: ${fault}; this endpoint takes ${SQL_BODIES}`);
 }
 
 function wrongField(name: string, expected: string): DatabaseError {

@@ -76,7 +76,7 @@ function pathItem(served: Served): object {
       ...(parameters === undefined ? {} : { parameters }),
       ...(body === undefined
         ? {}
-        : { requestBody: { required: body.required, content: mediaTypes(body.content) } }),
+        : { requestBody: { required: body.required, content: bodyContent(body) } }),
       responses: responsesOf(served),
     },
   };
@@ -137,6 +137,13 @@ function response({ content, description, headers = {} }: Answer): object {
     },
     ...(content === undefined ? {} : { content: mediaTypes(content) }),
   };
+}
+
+function bodyContent({ content, example }: NonNullable<Operation["body"]>): object {
+  const types = mediaTypes(content);
+  if (example === undefined) return types;
+  const json = "application/json";
+  return { ...types, [json]: { schema: content[json], example } };
 }
 
 function mediaTypes(content: Content): object {

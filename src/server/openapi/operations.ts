@@ -32,6 +32,9 @@ function inHeader(name: string, description: string, schema: Schema = TEXT): Ope
   return { name, in: "header", description, schema };
 }
 
+const LOGIN = { user: "…", password: "…" };
+const SETUP = { ...LOGIN, root_password: "…" };
+
 /** `/v1/api/auth/…`, by its last segment. */
 export const AUTH_OPERATIONS: Readonly<
   Record<"login" | "logout" | "me" | "refresh" | "setup" | "status", Operation>
@@ -50,7 +53,7 @@ export const AUTH_OPERATIONS: Readonly<
     summary: "Make the first DBA and give root its password, once",
     description: "For callers on the server's machine, unless auth.allow_remote_setup is true.",
     access: "anyone",
-    body: { content: jsonOf("SetupRequest"), required: true },
+    body: { content: jsonOf("SetupRequest"), required: true, example: SETUP },
     answers: { 200: { description: "The DBA that was made", content: jsonOf("Setup") } },
     errors: {
       400: ["invalid_request", "invalid_user", "weak_password"],
@@ -65,7 +68,7 @@ export const AUTH_OPERATIONS: Readonly<
     tag: "auth",
     summary: "Trade a name and a password for tokens",
     access: "anyone",
-    body: { content: jsonOf("LoginRequest"), required: true },
+    body: { content: jsonOf("LoginRequest"), required: true, example: LOGIN },
     answers: {
       200: { description: "Tokens", content: jsonOf("Login"), headers: SESSION_COOKIES },
     },
@@ -83,7 +86,7 @@ export const AUTH_OPERATIONS: Readonly<
     summary: "Trade a refresh token for new tokens",
     description: "The token that was used works for 30 seconds more; later use ends the session.",
     access: "refresh token",
-    body: { content: jsonOf("RefreshRequest"), required: false },
+    body: { content: jsonOf("RefreshRequest"), required: false, example: { refresh_token: "…" } },
     answers: {
       200: { description: "Tokens", content: jsonOf("Login"), headers: SESSION_COOKIES },
     },
@@ -132,6 +135,7 @@ export const SQL_OPERATION: Operation = {
   access: "bearer",
   body: {
     required: true,
+    example: { sql: "SELECT 1" },
     content: {
       "application/json": reference("SqlRequest"),
       "multipart/form-data": {

@@ -7,7 +7,9 @@ import type { LoginBody } from "../../protocol/mod.ts";
 import type { BodyLedger } from "../http/body_ledger.ts";
 import { cookieOf, expireSessionCookies, setSessionCookies } from "../http/cookies.ts";
 import type { Exchange } from "../http/exchange.ts";
+import { type FieldNames, nearMissOf } from "../http/field_names.ts";
 import { HttpError } from "../http/http_error.ts";
+import { jsonFault } from "../http/json_fault.ts";
 import {
   declaredBytes,
   objectOf,
@@ -41,6 +43,13 @@ export interface AuthRouteOptions {
  * bytes, have 48 KiB.
  */
 const BODY_BYTES_MAX = 64 * 1024;
+
+const LOGIN_FIELDS: FieldNames = {
+  user: ["email", "name", "login", "user_name", "userid", "user_id"],
+  password: ["pass", "pwd", "passwd", "secret"],
+};
+
+const TAKES = "this endpoint takes application/json";
 
 export function authRoutes(options: AuthRouteOptions): readonly Route[] {
   const { auth } = options;
@@ -82,8 +91,18 @@ async function logIn(exchange: Exchange, options: AuthRouteOptions): Promise<Res
     ? (cookieOf(request, "tidemark_refresh") ?? cookieOf(request, "tidemark_auth"))
     : undefined;
   const body = await bodyOf(exchange, options);
+  refuseMistakenLogin(body);
   const login = await options.auth.login(body, exchange, bearerOf(request) ?? cookie);
   return loggedIn(exchange, login, options);
+}
+
+/** @throws {HttpError} invalid_request, for a mistaken name of a member. */
+function refuseMistakenLogin(body: unknown): void {
+  const fields = objectOf(body) ?? {};
+  // The other name of "user".
+  if (Object.hasOwn(fields, "username")) return;
+  const miss = nearMissOf(fields, LOGIN_FIELDS);
+  if (miss !== undefined) throw new HttpError(400, "invalid_request", `Cannot read ${miss}`);
 }
 
 async function refresh(exchange: Exchange, options: AuthRouteOptions): Promise<Response> {
@@ -132,7 +151,11 @@ function optionalFields(body: unknown): Readonly<Record<string, unknown>> {
   throw new HttpError(400, "invalid_request", "The body should be a JSON object, or empty");
 }
 
-/** The JSON value of a body; undefined when it is empty, null when it is malformed. */
+/**
+ * The JSON value of a body; undefined when it is empty.
+ *
+ * @throws {HttpError} invalid_request when it is malformed.
+ */
 async function bodyOf(exchange: Exchange, options: AuthRouteOptions): Promise<unknown> {
   requireJsonType(exchange.request.headers.get("content-type"));
   const text = textFromUtf8(await bytesOf(exchange, options));
@@ -140,7 +163,8 @@ async function bodyOf(exchange: Exchange, options: AuthRouteOptions): Promise<un
   const value = text === undefined ? undefined : parseJson(text);
   if (value !== undefined) return value;
   refusePacked(exchange.request.headers);
-  return null;
+  const fault = text === undefined ? "it is not UTF-8" : jsonFault(text);
+  throw new HttpError(400, "invalid_request", `Cannot read the body: ${fault}; ${TAKES}`);
 }
 
 async function bytesOf(

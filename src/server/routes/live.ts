@@ -11,10 +11,11 @@ import type { ServerConfig } from "../common/options.ts";
 import type { Connections } from "../connections/connections.ts";
 import { EventStream } from "../connections/event_stream.ts";
 import { refuseTooMany } from "../connections/upgrade.ts";
-import { readSpec } from "../frames/client_message.ts";
+import { errorMessage, readSpec } from "../frames/client_message.ts";
 import { cookieOf } from "../http/cookies.ts";
 import { STREAM_WORD } from "../http/ended_stream.ts";
 import type { Exchange } from "../http/exchange.ts";
+import { type FieldNames, nearMissOf } from "../http/field_names.ts";
 import { RETRY_SECONDS, refusedStream } from "../http/http_error.ts";
 import { acceptsGzip, empty, eventHeaders, openResponse } from "../http/responses.ts";
 import type { Route } from "../http/route.ts";
@@ -67,6 +68,18 @@ const STATUS_OF_CODE: Readonly<Record<SubscriptionCode, number>> = {
 function nowhere(): LiveSink {
   return { connectionId: "none", queuedBytes: 0, send: () => true, end() {} };
 }
+
+/** The parameters of the URL, and the names that other servers give them. */
+const QUERY_FIELDS: FieldNames = {
+  sql: ["query", "q", "statement", "text"],
+  params: ["parameters", "args", "arguments", "values"],
+  namespace_id: ["namespace", "ns", "schema", "database", "db"],
+  batch_size: ["batch"],
+  last_rows: ["last", "limit"],
+  from_seq_id: ["from", "since", "from_seq"],
+  replay: [],
+  snapshot: [],
+};
 
 export function liveRoute(options: LiveRouteOptions): Route {
   return {
@@ -129,6 +142,8 @@ function principalOf(
 /** @throws {SubscriptionError} */
 function specFrom(exchange: Exchange, { limits }: ServerConfig): SubscriptionSpec {
   const query = new URLSearchParams(exchange.query);
+  const miss = nearMissOf(Object.fromEntries(query), QUERY_FIELDS);
+  if (miss !== undefined) throw mistaken(`Cannot read ${miss}`);
   const lastEventId = exchange.request.headers.get("last-event-id") ?? "";
   const from = lastEventId === "" ? (query.get("from_seq_id") ?? undefined) : lastEventId;
   const isLiveOnly = query.get("snapshot") === "false" && from === undefined;
@@ -151,6 +166,10 @@ function specFrom(exchange: Exchange, { limits }: ServerConfig): SubscriptionSpe
     ...definedOnly({ namespace_id: query.get("namespace_id") ?? undefined }),
   };
   return readSpec({ value: { subscription }, text }, STREAM_WORD, limits);
+}
+
+function mistaken(message: string): SubscriptionError {
+  return new SubscriptionError(errorMessage("INVALID_OPTIONS", STREAM_WORD, message));
 }
 
 /** What is no JSON is refused as parameters that are no array. */

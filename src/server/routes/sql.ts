@@ -45,7 +45,7 @@ import {
 } from "../http/result_format.ts";
 import { answerWith, type Reply, type Route } from "../http/route.ts";
 import { releaseBody } from "../http/sql_body.ts";
-import { sqlRequestFromForm, sqlRequestFromJson } from "../http/sql_request.ts";
+import { SQL_BODIES, sqlRequestFromForm, sqlRequestFromJson } from "../http/sql_request.ts";
 import {
   BrokenAnswer,
   type StreamedAnswer,
@@ -225,7 +225,7 @@ class SqlRoute {
   #bytesMax(contentType: string | null): number {
     const { files, limits } = this.#options.config;
     if (isMultipart(contentType)) return files.max_request_bytes;
-    requireJsonType(contentType);
+    requireJsonType(contentType, SQL_BODIES);
     return limits.max_body_bytes;
   }
 

@@ -101,7 +101,8 @@ test("an expired token says so", () => {
   later.advance(2 * 3600 * 1000);
   const { socket, say } = fixture.open({ as: identity.at(later) });
   say({ type: "authenticate", token });
-  expect(socket.messages()).toMatchObject([{ type: "auth_error", code: "TOKEN_EXPIRED" }]);
+  const message = "The token has expired: POST /v1/api/auth/refresh returns a new one";
+  expect(socket.messages()).toMatchObject([{ type: "auth_error", code: "TOKEN_EXPIRED", message }]);
   expect(socket.closed?.code).toBe(1008);
 });
 

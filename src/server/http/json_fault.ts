@@ -1,0 +1,103 @@
+/**
+ * Explains why a text is not JSON: where it goes wrong, which character stands there, and, for the
+ * usual slips, how to write it. Runs only for a text that JSON.parse has refused.
+ */
+import { JSON_PARTS_MAX, NESTING_MAX } from "../../base/limits.ts";
+import { checkJson, MalformedJson } from "../../types/mod.ts";
+
+/** Statements that people send as plain text. */
+const SQL_TEXT =
+  /^\s*(?:select|insert|update|delete|create|drop|alter|with|show|explain|begin|values|merge|copy|set)\b/i;
+
+const FORM_TEXT = /^[\w.%+-]+=/;
+
+/** Characters that an editor or a web page puts in place of straight quotes. */
+const CURLY_QUOTES = "“”„‘’";
+
+/** A clause that follows "Cannot read …: ". */
+export function jsonFault(text: string): string {
+  if (text.trim() === "") return "it is empty, and JSON is expected";
+  const at = faultOffset(text);
+  if (at === undefined) {
+    return `its JSON nests deeper than ${NESTING_MAX} levels, or has more than ${JSON_PARTS_MAX} parts`;
+  }
+  const slip = slipAt(text, at);
+  return `it is not JSON: ${foundAt(text, at)}${slip === undefined ? "" : `; ${slip}`}`;
+}
+
+/** Undefined for a text that is well-formed, or nests too deep to tell. */
+function faultOffset(text: string): number | undefined {
+  try {
+    checkJson(text);
+    return undefined;
+  } catch (error) {
+    if (error instanceof MalformedJson) return error.at;
+    // Nested too deep, which the caller says.
+    return undefined;
+  }
+}
+
+function foundAt(text: string, at: number): string {
+  const place = placeOf(text, at);
+  const code = text.codePointAt(at);
+  if (code === undefined) return `it ends too early, at ${place}`;
+  return `unexpected ${named(code)} at ${place}`;
+}
+
+/** Line and column, both from 1; a column is a character, whatever its width in UTF-16. */
+function placeOf(text: string, at: number): string {
+  let line = 1;
+  let column = 1;
+  for (let offset = 0; offset < at; offset += 1) {
+    const code = text.charCodeAt(offset);
+    if (code === 0x0a) {
+      line += 1;
+      column = 1;
+    } else if (code < 0xdc00 || code > 0xdfff) {
+      column += 1;
+    }
+  }
+  return `line ${line}, column ${column}`;
+}
+
+function named(code: number): string {
+  if (code === 0x0a || code === 0x0d) return "line break";
+  if (code === 0x09) return "tab";
+  if (code < 0x20 || code === 0x7f) return `control character U+${hex(code)}`;
+  return `character ${code === 0x22 ? "'\"'" : `"${String.fromCodePoint(code)}"`}`;
+}
+
+function hex(code: number): string {
+  return code.toString(16).toUpperCase().padStart(4, "0");
+}
+
+/** How to mend one of the usual slips; undefined for any other. */
+function slipAt(text: string, at: number): string | undefined {
+  const found = text[at];
+  if (at === text.search(/\S/)) {
+    if (SQL_TEXT.test(text)) return 'a statement is sent as {"sql": "SELECT …"}';
+    if (FORM_TEXT.test(text)) return "the text looks like a web form, which is not read here";
+  }
+  if (found === undefined) return undefined;
+  if (found === "\n" || found === "\r" || found === "\t") {
+    return "inside a string, a line break is written \\n and a tab \\t";
+  }
+  if (found === "'" || found === "`" || CURLY_QUOTES.includes(found)) {
+    return 'names and strings stand in straight double quotes (")';
+  }
+  const before = text.slice(Math.max(0, at - 200), at).trimEnd();
+  if ((found === "}" || found === "]") && before.endsWith(",")) {
+    return `no comma stands before ${found}`;
+  }
+  if (/[A-Za-z_$]/.test(found) && /[{,]$/.test(before)) {
+    return "names of members stand in double quotes";
+  }
+  if (isWhole(text.slice(0, at))) {
+    return "a request holds one JSON value, and there is more after its end";
+  }
+  return undefined;
+}
+
+function isWhole(text: string): boolean {
+  return faultOffset(text) === undefined;
+}

@@ -1,0 +1,427 @@
+/**
+ * The mistakes that people make in their first requests: each answer says what is wrong with the
+ * request and how to send it right.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { SocketClient } from "../support/client.ts";
+import { startTestServer, type TestServer } from "../support/http.ts";
+
+let server: TestServer;
+let token: string;
+
+beforeAll(async () => {
+  server = await startTestServer({ script: () => ({ results: [] }) });
+  token = await server.token();
+});
+
+afterAll(async () => {
+  expect(server.bugs).toEqual([]);
+  await server.close();
+});
+
+/** Status, code and message, in either shape. */
+async function refused(path: string, init: RequestInit): Promise<[number, string, string]> {
+  const answer = await server.fetch(path, init);
+  const { error, message } = (await answer.json()) as {
+    error: string | { code: string; message: string };
+    message: string;
+  };
+  if (typeof error === "string") return [answer.status, error, message];
+  return [answer.status, error.code, error.message];
+}
+
+function post(body: string | Uint8Array, headers: Record<string, string> = {}): RequestInit {
+  const authorization = `Bearer ${token}`;
+  return {
+    method: "POST",
+    body,
+    headers: { "Content-Type": "application/json", Authorization: authorization, ...headers },
+  };
+}
+
+const TAKES =
+  'this endpoint takes application/json, as {"sql": "SELECT 1"}, or multipart/form-data with a part "sql"';
+
+describe("a body of /v1/api/sql that is not JSON", () => {
+  test.each<[string, string]>([
+    ["", "it is empty, and JSON is expected"],
+    [" \n", "it is empty, and JSON is expected"],
+    [
+      "SELECT 1",
+      'it is not JSON: unexpected character "S" at line 1, column 1; a statement is sent as {"sql": "SELECT …"}',
+    ],
+    [
+      "sql=SELECT+1",
+      'it is not JSON: unexpected character "s" at line 1, column 1; the text looks like a web form, which is not read here',
+    ],
+    [
+      "{'sql':'SELECT 1'}",
+      `it is not JSON: unexpected character "'" at line 1, column 2; names and strings stand in straight double quotes (")`,
+    ],
+    [
+      "{“sql”:1}",
+      'it is not JSON: unexpected character "“" at line 1, column 2; names and strings stand in straight double quotes (")',
+    ],
+    [
+      '{"sql":"SELECT 1",}',
+      'it is not JSON: unexpected character "}" at line 1, column 19; no comma stands before }',
+    ],
+    [
+      '{"sql":"$1","params":[1, ]}',
+      'it is not JSON: unexpected character "]" at line 1, column 26; no comma stands before ]',
+    ],
+    [
+      '{"sql":"SELECT 1"}\n{"sql":"SELECT 2"}',
+      'it is not JSON: unexpected character "{" at line 2, column 1; a request holds one JSON value, and there is more after its end',
+    ],
+    [
+      '{"sql":"SELECT\n1"}',
+      "it is not JSON: unexpected line break at line 1, column 15; inside a string, a line break is written \\n and a tab \\t",
+    ],
+    [
+      '{"check":true,\n  sql:"SELECT 1"}',
+      'it is not JSON: unexpected character "s" at line 2, column 3; names of members stand in double quotes',
+    ],
+    ['{"sql":"SELECT 1"', "it is not JSON: it ends too early, at line 1, column 18"],
+    [
+      '{"sql":"😀", True}',
+      'it is not JSON: unexpected character "T" at line 1, column 13; names of members stand in double quotes',
+    ],
+    ['{"sql":NaN}', 'it is not JSON: unexpected character "N" at line 1, column 8'],
+    ['{"sql":"\u0001"}', "it is not JSON: unexpected control character U+0001 at line 1, column 9"],
+    ["[".repeat(300), "its JSON nests deeper than 128 levels, or has more than 10000 parts"],
+    ['"SELECT 1"', "expected a JSON object, not text"],
+    ['["SELECT 1"]', "expected a JSON object, not an array"],
+    ["null", "expected a JSON object, not null"],
+  ])("%j", async (body, fault) => {
+    const message = `Cannot read the body: ${fault}; ${TAKES}`;
+    expect(await refused("/v1/api/sql", post(body))).toEqual([400, "INVALID_INPUT", message]);
+  });
+
+  test("and not UTF-8 either", async () => {
+    const message = `Cannot read the body: it is not UTF-8; ${TAKES}`;
+    const answer = await refused("/v1/api/sql", post(Uint8Array.of(0xff, 0xfe, 0x7b, 0)));
+    expect(answer).toEqual([400, "INVALID_INPUT", message]);
+  });
+
+  test("but JSON behind a byte order mark is read", async () => {
+    const answer = await server.fetch("/v1/api/sql", post('\ufeff{"sql":"SELECT 1"}'));
+    expect(answer.status).toBe(200);
+  });
+
+  test.each(["application/x-www-form-urlencoded", "text/plain", "application/sql"])(
+    "by its type %s",
+    async (type) => {
+      expect(await refused("/v1/api/sql", post("SELECT 1", { "Content-Type": type }))).toEqual([
+        415,
+        "UNSUPPORTED_MEDIA_TYPE",
+        `Cannot read a body of type "${type}": ${TAKES}; for JSON, send the header Content-Type: application/json`,
+      ]);
+    },
+  );
+
+  test("says so at a log-in, too", async () => {
+    expect(await refused("/v1/api/auth/login", post('{"user":"a",}'))).toEqual([
+      400,
+      "invalid_request",
+      'Cannot read the body: it is not JSON: unexpected character "}" at line 1, column 13; no comma stands before }; this endpoint takes application/json',
+    ]);
+  });
+});
+
+describe("a member by another name", () => {
+  test.each([
+    ["query", "sql"],
+    ["statement", "sql"],
+    ["q", "sql"],
+    ["text", "sql"],
+    ["command", "sql"],
+    ["SQL", "sql"],
+  ])("%s for %s", async (name, meant) => {
+    const message = `Cannot read "${name}": did you mean "${meant}"?`;
+    const answer = await refused("/v1/api/sql", post(JSON.stringify({ [name]: "SELECT 1" })));
+    expect(answer).toEqual([400, "INVALID_INPUT", message]);
+  });
+
+  test.each([
+    ["parameters", "params"],
+    ["args", "params"],
+    ["values", "params"],
+    ["parms", "params"],
+    ["namespace", "namespace_id"],
+    ["namespaceId", "namespace_id"],
+    ["timeout", "timeout_ms"],
+    ["timeoutMs", "timeout_ms"],
+    ["idempotencyKey", "idempotency_key"],
+  ])("%s for %s", async (name, meant) => {
+    const message = `Cannot read "${name}": did you mean "${meant}"?`;
+    const body = JSON.stringify({ sql: "SELECT 1", [name]: 1 });
+    expect(await refused("/v1/api/sql", post(body))).toEqual([400, "INVALID_INPUT", message]);
+  });
+
+  test("is ignored beside the right one, and so is a name that is near none", async () => {
+    const body = JSON.stringify({ sql: "SELECT 1", query: "x", trace: 1 });
+    expect((await server.fetch("/v1/api/sql", post(body))).status).toBe(200);
+  });
+
+  test("in a form", async () => {
+    const body = new FormData();
+    body.set("query", "SELECT 1");
+    const headers = { Authorization: `Bearer ${token}` };
+    expect(await refused("/v1/api/sql", { method: "POST", body, headers })).toEqual([
+      400,
+      "INVALID_INPUT",
+      'Cannot read "query": did you mean "sql"?',
+    ]);
+  });
+
+  test("at a log-in and in the URL of a live query", async () => {
+    const login = await refused("/v1/api/auth/login", post('{"email":"a","password":"b"}'));
+    expect(login).toEqual([400, "invalid_request", 'Cannot read "email": did you mean "user"?']);
+    const headers = { Authorization: `Bearer ${token}` };
+    expect(await refused("/v1/api/live?query=SELECT+1", { headers })).toEqual([
+      400,
+      "INVALID_OPTIONS",
+      'Cannot read "query": did you mean "sql"?',
+    ]);
+  });
+
+  test("and the missing or mistyped sql itself", async () => {
+    expect(await refused("/v1/api/sql", post("{}"))).toEqual([
+      400,
+      "INVALID_INPUT",
+      'Cannot read "sql": expected text, but it is absent',
+    ]);
+    expect(await refused("/v1/api/sql", post('{"sql":["SELECT 1"]}'))).toEqual([
+      400,
+      "INVALID_INPUT",
+      'Cannot read "sql": expected text, but it is an array',
+    ]);
+  });
+});
+
+describe("parameters", () => {
+  test.each<[unknown, string, string]>([
+    [
+      { id: 1 },
+      "INVALID_INPUT",
+      'Cannot read "params": expected an array of the values of $1, $2, …, but it is an object',
+    ],
+    [
+      [[1, 2]],
+      "INVALID_PARAMETER",
+      'Cannot bind parameter 1: it is an array: send its text, as "{1,2,3}" for = ANY($1) and columns of arrays, or "[1,2,3]" for JSON',
+    ],
+    [
+      [1, { a: 1 }],
+      "INVALID_PARAMETER",
+      'Cannot bind parameter 2: it is an object: send its JSON as text, as "{\\"a\\":1}"',
+    ],
+  ])("%j", async (params, code, message) => {
+    const body = JSON.stringify({ sql: "SELECT $1", params });
+    expect(await refused("/v1/api/sql", post(body))).toEqual([400, code, message]);
+  });
+});
+
+describe("a token", () => {
+  const LOGIN = 'POST /v1/api/auth/login with {"user": "…", "password": "…"}';
+  const SEND = `send the header Authorization: Bearer <token>; ${LOGIN} returns the token as access_token`;
+  const sql = '{"sql":"SELECT 1"}';
+  const json = { "Content-Type": "application/json" };
+
+  test("that is missing, or in the URL", async () => {
+    const init = { method: "POST", body: sql, headers: json };
+    expect(await refused("/v1/api/sql", init)).toEqual([
+      401,
+      "MISSING_AUTHORIZATION",
+      `The request has no token: ${SEND}`,
+    ]);
+    for (const name of ["token", "access_token"]) {
+      expect(await refused(`/v1/api/sql?x=1&${name}=${token}`, init)).toEqual([
+        401,
+        "MISSING_AUTHORIZATION",
+        `The request has no Authorization header, and a token in the URL is not read: ${SEND}`,
+      ]);
+    }
+  });
+
+  test("of another scheme, or of none", async () => {
+    for (const scheme of ["Basic", "Token", "JWT"]) {
+      const Authorization = `${scheme} ${token}`;
+      expect(await refused("/v1/api/sql", post(sql, { Authorization }))).toEqual([
+        401,
+        "INVALID_CREDENTIALS",
+        `The Authorization header has the scheme ${scheme}, which is not read: ${SEND}`,
+      ]);
+    }
+    for (const Authorization of [token, "correct horse"]) {
+      expect(await refused("/v1/api/sql", post(sql, { Authorization }))).toEqual([
+        401,
+        "INVALID_CREDENTIALS",
+        `The Authorization header does not begin with Bearer: ${SEND}`,
+      ]);
+    }
+  });
+
+  test("that is not valid", async () => {
+    expect(await refused("/v1/api/sql", post(sql, { Authorization: "Bearer x" }))).toEqual([
+      401,
+      "INVALID_CREDENTIALS",
+      `The token is not valid: ${LOGIN} returns a valid one as access_token`,
+    ]);
+  });
+});
+
+describe("a method", () => {
+  test.each([
+    [
+      "GET",
+      "/v1/api/sql",
+      "POST",
+      `curl -H 'Authorization: Bearer <token>' -H 'Content-Type: application/json' -d '{"sql":"SELECT 1"}'`,
+    ],
+    [
+      "GET",
+      "/v1/api/auth/login",
+      "POST",
+      `curl -H 'Content-Type: application/json' -d '{"user":"…","password":"…"}'`,
+    ],
+    ["POST", "/health", "GET", "curl"],
+    ["POST", "/v1/api/auth/me", "GET", "curl -H 'Authorization: Bearer <token>'"],
+  ])("%s on %s", async (method, path, right, call) => {
+    const answer = await server.fetch(path, { method });
+    expect(answer.headers.get("allow")).toStartWith(right);
+    expect([answer.status, await answer.json()]).toEqual([
+      405,
+      {
+        error: "method_not_allowed",
+        message: `${method} is not allowed here: ${path} takes ${right}, as ${call} '${server.url}${path}'`,
+      },
+    ]);
+  });
+
+  test("on the paths of live queries", async () => {
+    expect((await refused("/v1/api/live", { method: "POST" }))[2]).toEndWith(
+      `takes GET, as curl -H 'Authorization: Bearer <token>' '${server.url}/v1/api/live?sql=…'`,
+    );
+    expect((await refused("/v1/ws", { method: "POST" }))[2]).toEndWith(
+      `takes GET, as new WebSocket('${server.url.replace("http", "ws")}/v1/ws')`,
+    );
+  });
+});
+
+test.each([
+  ["/api/sql", "POST /v1/api/sql"],
+  ["/sql", "POST /v1/api/sql"],
+  ["/v1/sql", "POST /v1/api/sql"],
+  ["/v1/query", "POST /v1/api/sql"],
+  ["/api/query", "POST /v1/api/sql"],
+  ["/api/v1/sql", "POST /v1/api/sql"],
+  ["/v2/api/sql", "POST /v1/api/sql"],
+  ["/v1/api/sql/", "POST /v1/api/sql"],
+  ["/V1/API/SQL", "POST /v1/api/sql"],
+  ["/v1/api/sqll", "POST /v1/api/sql"],
+  ["/login", "POST /v1/api/auth/login"],
+  ["/api/login", "POST /v1/api/auth/login"],
+  ["/auth/login", "POST /v1/api/auth/login"],
+  ["/v1/api/auth/logn", "POST /v1/api/auth/login"],
+  ["/ws", "GET /v1/ws"],
+  ["/websocket", "GET /v1/ws"],
+  ["/live", "GET /v1/api/live"],
+  ["/health/", "GET /health"],
+  ["/healthz", "GET /health"],
+  ["/swagger.json", "GET /v1/openapi.json"],
+  ["/files/a/b/c/d", "GET /v1/files/{namespace}/{table}/{sub}/{stored_name}"],
+])("the path %s leads to %s", async (path, nearest) => {
+  for (const method of ["GET", "POST"]) {
+    expect(await refused(path, { method })).toEqual([
+      404,
+      "not_found",
+      `There is no ${path}: did you mean ${nearest}?`,
+    ]);
+  }
+});
+
+test.each(["/nope", `/${"x/".repeat(3000)}`])("the path %s is near no other", async (path) => {
+  const message = `There is no ${path}: GET /v1/openapi.json lists the endpoints`;
+  expect(await refused(path, {})).toEqual([404, "not_found", message]);
+});
+
+describe("a message of a WebSocket", () => {
+  const TYPES = "the types are authenticate, subscribe, next_batch, unsubscribe, ping";
+
+  test.each([
+    ["{}", `Cannot read the message: it has no "type": ${TYPES}`],
+    [
+      '{"action":"subscribe"}',
+      `Cannot read the message: it has no "type": ${TYPES}; "action": did you mean "type"?`,
+    ],
+    ['{"type":5}', `Cannot read the message: "type" must be text, not a number; ${TYPES}`],
+    [
+      '{"type":"subscrib"}',
+      `Cannot read the message: there is no type "subscrib": ${TYPES}; did you mean subscribe?`,
+    ],
+    [
+      '{"type":"Subscribe"}',
+      `Cannot read the message: there is no type "Subscribe": ${TYPES}; did you mean subscribe?`,
+    ],
+    [
+      '{"type":"listen"}',
+      `Cannot read the message: there is no type "listen": ${TYPES}; did you mean subscribe?`,
+    ],
+    [
+      '{"type":"auth"}',
+      `Cannot read the message: there is no type "auth": ${TYPES}; did you mean authenticate?`,
+    ],
+    [
+      '{"type":"query"}',
+      `Cannot read the message: there is no type "query": ${TYPES}; POST /v1/api/sql runs statements`,
+    ],
+    ['{"type":"zzzzz"}', `Cannot read the message: there is no type "zzzzz": ${TYPES}`],
+    [
+      "[1]",
+      'Cannot read the message: expected an object such as {"type": "ping", "id": "1"}, not an array',
+    ],
+    [
+      "hello",
+      'Cannot read the message: it is not JSON: unexpected character "h" at line 1, column 1',
+    ],
+    [
+      '{"type":"ping",}',
+      'Cannot read the message: it is not JSON: unexpected character "}" at line 1, column 16; no comma stands before }',
+    ],
+    [
+      '{"type":"subscribe","id":"a","sql":"x"}',
+      'Cannot read subscribe: "subscription" must be an object such as {"id": "a", "sql": "SELECT …"}, but it is absent',
+    ],
+    [
+      '{"type":"subscribe","subscription":{"id":5}}',
+      'Cannot read subscribe: "subscription.id" must be text, but it is a number',
+    ],
+    [
+      '{"type":"subscribe","subscription":{"id":"a","query":"x"}}',
+      'Cannot read subscribe: "query": did you mean "sql"?',
+    ],
+    [
+      '{"type":"unsubscribe","id":"a"}',
+      'Cannot read unsubscribe: "subscription_id" must be text, but it is absent',
+    ],
+  ])("%s", async (text, message) => {
+    const socket = await SocketClient.connect(server.url, { token });
+    await socket.expect("auth_success");
+    socket.sendRaw(text);
+    expect(await socket.expect("error")).toMatchObject({ code: "INVALID_MESSAGE", message });
+    socket.close();
+  });
+
+  test("before authenticate", async () => {
+    const socket = await SocketClient.connect(server.url);
+    socket.send({ type: "subscribe", subscription: { id: "a", sql: "SELECT 1" } });
+    expect(await socket.expect("error")).toMatchObject({
+      code: "AUTH_REQUIRED",
+      message:
+        'Authenticate first: send {"type": "authenticate", "token": "<token>"}, or open the connection with the header Authorization: Bearer <token>; POST /v1/api/auth/login answers with a token as access_token',
+    });
+    socket.close();
+  });
+});
