@@ -214,11 +214,12 @@ export function createClient(options: ClientOptions): Client {
   };
 }
 
-/** Sends a text of statements. */
+/** Sends a text of statements. @param given As the caller gave it, of whatever kind. */
 async function send(
   session: Session,
   sql: string,
-  { isStreamed, ...given }: ExecuteOptions & { isStreamed: boolean },
+  given: ExecuteOptions,
+  { isStreamed }: { isStreamed: boolean },
 ): Promise<Answer> {
   requireText(sql);
   requireOptions(EXECUTE, given, EXECUTE_RULES);
@@ -237,7 +238,7 @@ async function send(
 function executeBy(session: Session, values: Values): Client["execute"] {
   return async (sql: string, given: ExecuteOptions = {}): Promise<Execution> => {
     try {
-      const answer = await send(session, sql, { ...given, isStreamed: false });
+      const answer = await send(session, sql, given, { isStreamed: false });
       return wholeExecution(session, answer, values);
     } catch (error) {
       throw withCellsRead(error, values);
@@ -249,7 +250,7 @@ function executeBy(session: Session, values: Values): Client["execute"] {
 function streamBy(session: Session, values: Values): Client["stream"] {
   return async function* (sql: string, given: ExecuteOptions = {}) {
     try {
-      const answer = await send(session, sql, { ...given, isStreamed: true });
+      const answer = await send(session, sql, given, { isStreamed: true });
       const { body } = answer;
       if (body === undefined) yield* partsOfWhole(wholeExecution(session, answer, values));
       else yield* partsOfBody(body, { values, signal: given.signal, session, answer });

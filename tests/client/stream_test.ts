@@ -122,3 +122,9 @@ test("a server that is read no further has not run the statement behind", async 
   expect(count).toBe(20_000);
   expect(await server.rows("SELECT count(*) FROM s.t")).toEqual([[1]]);
 });
+
+test("options that are none are a TypeError, as for execute", async () => {
+  const { client } = await clientOf(new TextEncoder().encode(BODY), 16);
+  const parts = client.stream("SELECT 1", [1] as never);
+  expect(await parts.next().catch((error: unknown) => error)).toBeInstanceOf(TypeError);
+});
