@@ -82,7 +82,7 @@ function tooManyParts(): DatabaseError {
   return new DatabaseError(
     "VALUE_TOO_LONG",
     `Cannot hold a JSON value in JSONB: it has more than ${PARTS_OF_TEXT_MAX} parts`,
-    { hint: "use JSON, which keeps its text, or several values" },
+    { hint: "use JSON, which keeps the text, or split the value" },
   );
 }
 

@@ -323,7 +323,7 @@ test.each([
   ["WITH t AS (SELECT * FROM app.t) SELECT * FROM t", undefined],
   [
     "WITH t AS (SELECT * FROM nowhere_near) SELECT * FROM t",
-    "A name without a namespace is one of app, which is in use",
+    "A name without a namespace belongs to app, the current namespace",
   ],
   ["SELECT people.id FROM people p", 'it is known as "p" here'],
   ["SELECT app.people.id FROM people p", 'it is known as "p" here'],

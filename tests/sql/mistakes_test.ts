@@ -29,61 +29,65 @@ const NAMES: readonly Mistake[] = [
   [
     "SELECT * FROM notes",
     "notes",
-    "did you mean demo.notes? A name without a namespace is one of default, unless USE or the request names another",
+    "did you mean demo.notes? A name without a namespace belongs to default, unless USE or the request sets another",
   ],
   [
     "INSERT INTO notes (title) VALUES ('a')",
     "notes (title) ",
-    "did you mean demo.notes? A name without a namespace is one of default, unless USE or the request names another",
+    "did you mean demo.notes? A name without a namespace belongs to default, unless USE or the request sets another",
   ],
   [
     "DROP TABLE kv",
     "kv",
-    "did you mean demo.kv? A name without a namespace is one of default, unless USE or the request names another",
+    "did you mean demo.kv? A name without a namespace belongs to default, unless USE or the request sets another",
   ],
   ["SELECT * FROM public.notes", "public.notes", "did you mean demo.notes?"],
   [
     "SELECT * FROM nowhere",
     "nowhere",
-    "A name without a namespace is one of default, unless USE or the request names another",
+    "A name without a namespace belongs to default, unless USE or the request sets another",
   ],
-  ["SELECT * FROM dual", "dual", "A SELECT of one row needs no FROM"],
-  ["SELECT * FROM demo.dbo.notes", ".notes", "a name is namespace.table, of two parts"],
+  ["SELECT * FROM dual", "dual", "SELECT without FROM returns one row"],
+  ["SELECT * FROM demo.dbo.notes", ".notes", "a name has two parts: namespace.table"],
   [
     "SELECT id, title",
     "id, title",
-    "no FROM names a table here: write FROM namespace.table; text stands in single quotes",
+    "there is no FROM: write FROM namespace.table; text needs single quotes",
   ],
   ["SELECT *", "*", "write SELECT * FROM namespace.table"],
-  ["SELECT notes.title", "notes.title", "no FROM names a table here: write FROM namespace.table"],
+  ["SELECT notes.title", "notes.title", "there is no FROM: write FROM namespace.table"],
   ["SELECT id, title demo.notes", "demo.notes", "FROM is missing before the table"],
   ["SELECT * demo.notes", "demo.notes", "FROM is missing before the table"],
-  ["SELECT doc.name FROM demo.notes", "doc.name FROM ", "a field of the column is doc ->> 'field'"],
+  [
+    "SELECT doc.name FROM demo.notes",
+    "doc.name FROM ",
+    "read a field of the column with doc ->> 'field'",
+  ],
   [
     "SELECT * FROM `demo`.`notes`",
     "`demo`.`notes`",
-    'names that need quotes stand in double quotes: "name"',
+    'write names that need quotes in double quotes: "name"',
   ],
   [
     "SELECT * FROM [demo].[notes]",
     "[demo].[notes]",
-    'names that need quotes stand in double quotes: "name"',
+    'write names that need quotes in double quotes: "name"',
   ],
   [
     'SELECT * FROM demo.kv WHERE v = "a"',
     '"a"',
     "double quotes hold names; text stands in single quotes",
   ],
-  ["SELECT * FROM demo.kv WHERE v = ‘a’", "‘a’", "text stands in straight single quotes: 'text'"],
+  ["SELECT * FROM demo.kv WHERE v = ‘a’", "‘a’", "write text in straight single quotes: 'text'"],
   [
     "SELECT * FROM demo.kv WHERE v = “a”",
     "“a”",
-    "quotes are straight: text stands in single ones ('text'), names in double ones",
+    "use straight quotes: single quotes for text ('text'), double quotes for names",
   ],
   [
     "INSERT INTO demo.kv VALUES (1, a)",
     "a)",
-    "no FROM names a table here: write FROM namespace.table; text stands in single quotes",
+    "there is no FROM: write FROM namespace.table; text needs single quotes",
   ],
   [
     "CREATE TABLE demo.t (id INT PRIMARY KEY, order INT)",
@@ -98,7 +102,7 @@ const NAMES: readonly Mistake[] = [
   [
     "CREATE TABLE demo.t (id INT PRIMARY KEY, first-name TEXT)",
     "-name TEXT)",
-    'a name with other signs than letters, digits and "_" needs double quotes: "a-b"',
+    'a name with characters other than letters, digits and "_" needs double quotes: "a-b"',
   ],
 ];
 
@@ -106,37 +110,37 @@ const PARAMETERS: readonly Mistake[] = [
   [
     "SELECT * FROM demo.kv WHERE k = ?",
     "?",
-    "parameters are $1, $2, … in the text, with their values in order in params",
+    "write parameters as $1, $2, … and send their values in order in params",
   ],
   [
     "SELECT * FROM demo.kv WHERE k = :id",
     ":id",
-    "parameters are $1, $2, … in the text, with their values in order in params",
+    "write parameters as $1, $2, … and send their values in order in params",
   ],
   [
     "SELECT * FROM demo.kv WHERE k = %s",
     "%s",
-    "parameters are $1, $2, … in the text, with their values in order in params",
+    "write parameters as $1, $2, … and send their values in order in params",
   ],
   [
     "SELECT * FROM demo.kv WHERE k = ${id}",
     "${id}",
-    "parameters are $1, $2, … in the text, with their values in order in params",
+    "write parameters as $1, $2, … and send their values in order in params",
   ],
   [
     "SELECT * FROM demo.kv LIMIT ? OFFSET ?",
     "? OFFSET ?",
-    "parameters are $1, $2, … in the text, with their values in order in params",
+    "write parameters as $1, $2, … and send their values in order in params",
   ],
   [
     "INSERT INTO demo.kv VALUES (?, ?)",
     "?, ?)",
-    "parameters are $1, $2, … in the text, with their values in order in params",
+    "write parameters as $1, $2, … and send their values in order in params",
   ],
   [
     "INSERT INTO demo.kv VALUES (:k, :v)",
     ":k, :v)",
-    "parameters are $1, $2, … in the text, with their values in order in params",
+    "write parameters as $1, $2, … and send their values in order in params",
   ],
   ["SET @x = 1", "@x = 1", "a statement has no variables: write the value, or send it as $1"],
 ];
@@ -147,48 +151,48 @@ const OPERATORS: readonly Mistake[] = [
   [
     "SELECT * FROM demo.kv WHERE k = 1 && v = 'a'",
     "&& v = 'a'",
-    "&& asks whether arrays overlap: join conditions by AND",
+    "&& tests whether arrays overlap: combine conditions with AND",
   ],
   [
     "SELECT * FROM demo.kv WHERE k = 1 || v = 'a'",
     "|| v = 'a'",
-    "|| joins texts: join conditions by OR",
+    "|| concatenates texts: combine conditions with OR",
   ],
   [
     "SELECT * FROM demo.kv WHERE (k = 1) || (v = 'a')",
     "(k = 1) || (v ",
-    "|| joins texts: write a OR b",
+    "|| concatenates texts: write a OR b",
   ],
   ["SELECT * FROM demo.kv WHERE v <=> 'a'", "v <=> 'a'", "write a IS NOT DISTINCT FROM b"],
   ["SELECT * FROM demo.kv WHERE !(k = 1)", "!(k = 1)", "write NOT before a condition"],
   [
     "SELECT * FROM demo.kv WHERE v REGEXP 'a'",
     "REGEXP 'a'",
-    "write a ~ 'pattern', or a ~* 'pattern' where case does not count",
+    "write a ~ 'pattern', or a ~* 'pattern' to ignore case",
   ],
   [
     "SELECT * FROM demo.kv WHERE v RLIKE 'a'",
     "RLIKE 'a'",
-    "write a ~ 'pattern', or a ~* 'pattern' where case does not count",
+    "write a ~ 'pattern', or a ~* 'pattern' to ignore case",
   ],
   [
     "SELECT * FROM demo.kv WHERE k IS 1",
     "1",
-    "IS asks for NULL, TRUE, FALSE or UNKNOWN: compare values by = or !=",
+    "IS tests for NULL, TRUE, FALSE or UNKNOWN: compare values with = or !=",
   ],
   ["SELECT * FROM demo.kv WHERE k NOT NULL", "NOT NULL", "write a IS NOT NULL"],
-  ["SELECT * FROM demo.kv WHERE k IN 1, 2", "1, 2", "a list stands in parentheses: a IN (1, 2)"],
+  ["SELECT * FROM demo.kv WHERE k IN 1, 2", "1, 2", "write a list in parentheses: a IN (1, 2)"],
   ["SELECT 'a' + 'b'", "'a' + 'b'", "write a || b"],
   ["SELECT 2 ** 3", "* 3", "write power(a, b), or a ^ b"],
   [
     "SELECT 10 DIV 3",
     "DIV 3",
-    "write a % b for the rest, and a / b of whole numbers for the quotient",
+    "write a % b for the remainder, or a / b of integers for the quotient",
   ],
   [
     "SELECT now() - INTERVAL 1 DAY",
     "INTERVAL 1 DAY",
-    "the amount stands in quotes, with its unit: INTERVAL '1 day'",
+    "write the amount and its unit in quotes: INTERVAL '1 day'",
   ],
   ["SELECT now() + 1", "now() + 1", "write a + INTERVAL '1 day'"],
   [
@@ -199,7 +203,7 @@ const OPERATORS: readonly Mistake[] = [
   [
     "SELECT doc:name FROM demo.notes",
     ":name FROM dem",
-    "a field of JSON is doc ->> 'field', a cast is value::type",
+    "write doc ->> 'field' for a JSON field, or value::type for a cast",
   ],
 ];
 
@@ -209,17 +213,17 @@ const CLAUSES: readonly Mistake[] = [
   [
     "SELECT * FROM demo.kv LIMIT 5, 10",
     ", 10",
-    "write LIMIT count OFFSET start, where others have LIMIT start, count",
+    "write LIMIT count OFFSET start instead of LIMIT start, count",
   ],
   [
     "SELECT * FROM demo.kv WITH (NOLOCK)",
     "WITH (NOLOCK)",
-    "leave it out: reads wait for no writer",
+    "leave it out: reads never wait for writers",
   ],
   [
     "SELECT * FROM demo.kv LOCK IN SHARE MODE",
     "LOCK IN SHARE ",
-    "leave it out: of two transactions the one that commits second fails",
+    "leave it out: of two transactions in conflict, the second to commit fails",
   ],
   ["SELECT k FROM demo.kv MINUS SELECT 1", "MINUS SELECT 1", "write EXCEPT"],
   [
@@ -230,37 +234,29 @@ const CLAUSES: readonly Mistake[] = [
   [
     "SELECT k FROM demo.kv JOIN demo.notes",
     "",
-    "a join needs ON a.x = b.x or USING (x); CROSS JOIN none",
+    "a join needs ON a.x = b.x or USING (x), except CROSS JOIN",
   ],
   [
     "SELECT k FROM demo.kv ORDER BY k WHERE k = 1",
     "WHERE k = 1",
-    "clauses stand in this order: FROM, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT and OFFSET",
+    "write the clauses in this order: FROM, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT and OFFSET",
   ],
   [
     "SELECT k FROM demo.kv LIMIT 1 ORDER BY k",
     "ORDER BY k",
-    "clauses stand in this order: FROM, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT and OFFSET",
+    "write the clauses in this order: FROM, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT and OFFSET",
   ],
   ["SELECT k FROM demo.kv ORDER k", "k", "write ORDER BY"],
   [
     "SELECT k FROM demo.kv WHERE count(*) > 1",
     "count(*) > 1",
-    "conditions on aggregates stand in HAVING",
+    "put conditions on aggregates into HAVING",
   ],
-  ["SELECT k, FROM demo.kv", "FROM demo.kv", "the comma before it is one too many"],
-  ["SELECT k FROM demo.kv WHERE k IN (1, 2,)", ")", "the comma before it is one too many"],
+  ["SELECT k, FROM demo.kv", "FROM demo.kv", "remove the comma before this"],
+  ["SELECT k FROM demo.kv WHERE k IN (1, 2,)", ")", "remove the comma before this"],
   ["SELECT k FROM demo.kv WHERE k = 1 AND", "", "a condition is missing here"],
-  [
-    "SELECT k FROM demo.kv # comment",
-    "# comment",
-    "comments begin with -- or stand between /* and */",
-  ],
-  [
-    "SELECT k FROM demo.kv // comment",
-    "// comment",
-    "comments begin with -- or stand between /* and */",
-  ],
+  ["SELECT k FROM demo.kv # comment", "# comment", "write comments as -- … or /* … */"],
+  ["SELECT k FROM demo.kv // comment", "// comment", "write comments as -- … or /* … */"],
 ];
 
 const CHANGES: readonly Mistake[] = [
@@ -293,14 +289,14 @@ const CHANGES: readonly Mistake[] = [
   [
     "INSERT INTO demo.kv (k, v) VALUES 1, 'a'",
     "VALUES 1, 'a'",
-    "each row stands in parentheses: VALUES (1, 'a')",
+    "write each row in parentheses: VALUES (1, 'a')",
   ],
   [
     "INSERT INTO demo.kv (k, v) VALUES (1, 'it's')",
     "')",
-    "a quote inside of a text is doubled: 'it''s'",
+    "write a quote within a text twice: 'it''s'",
   ],
-  ["UPDATE demo.kv SET v = 'a', WHERE k = 1", "WHERE k = 1", "the comma before it is one too many"],
+  ["UPDATE demo.kv SET v = 'a', WHERE k = 1", "WHERE k = 1", "remove the comma before this"],
   [
     "UPDATE demo.kv SET v = 'a' WHERE k = 1 LIMIT 1",
     "LIMIT 1",
@@ -343,7 +339,7 @@ const DEFINITIONS: readonly Mistake[] = [
   [
     "CREATE TABLE demo.t (id INT UNSIGNED PRIMARY KEY)",
     "UNSIGNED PRIMA",
-    "leave it out: whole numbers have a sign, and BIGINT has room for an unsigned INT",
+    "leave it out: integers are signed, and BIGINT can hold an unsigned INT",
   ],
   ["CREATE TABLE demo.t (id INT(11) PRIMARY KEY)", "INT(11) PRIMAR", "write INT without a size"],
   [
@@ -368,11 +364,11 @@ const DEFINITIONS: readonly Mistake[] = [
     "INDEX (s))",
     "a table has one index, its primary key: PRIMARY KEY (a, b)",
   ],
-  ["CREATE TABLE demo.t (id INT PRIMARY KEY, s TEXT,)", ")", "the comma before it is one too many"],
+  ["CREATE TABLE demo.t (id INT PRIMARY KEY, s TEXT,)", ")", "remove the comma before this"],
   [
     "CREATE TABLE demo.t (id PRIMARY KEY)",
     "id PRIMARY KEY",
-    "a column has a type behind its name: id BIGINT",
+    "write a type after the name of a column: id BIGINT",
   ],
   [
     "CREATE TABLE IF NOT EXIST demo.t (id INT PRIMARY KEY)",
@@ -382,14 +378,14 @@ const DEFINITIONS: readonly Mistake[] = [
   [
     "SELECT 'demo.kv'::regclass",
     "regclass",
-    "write TEXT: tables are named by their text, and DESCRIBE t or information_schema.tables tells of one",
+    "write TEXT with the name of the table; DESCRIBE t and information_schema.tables describe tables",
   ],
   ["SELECT CAST(k AS UNSIGNED) FROM demo.kv", "UNSIGNED) FROM", "write BIGINT"],
   ["CREATE USER bob IDENTIFIED BY 'correct horse 9'", "IDENTIFIED BY ", "write PASSWORD '…'"],
   [
     'CREATE USER bob PASSWORD "correct horse 9"',
     '"correct horse',
-    "text stands in single quotes: 'text'",
+    "write text in single quotes: 'text'",
   ],
   [
     "ALTER USER bob WITH PASSWORD 'correct horse 9'",
@@ -452,12 +448,12 @@ const SIBLINGS: readonly Mistake[] = [
   [
     "SELECT * FROM users",
     "users",
-    "did you mean system.users? A name without a namespace is one of default, unless USE or the request names another",
+    "did you mean system.users? A name without a namespace belongs to default, unless USE or the request sets another",
   ],
   [
     "SELECT * FROM tables",
     "tables",
-    "did you mean system.tables or information_schema.tables? A name without a namespace is one of default, unless USE or the request names another",
+    "did you mean system.tables or information_schema.tables? A name without a namespace belongs to default, unless USE or the request sets another",
   ],
   [
     "SELECT * FROM sqlite_master",
@@ -467,14 +463,14 @@ const SIBLINGS: readonly Mistake[] = [
   [
     "SELECT * FROM 'demo.kv'",
     "'demo.kv'",
-    "names stand without quotes, or in double ones: namespace.table",
+    "write names without quotes, or in double quotes: namespace.table",
   ],
   [
     "SHOW TABLES FROM demo LIKE 'k%'",
     "LIKE 'k%'",
     "SELECT table_name FROM information_schema.tables WHERE table_name LIKE '…'",
   ],
-  ["SELECT * FROM demo.kv WHERE EXISTS SELECT 1", "SELECT 1", "a query stands in parentheses"],
+  ["SELECT * FROM demo.kv WHERE EXISTS SELECT 1", "SELECT 1", "write a query in parentheses"],
   ["SELECT CAST('a' INT)", "INT)", "write CAST(a AS INT)"],
   ["SELECT EXTRACT(YEAR, now())", ", now())", "write EXTRACT(YEAR FROM a)"],
   ["SELECT DATEADD(day, 1, now())", "DATEADD(day, 1", "write a + INTERVAL '1 day'"],
@@ -482,16 +478,16 @@ const SIBLINGS: readonly Mistake[] = [
   ["SELECT 1 < 2 < 3", "< 3", "write a < b AND b < c"],
   ["INSERT INTO TABLE demo.kv VALUES (1, 'a')", "TABLE demo.kv ", "leave TABLE out"],
   ["UPDATE FROM demo.kv SET v = 'a'", "FROM demo.kv S", "write UPDATE t SET a = 1"],
-  ["UPDATE demo.kv AS x SET x.v = 'a'", ".v = 'a'", "behind SET a column stands alone: SET a = 1"],
+  [
+    "UPDATE demo.kv AS x SET x.v = 'a'",
+    ".v = 'a'",
+    "write only the column name after SET: SET a = 1",
+  ],
   ["CREATE TABLE demo.t (id INT PRIMARY, v TEXT)", ", v TEXT)", "write PRIMARY KEY"],
   ["CREATE TABLE demo.t (id INT KEY, v TEXT)", "KEY, v TEXT)", "write PRIMARY KEY"],
-  ["CREATE TABLE demo.t (id INT PRIMARY KEY v TEXT)", "v TEXT)", "a comma is missing before it"],
-  ["CREATE TABLE demo.t (id: INT PRIMARY KEY)", ": INT PRIMARY ", "no colon stands behind a name"],
-  [
-    "CREATE TABLE #tmp (id INT)",
-    "#tmp (id INT)",
-    "use WITH for rows of one statement, or a USER table",
-  ],
+  ["CREATE TABLE demo.t (id INT PRIMARY KEY v TEXT)", "v TEXT)", "a comma is missing before this"],
+  ["CREATE TABLE demo.t (id: INT PRIMARY KEY)", ": INT PRIMARY ", "write the name without a colon"],
+  ["CREATE TABLE #tmp (id INT)", "#tmp (id INT)", "use WITH within one statement, or a USER table"],
   [
     "CREATE VIEW IF NOT EXISTS demo.v AS SELECT 1",
     "IF NOT EXISTS ",
@@ -506,22 +502,22 @@ const REFUSED: readonly Mistake[] = [
   [
     "COPY demo.kv TO STDOUT WITH CSV",
     "COPY demo.kv T",
-    "INSERT takes many rows at once; a SELECT is answered as CSV with the header Accept: text/csv",
+    "INSERT takes many rows at once; SELECT returns CSV with the header Accept: text/csv",
   ],
   [
     "COPY demo.kv FROM '/tmp/x.csv'",
     "COPY demo.kv F",
-    "INSERT takes many rows at once; a SELECT is answered as CSV with the header Accept: text/csv",
+    "INSERT takes many rows at once; SELECT returns CSV with the header Accept: text/csv",
   ],
   [
     "CREATE POLICY p ON demo.kv USING (true)",
     "POLICY p ON de",
-    "rows of a USER table are seen and written by who wrote them: CREATE USER TABLE",
+    "in a USER table, each user sees and writes only their own rows: CREATE USER TABLE",
   ],
   [
     "ALTER TABLE demo.kv ENABLE ROW LEVEL SECURITY",
     "ENABLE ROW LEV",
-    "rows of a USER table are seen and written by who wrote them: CREATE USER TABLE",
+    "in a USER table, each user sees and writes only their own rows: CREATE USER TABLE",
   ],
   [
     "ALTER TABLE demo.kv OWNER TO alice",
@@ -541,7 +537,11 @@ const REFUSED: readonly Mistake[] = [
   ["CREATE TOPIC t", "TOPIC t", "SUBSCRIBE TO follows a table, and resumes where it was"],
   ["CONSUME FROM t", "CONSUME FROM t", "SUBSCRIBE TO follows a table, and resumes where it was"],
   ["TRUNCATE TABLE demo.kv", "TRUNCATE TABLE", "DELETE FROM t WHERE true"],
-  ["SAVEPOINT s", "SAVEPOINT s", "send what may fail by itself as a transaction of its own"],
+  [
+    "SAVEPOINT s",
+    "SAVEPOINT s",
+    "send statements that may fail separately as a transaction of their own",
+  ],
   ["VACUUM FULL demo.kv", "VACUUM FULL de", "STORAGE COMPACT TABLE merges segments"],
   ["PRAGMA table_info(kv)", "PRAGMA table_i", "DESCRIBE t shows columns, SHOW ALL the settings"],
   [
@@ -555,11 +555,7 @@ const REFUSED: readonly Mistake[] = [
     "INDEX FROM dem",
     "DESCRIBE t shows the primary key, which is its index",
   ],
-  [
-    "EXPORT USER DATA",
-    "EXPORT USER DA",
-    "a SELECT is answered as CSV with the header Accept: text/csv",
-  ],
+  ["EXPORT USER DATA", "EXPORT USER DA", "SELECT returns CSV with the header Accept: text/csv"],
 ];
 
 test.each([

@@ -102,7 +102,7 @@ describe("a recursive query", () => {
         `WITH RECURSIVE r(n, x) AS (SELECT 1, 1.0 UNION ALL SELECT n + 1, x * ${factor} FROM r WHERE n < 60) SELECT max(n) FROM r`,
       );
       expect(error?.condition).toBe("VALUE_OUT_OF_RANGE");
-      expect(error?.hint).toContain("round it at each step");
+      expect(error?.hint).toContain("round the value in each step");
     }
     const rounded = await values("0.4", "round(x * 3.5 * (1 - x), 9) FROM r WHERE n < 40");
     expect(rounded.at(-1)).toBe("0.874997264");

@@ -62,7 +62,7 @@ export type ErrorShape = "A" | "B" | "events";
 
 /** What the caller is told of a bug. */
 export function bugError(shape: ErrorShape): HttpError {
-  const message = "Cannot answer: the server met a bug of its own, see its log";
+  const message = "Cannot answer: it hit a bug in the server, see the server's log";
   return new HttpError(500, shape === "A" ? "internal_error" : "INTERNAL_ERROR", message);
 }
 

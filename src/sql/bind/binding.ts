@@ -133,8 +133,8 @@ export class StatementBinding {
     if (this.#sourceCount <= STATEMENT_SOURCES_MAX) return;
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      `Cannot run the statement: with its views it has more than ${STATEMENT_SOURCES_MAX} tables in all its FROM`,
-      { position: node._location.start, hint: "put what a view reads into a table" },
+      `Cannot run the statement: with its views it has more than ${STATEMENT_SOURCES_MAX} tables in all its FROM clauses`,
+      { position: node._location.start, hint: "store the result of a view in a table" },
     );
   }
 
@@ -176,10 +176,10 @@ export class StatementBinding {
     if (this.#boundAgain <= BOUND_AGAIN_MAX) return;
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      "Cannot bind the statement: recursive queries, or aggregates of queries, stand too deep in each other",
+      "Cannot bind the statement: its recursive queries or aggregates over queries are nested too deeply",
       {
         position: node._location.start,
-        hint: "cast the columns of a recursive query's first side to wide types, or put an inner query into a table",
+        hint: "cast the columns of a recursive query's first query to wide types, or store the result of an inner query in a table",
       },
     );
   }
@@ -249,14 +249,14 @@ function tooManyParts(): DatabaseError {
   return new DatabaseError(
     "LIMIT_EXCEEDED",
     `Cannot run the statement: it has more than ${STATEMENT_PARTS_MAX} names, values and operators`,
-    { hint: "split it, or put its values into a table, or into one list of IN" },
+    { hint: "split it, or put its values into a table or into one IN list" },
   );
 }
 
 function tooManyColumns(): DatabaseError {
   return new DatabaseError(
     "LIMIT_EXCEEDED",
-    `Cannot run the statement: its queries have more than ${STATEMENT_COLUMNS_MAX} columns together`,
+    `Cannot run the statement: its queries have more than ${STATEMENT_COLUMNS_MAX} columns in total`,
     { hint: "select fewer columns, or run fewer queries at a time" },
   );
 }

@@ -160,7 +160,7 @@ export class Scope {
     if (renamed !== undefined) return { hint: `it is known as "${renamed.alias}" here` };
     if (this.relations.length === 0) return { hint: NO_FROM };
     const isColumn = this.visible.some((column) => column.name === name);
-    return isColumn ? { hint: `a field of the column is ${name} ->> 'field'` } : {};
+    return isColumn ? { hint: `read a field of the column with ${name} ->> 'field'` } : {};
   }
 
   #relationNamed(table: {
@@ -186,7 +186,7 @@ export class Scope {
         : isQuoted
           ? "double quotes hold names; text stands in single quotes"
           : this.relations.length === 0
-            ? `${NO_FROM}; text stands in single quotes`
+            ? `${NO_FROM}; text needs single quotes`
             : insteadOfFunction(ref.name);
     return new DatabaseError(
       "COLUMN_NOT_FOUND",
@@ -205,4 +205,4 @@ function isOfTable(
   return table?.name === name && (schema === undefined || schema === table.namespace);
 }
 
-const NO_FROM = "no FROM names a table here: write FROM namespace.table";
+const NO_FROM = "there is no FROM: write FROM namespace.table";

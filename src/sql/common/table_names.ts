@@ -119,11 +119,11 @@ function meantBy(shown: string, name: string, known: readonly string[]): string 
 
 /** Explains in which namespace an unqualified name is looked up. */
 function whereNamesLead(namespace: string, name: string): string {
-  if (name === "dual") return "A SELECT of one row needs no FROM";
+  if (name === "dual") return "SELECT without FROM returns one row";
   if (/^(pg_|sqlite_)/.test(name)) return "information_schema.tables lists tables and views";
   return namespace === DEFAULT_NAMESPACE
-    ? "A name without a namespace is one of default, unless USE or the request names another"
-    : `A name without a namespace is one of ${namespace}, which is in use`;
+    ? "A name without a namespace belongs to default, unless USE or the request sets another"
+    : `A name without a namespace belongs to ${namespace}, the current namespace`;
 }
 
 /**

@@ -204,7 +204,7 @@ export function newCheck(
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
       `Cannot check table "${tableName}": it has more than ${CHECKS_MAX} checks`,
-      { position: check._location.start, hint: "join some of them with AND" },
+      { position: check._location.start, hint: "combine some of them with AND" },
     );
   }
   const place = { statement: new StatementBinding([]), scope, clause: "CHECK", sink: undefined };

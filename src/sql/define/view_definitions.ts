@@ -233,7 +233,7 @@ function requireSameColumns(
     throw new DatabaseError(
       "INVALID_DEFINITION",
       `Cannot replace view ${shown}: the new query ${found}`,
-      { position, hint: "add columns behind those that there are, or drop the view first" },
+      { position, hint: "add new columns after the existing ones, or drop the view first" },
     );
   }
 }

@@ -48,7 +48,7 @@ function parseAlteration(cursor: Cursor): TableAlteration {
           "create a table and copy the rows: INSERT INTO … SELECT",
         );
       if (cursor.is("constraint"))
-        cursor.refuse("RENAME CONSTRAINT", "drop it, and add it under the other name");
+        cursor.refuse("RENAME CONSTRAINT", "drop it, and add it under the new name");
       cursor.accept("column");
       const column = cursor.name("a column");
       cursor.expect("to");
@@ -138,7 +138,7 @@ function parseAlterColumn(cursor: Cursor): AlterColumn {
   if (cursor.is("using"))
     cursor.refuse(
       "USING of a type change",
-      "add a column, fill it by UPDATE, and drop the old one",
+      "add a column, fill it with UPDATE, and drop the old one",
     );
   return { type: "set type", dataType, _location: cursor.since(start) };
 }

@@ -45,7 +45,11 @@ export function countSource(cursor: Cursor): void {
     throw tooMany(cursor, `more than ${SOURCES_MAX} tables in one FROM`, JOIN_HINT);
   }
   if (counts.allSources > STATEMENT_SOURCES_MAX) {
-    throw tooMany(cursor, `more than ${STATEMENT_SOURCES_MAX} tables in all its FROM`, JOIN_HINT);
+    throw tooMany(
+      cursor,
+      `more than ${STATEMENT_SOURCES_MAX} tables in all its FROM clauses`,
+      JOIN_HINT,
+    );
   }
 }
 
@@ -57,7 +61,7 @@ export function countPart(cursor: Cursor): void {
   throw tooMany(
     cursor,
     `more than ${STATEMENT_PARTS_MAX} names, values and operators`,
-    "split it, or put its values into a table, or into one list of IN",
+    "split it, or put its values into a table or into one IN list",
   );
 }
 
@@ -89,11 +93,14 @@ export function requireStatements(cursor: Cursor, count: number): void {
   throw new DatabaseError(
     "LIMIT_EXCEEDED",
     `Cannot run the text: it holds more than ${STATEMENTS_MAX} statements`,
-    { position: cursor.start, hint: "send them in several requests, or rows in one INSERT" },
+    {
+      position: cursor.start,
+      hint: "send them in several requests, or insert all rows with one INSERT",
+    },
   );
 }
 
-const JOIN_HINT = "join fewer of them at a time, and put what they have in common into a table";
+const JOIN_HINT = "join fewer tables at a time, and store intermediate results in a table";
 
 function tooMany({ start, statementIndex }: Cursor, what: string, hint?: string): DatabaseError {
   return new DatabaseError("LIMIT_EXCEEDED", `Cannot run the statement: it has ${what}`, {

@@ -279,7 +279,7 @@ function parseGenerated(
   if (always === "by default") cursor.expect("default");
   cursor.expect("as");
   if (cursor.is("(")) {
-    cursor.refuse("GENERATED … STORED", "compute the value in a view, or write it with the row");
+    cursor.refuse("GENERATED … STORED", "compute the value in a view, or store it with the row");
   }
   cursor.expect("identity");
   if (cursor.is("(")) cursor.refuse("options of a sequence", "ids are SNOWFLAKE_ID()");

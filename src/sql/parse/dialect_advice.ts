@@ -20,45 +20,45 @@ const BEFORE_MAX = 40;
 const BEHIND_MAX = 6;
 const SHOWN_CHARACTERS_MAX = 24;
 
-const PARAMETERS = "parameters are $1, $2, … in the text, with their values in order in params";
+const PARAMETERS = "write parameters as $1, $2, … and send their values in order in params";
 const LIMIT = "write LIMIT n at the end of the query";
 const ON_CONFLICT = "write INSERT INTO t (…) VALUES (…) ON CONFLICT (key) DO";
-const COMMENTS = "comments begin with -- or stand between /* and */";
+const COMMENTS = "write comments as -- … or /* … */";
 const KEY_OF_OTHERS = "a table has one index, its primary key: PRIMARY KEY (a, b)";
 const GENERATED = "write id BIGINT PRIMARY KEY AUTO_INCREMENT, or DEFAULT SNOWFLAKE_ID()";
 const NO_CLAUSE = "leave it out";
 const ORDER =
-  "clauses stand in this order: FROM, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT and OFFSET";
+  "write the clauses in this order: FROM, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT and OFFSET";
 
 const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [
     /(?=▸)(?<=user \S+ )▸ @/,
-    "a user has no host: a user id with other signs stands in quotes, 'bob@host'",
+    "a user has no host: a user id with special characters needs quotes, 'bob@host'",
   ],
   [/(?=▸)(?<=^set )▸ @/, "a statement has no variables: write the value, or send it as $1"],
-  [/(?=▸)(?<=^create .*)▸ :/, "no colon stands behind a name"],
-  [/(?=▸)(?<=table )▸ #/, "use WITH for rows of one statement, or a USER table"],
+  [/(?=▸)(?<=^create .*)▸ :/, "write the name without a colon"],
+  [/(?=▸)(?<=table )▸ #/, "use WITH within one statement, or a USER table"],
   // Parameters.
   [
     /(?=▸)(?<!\b(limit|offset|and|or|where|between|like|in|not|values|on|when|then|else|set|by) )(?<=\w )▸ : \w/,
-    "a field of JSON is doc ->> 'field', a cast is value::type",
+    "write doc ->> 'field' for a JSON field, or value::type for a cast",
   ],
   [/▸ (\?|: \w|@ \w|@@|# \w+ #|% s\b|% \()/, PARAMETERS],
   [/@ \w+ ▸ :=/, "a statement has no variables: write the value, or send it as $1"],
   // Names and text.
-  [/▸ \[ \w+ \]/, 'names that need quotes stand in double quotes: "name"'],
+  [/▸ \[ \w+ \]/, 'write names that need quotes in double quotes: "name"'],
   [
     /(?=▸)(?<=(from|join|into|update|table) \S+ \. \S+ )▸ \. /,
-    "a name is namespace.table, of two parts",
+    "a name has two parts: namespace.table",
   ],
   [
     /(?=▸)(?<=\w )▸ - \w/,
-    'a name with other signs than letters, digits and "_" needs double quotes: "a-b"',
+    'a name with characters other than letters, digits and "_" needs double quotes: "a-b"',
   ],
   [/if (?=▸ (not )?exist )/, "write IF EXISTS, or IF NOT EXISTS"],
   [
     /(?=▸)(?<=(from|join|into|update|table) )▸ '…'/,
-    "names stand without quotes, or in double ones: namespace.table",
+    "write names without quotes, or in double quotes: namespace.table",
   ],
   [/(?=if ▸)(?<=^create view )if ▸/, "write CREATE OR REPLACE VIEW"],
   // Operators.
@@ -66,32 +66,32 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/= ▸ </, "write a <= b"],
   [/= ▸ >/, "write a >= b"],
   [/▸ => /, "write a >= b"],
-  [/&& .*▸ (=|!=|<|>)/, "&& asks whether arrays overlap: join conditions by AND"],
-  [/\|\| .*▸ (=|!=|<|>)/, "|| joins texts: join conditions by OR"],
+  [/&& .*▸ (=|!=|<|>)/, "&& tests whether arrays overlap: combine conditions with AND"],
+  [/\|\| .*▸ (=|!=|<|>)/, "|| concatenates texts: combine conditions with OR"],
   [/(?=▸)(?<=\* )▸ \*/, "write power(a, b), or a ^ b"],
-  [/▸ (regexp|rlike|match)\b/, "write a ~ 'pattern', or a ~* 'pattern' where case does not count"],
+  [/▸ (regexp|rlike|match)\b/, "write a ~ 'pattern', or a ~* 'pattern' to ignore case"],
   [/match (?=\( .*▸ against)/, "write a LIKE '%word%', or a ~* 'word'"],
-  [/▸ glob\b/, "write a LIKE 'pattern%', in which % stands for any text and _ for a sign"],
+  [/▸ glob\b/, "write a LIKE 'pattern%', where % matches any text and _ any character"],
   [/▸ contains\b/, "write a LIKE '%text%', or position('text' IN a) > 0"],
   [/▸ starts with/, "write a LIKE 'text%', or starts_with(a, 'text')"],
   [
     /interval ▸ \S+ (microsecond|second|minute|hour|day|week|month|quarter|year)/,
-    "the amount stands in quotes, with its unit: INTERVAL '1 day'",
+    "write the amount and its unit in quotes: INTERVAL '1 day'",
   ],
   [/(?=▸)(?<=(current_date|current_user|localtime) )▸ \(/, "leave the parentheses out"],
   [/▸ not null/, "write a IS NOT NULL"],
   [
     /(?=▸)(?<=\bis (not )?)▸ /,
-    "IS asks for NULL, TRUE, FALSE or UNKNOWN: compare values by = or !=",
+    "IS tests for NULL, TRUE, FALSE or UNKNOWN: compare values with = or !=",
   ],
-  [/\b(mod|div) ▸ \d/, "write a % b for the rest, and a / b of whole numbers for the quotient"],
-  [/(?=▸)(?<=like )▸ %/, "a pattern stands in single quotes: LIKE '%text%'"],
-  [/(?=▸)(?<=\bin )▸ /, "a list stands in parentheses: a IN (1, 2)"],
+  [/\b(mod|div) ▸ \d/, "write a % b for the remainder, or a / b of integers for the quotient"],
+  [/(?=▸)(?<=like )▸ %/, "write a pattern in single quotes: LIKE '%text%'"],
+  [/(?=▸)(?<=\bin )▸ /, "write a list in parentheses: a IN (1, 2)"],
   [/(?=▸)(?<=between \S+ )▸ ,/, "write a BETWEEN low AND high"],
   [/(try_cast|safe_cast) (?=\( .*▸ as)/, "write CAST(a AS INT)"],
-  [/(?=▸)(?<=\/ )▸ \//, "write a / b: of whole numbers it is a whole number"],
+  [/(?=▸)(?<=\/ )▸ \//, "write a / b: the quotient of integers is an integer"],
   [/▸ separator\b/, "write string_agg(a, ', ' ORDER BY a)"],
-  [/(?=▸)(?<=exists )▸ (select|with|values)/, "a query stands in parentheses"],
+  [/(?=▸)(?<=exists )▸ (select|with|values)/, "write a query in parentheses"],
   [/(?=▸)(?<=cast \( \S+ )▸ /, "write CAST(a AS INT)"],
   [/(?=▸)(?<=extract \( \w+ )▸ ,/, "write EXTRACT(YEAR FROM a)"],
   [/(?=▸)(?<=using )▸ \w/, "write USING (a, b)"],
@@ -99,16 +99,16 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/top ▸ \d/, LIMIT],
   [/top (?=\( \d+ \) \*? ?▸)/, LIMIT],
   [/(first|skip) ▸ \d/, LIMIT],
-  [
-    /(?=▸)(?<=limit \S+ )▸ , /,
-    "write LIMIT count OFFSET start, where others have LIMIT start, count",
-  ],
+  [/(?=▸)(?<=limit \S+ )▸ , /, "write LIMIT count OFFSET start instead of LIMIT start, count"],
   [/(?=▸)(?<=select (distinct )?)▸ unique/, "write SELECT DISTINCT"],
-  [/▸ distinct/, "DISTINCT stands once, behind SELECT, and is about the whole row"],
-  [/lock ▸ in share mode/, "leave it out: of two transactions the one that commits second fails"],
+  [/▸ distinct/, "write DISTINCT once, after SELECT: it applies to the whole row"],
+  [
+    /lock ▸ in share mode/,
+    "leave it out: of two transactions in conflict, the second to commit fails",
+  ],
   [
     /▸ with \( (nolock|readpast|updlock|rowlock|holdlock|tablock)/,
-    "leave it out: reads wait for no writer",
+    "leave it out: reads never wait for writers",
   ],
   [/▸ (minus) select/, "write EXCEPT"],
   [/minus ▸ select/, "write EXCEPT"],
@@ -119,10 +119,10 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=▸)(?<=(left|right|full) )▸ (?!j\w+ |outer)/, "write LEFT JOIN, RIGHT JOIN or FULL JOIN"],
   [
     /(?=▸)(?<=join .*)▸ ($|;|where|group|order|limit)/,
-    "a join needs ON a.x = b.x or USING (x); CROSS JOIN none",
+    "a join needs ON a.x = b.x or USING (x), except CROSS JOIN",
   ],
   [/(use|force|ignore) ▸ index/, "leave it out: a table has one index, its primary key"],
-  [/\( (?=\+ ▸ \))/, "write LEFT JOIN … ON for the (+) of Oracle"],
+  [/\( (?=\+ ▸ \))/, "write LEFT JOIN … ON instead of (+)"],
   [/pivot ▸ \(/, "write an aggregate for each column: sum(a) FILTER (WHERE b = 'x')"],
   [/(?=\w+ ▸)(?<=^select (?!.*\bfrom\b).*)\w+ ▸ \. \w/, "FROM is missing before the table"],
   [/(?=▸)(?<=^select \* )▸ \w/, "FROM is missing before the table"],
@@ -142,10 +142,10 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=▸)(?<=^insert into .*)▸ set\b/, "write INSERT INTO t (a, b) VALUES (1, 2)"],
   [/(?=▸)(?<=^insert )▸ (?!int)/, "write INSERT INTO"],
   [/(?=▸)(?<=^insert .* )▸ value\b/, "write VALUES"],
-  [/(?=▸)(?<=^insert .*\) )▸ \(/, "VALUES stands before the values: VALUES (1, 'a')"],
-  [/▸ values (?!\()/, "each row stands in parentheses: VALUES (1, 'a')"],
+  [/(?=▸)(?<=^insert .*\) )▸ \(/, "write VALUES before the values: VALUES (1, 'a')"],
+  [/▸ values (?!\()/, "write each row in parentheses: VALUES (1, 'a')"],
   [/▸ output\b/, "write RETURNING at the end of the statement"],
-  [/(?=▸)(?<=returning .*)▸ into\b/, "leave INTO out: the rows of RETURNING are the answer"],
+  [/(?=▸)(?<=returning .*)▸ into\b/, "leave INTO out: the response contains the rows of RETURNING"],
   [
     /(?=▸)(?<=^(update|delete) .*)▸ (limit|order)\b/,
     "choose the rows by key: WHERE id IN (SELECT id FROM t … LIMIT n)",
@@ -158,15 +158,15 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
     /(?=▸)(?<=^delete from .*)▸ (inner |left )?join/,
     "write DELETE FROM t USING other WHERE t.id = other.id",
   ],
-  [/(?=\w+ ▸)(?<=^update \S+( \. \S+)? )\w+ ▸ =/, "SET stands before the first column"],
+  [/(?=\w+ ▸)(?<=^update \S+( \. \S+)? )\w+ ▸ =/, "write SET before the first column"],
   [/(?=▸)(?<=^delete )▸ (?!f\w{2,4} )/, "write DELETE FROM t WHERE …"],
   [/(?=▸)(?<=^(insert into|delete from) )▸ table\b/, "leave TABLE out"],
   [/(?=▸)(?<=^update )▸ from\b/, "write UPDATE t SET a = 1"],
-  [/(?=▸)(?<=^update .* set (.*, )?\w+ )▸ \. /, "behind SET a column stands alone: SET a = 1"],
+  [/(?=▸)(?<=^update .* set (.*, )?\w+ )▸ \. /, "write only the column name after SET: SET a = 1"],
   // Definitions.
   [
     /▸ (unsigned|signed|zerofill)\b/,
-    "leave it out: whole numbers have a sign, and BIGINT has room for an unsigned INT",
+    "leave it out: integers are signed, and BIGINT can hold an unsigned INT",
   ],
   [/▸ (autoincrement|identity)\b/, GENERATED],
   [/(enum|set) \( ▸ '…'/, "write TEXT CHECK (a IN ('x', 'y'))"],
@@ -174,7 +174,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=▸)(?<=(text|char|varchar|\)) )▸ (character set|charset)/, "leave it out: text is UTF-8"],
   [/▸ comment '…'/, "leave it out: columns have no comments"],
   [/▸ on (update|delete)/, "set the column in the UPDATE itself: SET changed = now()"],
-  [/▸ (after|first)\b/, "leave it out: new columns come last, and SELECT gives any order"],
+  [/▸ (after|first)\b/, "leave it out: new columns come last, and SELECT can return any order"],
   [
     /(?=▸)(?<=create .*\) )▸ (engine|default|charset|auto_increment|collate|row_format|comment|strict|without)\b/,
     NO_CLAUSE,
@@ -182,34 +182,34 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(index|key|fulltext|spatial) (\w+ )?(?=\( (\w+ )?▸|▸ \()/, KEY_OF_OTHERS],
   [
     /▸ (virtual|persisted)\b|(?<=create .*)▸ as \(/,
-    "compute the value in a view, or write it with the row",
+    "compute the value in a view, or store it with the row",
   ],
   [
     /(?=\w+ ▸)(?<=^create .*[(,] )\w+ ▸ (primary|,|\)|not|default|unique)/,
-    "a column has a type behind its name: id BIGINT",
+    "write a type after the name of a column: id BIGINT",
   ],
   [/(?=▸)(?<=^create .*primary )▸ (?!key)/, "write PRIMARY KEY"],
   [/(?=▸)(?<=^create .* )▸ key\b/, "write PRIMARY KEY"],
-  [/▸ nullable\b/, "leave it out: a column takes NULL unless NOT NULL is said"],
+  [/▸ nullable\b/, "leave it out: a column accepts NULL unless it is NOT NULL"],
   [/▸ required\b/, "write NOT NULL"],
   [/(?=▸)(?<=^create .*)▸ (clustered|nonclustered)/, NO_CLAUSE],
   [
     /(?=▸)(?<=^create table .*[(,] \w+ \w+ (primary key )?)▸ \w+ (int|integer|bigint|text|varchar|boolean|timestamp|date|decimal|double|json|uuid)\b/,
-    "a comma is missing before it",
+    "a comma is missing before this",
   ],
   [
     /(?=▸)(?<=[(,] primary key )▸ \w/,
-    "the columns of a key stand in parentheses: PRIMARY KEY (a, b)",
+    "write the columns of a key in parentheses: PRIMARY KEY (a, b)",
   ],
-  [/(?=▸)(?<=^create .*)▸ < \w+/, "an array is a JSON or JSONB column"],
+  [/(?=▸)(?<=^create .*)▸ < \w+/, "store an array in a JSON or JSONB column"],
   [/(?=▸)(?<=^create )▸ or alter/, "write CREATE OR REPLACE VIEW"],
   [/(?=▸)(?<=^create or replace )▸ table/, "write DROP TABLE IF EXISTS t, then CREATE TABLE t"],
   [/(?=▸)(?<=^alter table .* alter (column )?\w+ )▸ \w/, "write ALTER COLUMN a TYPE new_type"],
   [
     /(?=▸)(?<=^alter table .* add )▸ \(/,
-    "write ADD COLUMN for each: ADD COLUMN a INT, ADD COLUMN b INT",
+    "write ADD COLUMN for each column: ADD COLUMN a INT, ADD COLUMN b INT",
   ],
-  [/(?=▸)(?<=create .*[(,] )▸ '…'/, 'a name stands in double quotes, or in none: "name"'],
+  [/(?=▸)(?<=create .*[(,] )▸ '…'/, 'write a name in double quotes, or without quotes: "name"'],
   [/(?=▸)(?<=^alter table .* modify .*)▸ default/, "write ALTER COLUMN a SET DEFAULT 1"],
   [/(?=▸)(?<=^alter table .* rename (column )?\w+ )▸ \w/, "write RENAME COLUMN a TO b"],
   // Users.
@@ -220,7 +220,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   ],
   [/(?=▸)(?<=^create user \S+ )▸ $/, "write CREATE USER name WITH PASSWORD '…'"],
   [/(?=▸)(?<=^alter user \S+ )▸ (with )?password/, "write ALTER USER name SET PASSWORD '…'"],
-  [/(?=▸)(?<=^alter user \S+ )▸ rename/, "a user id stays: make a user of the other name"],
+  [/(?=▸)(?<=^alter user \S+ )▸ rename/, "a user id cannot change: create a user with the new id"],
   [/(?=▸)(?<=(password|email) )▸ =/, "leave the = out"],
   // SHOW, SET, USE and commands of shells.
   [
@@ -231,7 +231,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=database ▸)(?<=^use )database ▸ \w/, "write USE name"],
   [
     /(?=▸)(?<=^set (search_path|schema) .*)▸ ,/,
-    "one namespace is in use at a time: write namespace.table for others",
+    "only one namespace is current: write namespace.table for others",
   ],
   [/(?=▸)(?<=^set names )▸ /, "leave it out: text is UTF-8"],
   [/(?=▸)(?<=^set )▸ @/, "a statement has no variables: write the value, or send it as $1"],
@@ -249,7 +249,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   ],
   [
     /(?=▸)(?<=^)▸ \. \w/,
-    "this is a command of a shell: SHOW TABLES lists tables, DESCRIBE t the columns of one",
+    "this is a shell command: SHOW TABLES lists tables, DESCRIBE t shows the columns of a table",
   ],
   [/(?=▸)(?<=^begin )▸ tran\b/, "write BEGIN"],
   [/(?=▸)(?<=^set \w+ )▸ (\d|'…')/, "write SET name = value"],
@@ -259,7 +259,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/▸ \/\//, COMMENTS],
   [
     /(?=▸)(?<=, )▸ (from|where|group by|order by|having|limit|values|returning|\)|;|$)/,
-    "the comma before it is one too many",
+    "remove the comma before this",
   ],
   [
     /(?=▸)(?<=\b(and|or|not|where|on|having) )▸ (and|or|where|group|order|limit|\)|;|$)/,

@@ -86,7 +86,7 @@ export function unexpectedToken(stop: SyntaxStop, expected: Expected): DatabaseE
   const advice = stop.expectations && adviceAt(stop.tokens, stop.token);
   const token = advice?.token ?? stop.token;
   const isThere = token === stop.token;
-  const fault = isThere ? `expected ${describe(expected, asked)}` : "which cannot stand here";
+  const fault = isThere ? `expected ${describe(expected, asked)}` : "which is not allowed here";
   const hint = advice?.hint ?? meaning(nearWord(wordText(stop.tokens, token), words));
   // A password in the wrong quotes must stay hidden, too.
   const isText = "thing" in expected && expected.thing.startsWith("a string");
@@ -94,7 +94,7 @@ export function unexpectedToken(stop: SyntaxStop, expected: Expected): DatabaseE
     return faultAt(stop, { token, fault, hint });
   }
   const found = "a name in double quotes";
-  return faultAt(stop, { token, fault, hint: "text stands in single quotes: 'text'", found });
+  return faultAt(stop, { token, fault, hint: "write text in single quotes: 'text'", found });
 }
 
 function meaning(word: string | undefined): string | undefined {

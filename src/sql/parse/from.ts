@@ -141,7 +141,7 @@ function parseTable(cursor: Cursor): FromTable {
   const alias = parseAlias(cursor);
   const columnNames = alias === undefined ? undefined : parseColumnAliases(cursor);
   if (cursor.is("tablesample"))
-    cursor.refuse("TABLESAMPLE", "WHERE random() < 0.01 takes some of the rows");
+    cursor.refuse("TABLESAMPLE", "WHERE random() < 0.01 selects some of the rows");
   const _location = cursor.since(start);
   return {
     type: "table",

@@ -26,20 +26,20 @@ function refuseIndex(cursor: Cursor, construct: string): never {
 const RIGHTS = "rights are roles (CREATE USER … ROLE), and ACCESS_LEVEL of a table";
 const INDEX_HINT = "lead with key columns: the primary key is the index of a table";
 const PAGES = "page by key: WHERE key > last ORDER BY key LIMIT n";
-const ONE_TRANSACTION = "send what may fail by itself as a transaction of its own";
-const FRESH_VIEWS = "CREATE VIEW: its rows are those of the moment in which it is read";
+const ONE_TRANSACTION = "send statements that may fail separately as a transaction of their own";
+const FRESH_VIEWS = "CREATE VIEW: a view shows the rows at the moment it is read";
 const SEQUENCES = "SNOWFLAKE_ID() gives ascending ids";
 const PARAMETERS = "send parameters ($1, $2, …) with the statement; plans are kept by themselves";
 const LIVE = "live queries deliver changes as they are committed";
 
-const OWN_ROWS = "rows of a USER table are seen and written by who wrote them: CREATE USER TABLE";
+const OWN_ROWS =
+  "in a USER table, each user sees and writes only their own rows: CREATE USER TABLE";
 const COPYING =
-  "INSERT takes many rows at once; a SELECT is answered as CSV with the header Accept: text/csv";
+  "INSERT takes many rows at once; SELECT returns CSV with the header Accept: text/csv";
 const TOPICS = "SUBSCRIBE TO follows a table, and resumes where it was";
 const ON_CONFLICT = "INSERT INTO t (…) VALUES (…) ON CONFLICT (key) DO UPDATE SET a = EXCLUDED.a";
-const NO_PROGRAMS =
-  "a text holds statements, one after the other; conditions belong into the client";
-const NO_DIRECTORY = "one directory is one database: CREATE NAMESPACE parts it";
+const NO_PROGRAMS = "a text is a plain sequence of statements; put conditions into the client";
+const NO_DIRECTORY = "one directory is one database: divide it with CREATE NAMESPACE";
 
 type Refused = readonly [construct: string, hint?: string];
 
@@ -50,13 +50,19 @@ const STATEMENTS = new Map<string, Refused>([
   ["consume", ["CONSUME FROM a topic", TOPICS]],
   ["ack", ["ACK of a topic", TOPICS]],
   ["clear", ["CLEAR TOPIC", TOPICS]],
-  ["export", ["EXPORT USER DATA", "a SELECT is answered as CSV with the header Accept: text/csv"]],
+  ["export", ["EXPORT USER DATA", "SELECT returns CSV with the header Accept: text/csv"]],
   ["replace", ["REPLACE INTO", ON_CONFLICT]],
   ["upsert", ["UPSERT", ON_CONFLICT]],
   ["optimize", ["OPTIMIZE TABLE", "STORAGE COMPACT TABLE merges segments"]],
-  ["repair", ["REPAIR TABLE", "the command tidemark repair mends a stopped directory"]],
-  ["check", ["CHECK TABLE", "the command tidemark verify checks a stopped directory"]],
-  ["unlock", ["UNLOCK TABLES", "there are no locks to give back"]],
+  [
+    "repair",
+    ["REPAIR TABLE", "the command tidemark repair repairs the directory of a stopped server"],
+  ],
+  [
+    "check",
+    ["CHECK TABLE", "the command tidemark verify checks the directory of a stopped server"],
+  ],
+  ["unlock", ["UNLOCK TABLES", "there are no locks to release"]],
   ["rename", ["RENAME TABLE", "create a table and copy the rows: INSERT INTO … SELECT"]],
   ["pragma", ["PRAGMA", "DESCRIBE t shows columns, SHOW ALL the settings"]],
   ["attach", ["ATTACH", NO_DIRECTORY]],
@@ -64,12 +70,12 @@ const STATEMENTS = new Map<string, Refused>([
   ["exec", ["EXEC of a procedure", NO_PROGRAMS]],
   ["if", ["IF", NO_PROGRAMS]],
   ["while", ["WHILE", NO_PROGRAMS]],
-  ["print", ["PRINT", "SELECT 'text' answers with it"]],
+  ["print", ["PRINT", "SELECT 'text' returns the text"]],
   ["deny", ["DENY", RIGHTS]],
-  ["go", ["GO", "statements are parted by ;"]],
-  ["quit", ["quit", "this is a command of a shell: close the connection"]],
-  ["exit", ["exit", "this is a command of a shell: close the connection"]],
-  ["help", ["HELP", "SHOW TABLES lists tables, DESCRIBE t the columns of one"]],
+  ["go", ["GO", "separate statements with ;"]],
+  ["quit", ["quit", "this is a shell command: close the connection"]],
+  ["exit", ["exit", "this is a shell command: close the connection"]],
+  ["help", ["HELP", "SHOW TABLES lists tables, DESCRIBE t shows the columns of a table"]],
   ["grant", ["GRANT", RIGHTS]],
   ["revoke", ["REVOKE", RIGHTS]],
   ["prepare", ["PREPARE", PARAMETERS]],
@@ -95,7 +101,7 @@ const STATEMENTS = new Map<string, Refused>([
   ["reindex", ["REINDEX", "STORAGE COMPACT TABLE merges segments"]],
   ["cluster", ["CLUSTER", "STORAGE COMPACT TABLE merges segments"]],
   ["lock", ["LOCK TABLE", "the first committer wins; the other may send its transaction again"]],
-  ["discard", ["DISCARD", "nothing of a request outlives it"]],
+  ["discard", ["DISCARD", "a request leaves no state behind"]],
   ["reset", ["RESET of a setting", "a setting holds for one request only"]],
   ["load", ["LOAD", COPYING]],
   ["checkpoint", ["CHECKPOINT", "STORAGE FLUSH ALL writes segments"]],
@@ -120,7 +126,7 @@ const HINTS_OF_DROP = new Map<string, string>([
 const OBJECTS = new Map<string, Refused>([
   ["temp", ["TEMP TABLE", "use WITH, or a USER table"]],
   ["temporary", ["TEMPORARY TABLE", "use WITH, or a USER table"]],
-  ["unlogged", ["UNLOGGED TABLE", "a STREAM table keeps rows for a time only"]],
+  ["unlogged", ["UNLOGGED TABLE", "a STREAM table keeps rows only for a limited time"]],
   ["global", ["GLOBAL TEMPORARY TABLE", "use WITH, or a USER table"]],
   ["local", ["LOCAL TEMPORARY TABLE", "use WITH, or a USER table"]],
   ["foreign", ["FOREIGN objects"]],
@@ -198,7 +204,7 @@ const ALTERATIONS: readonly (readonly [words: string, construct: string, hint?: 
   ["inherit", "INHERIT", "repeat the columns in both tables"],
   ["replica", "REPLICA IDENTITY", "changes carry old_values as they are"],
   ["validate", "VALIDATE CONSTRAINT", "a constraint is checked when it is added"],
-  ["cluster", "CLUSTER ON", "rows are kept by their primary key"],
+  ["cluster", "CLUSTER ON", "rows are stored by their primary key"],
   ["engine", "ENGINE", "there is one storage engine"],
   ["convert", "CONVERT TO CHARACTER SET", "text is UTF-8"],
   ["comment", "COMMENT of a table", "tables and columns have no comments"],
@@ -212,7 +218,7 @@ const ALTERATIONS: readonly (readonly [words: string, construct: string, hint?: 
   ["add fulltext", "ADD FULLTEXT", INDEX_HINT],
   ["set tablespace", "SET TABLESPACE", "the option STORAGE_ID names a storage"],
   ["set logged", "SET LOGGED", "every table is logged"],
-  ["set unlogged", "SET UNLOGGED", "a STREAM table keeps rows for a time only"],
+  ["set unlogged", "SET UNLOGGED", "a STREAM table keeps rows only for a limited time"],
   ["set without", "SET WITHOUT"],
 ];
 
@@ -225,7 +231,7 @@ export function refuseAlteration(cursor: Cursor): void {
 const SHOWN: readonly (readonly [words: string, construct: string, hint?: string])[] = [
   ["create", "SHOW CREATE TABLE", "DESCRIBE t shows its columns, SHOW TABLES its options"],
   ["databases", "SHOW DATABASES", "SHOW NAMESPACES lists namespaces"],
-  ["full", "SHOW FULL", "SHOW TABLES and SHOW COLUMNS FROM t show all there is"],
+  ["full", "SHOW FULL", "SHOW TABLES and SHOW COLUMNS FROM t show everything"],
   ["fields", "SHOW FIELDS", "SHOW COLUMNS FROM t"],
   ["index", "SHOW INDEX", "DESCRIBE t shows the primary key, which is its index"],
   ["indexes", "SHOW INDEXES", "DESCRIBE t shows the primary key, which is its index"],
@@ -236,21 +242,21 @@ const SHOWN: readonly (readonly [words: string, construct: string, hint?: string
   [
     "grants",
     "SHOW GRANTS",
-    "SELECT CURRENT_ROLE tells the role; the level of a table, SHOW TABLES",
+    "SELECT CURRENT_ROLE returns the role; SHOW TABLES shows the access level of a table",
   ],
   ["views", "SHOW VIEWS", "SHOW TABLES lists views, too"],
-  ["processlist", "SHOW PROCESSLIST", "SELECT * FROM system.queries lists what runs"],
-  ["queries", "SHOW QUERIES", "SELECT * FROM system.queries lists what runs"],
+  ["processlist", "SHOW PROCESSLIST", "SELECT * FROM system.queries lists running statements"],
+  ["queries", "SHOW QUERIES", "SELECT * FROM system.queries lists running statements"],
   ["variables", "SHOW VARIABLES", "SHOW ALL lists the settings"],
-  ["status", "SHOW STATUS", "SELECT * FROM system.stats tells of the server"],
+  ["status", "SHOW STATUS", "SELECT * FROM system.stats describes the server"],
   ["server_version", "SHOW server_version", "SELECT version()"],
   ["search_path", "SHOW search_path", "SELECT CURRENT_NAMESPACE() gives the current namespace"],
   ["functions", "SHOW FUNCTIONS"],
   ["triggers", "SHOW TRIGGERS", LIVE],
-  ["warnings", "SHOW WARNINGS", "what is wrong is an error"],
-  ["errors", "SHOW ERRORS", "what is wrong is an error"],
+  ["warnings", "SHOW WARNINGS", "every problem is reported as an error in the response"],
+  ["errors", "SHOW ERRORS", "every problem is reported as an error in the response"],
   ["engines", "SHOW ENGINES", "there is one storage engine"],
-  ["export", "SHOW EXPORT", "a SELECT is answered as CSV with the header Accept: text/csv"],
+  ["export", "SHOW EXPORT", "SELECT returns CSV with the header Accept: text/csv"],
 ];
 
 /** Refuses a form of SHOW that only other systems support. */

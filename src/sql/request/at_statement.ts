@@ -42,7 +42,7 @@ export function failureFrom(error: unknown, failed: FailedRequest): DatabaseErro
   });
   return new DatabaseError(
     "INTERNAL_ERROR",
-    "Cannot run the statement: the server met a bug of its own, see its log",
+    "Cannot run the statement: it hit a bug in the server, see the server's log",
     { cause: error },
   );
 }

@@ -172,9 +172,9 @@ export class IdempotentRequests {
     if (this.#kept.of(owner) + bytes > bytesMax) {
       throw new DatabaseError(
         "LIMIT_EXCEEDED",
-        `Cannot keep the answer for its idempotency_key: the answers that are kept for this user may have ${bytesMax} bytes together`,
+        `Cannot keep the answer for its idempotency_key: the kept answers of this user may take at most ${bytesMax} bytes`,
         {
-          hint: `each goes ${Math.ceil(idempotencyTtlMs / 1000)} s after it was given; return fewer rows, send the request without a key, or raise limits.idempotency_bytes_per_user`,
+          hint: `an answer expires after ${Math.ceil(idempotencyTtlMs / 1000)} s; return fewer rows, send the request without a key, or raise limits.idempotency_bytes_per_user`,
         },
       );
     }

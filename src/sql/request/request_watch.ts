@@ -21,7 +21,7 @@ export function watchOf(
     if (bytes <= bytesMax) return;
     throw new DatabaseError(
       "MEMORY_EXCEEDED",
-      `Cannot run the statement: its expressions take more than ${bytesMax} bytes before it runs`,
+      `Cannot run the statement: its expressions need more than ${bytesMax} bytes before it runs`,
       { hint: "write a shorter statement, or raise performance.query_memory_bytes" },
     );
   };

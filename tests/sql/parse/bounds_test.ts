@@ -54,7 +54,7 @@ test.each([
   ],
   [
     "queries, each with tables",
-    `more than ${STATEMENT_SOURCES_MAX} tables in all its FROM`,
+    `more than ${STATEMENT_SOURCES_MAX} tables in all its FROM clauses`,
     STATEMENT_SOURCES_MAX,
     (n: number) => each(n / 64, () => joined(64, ", t"), " UNION ALL "),
   ],

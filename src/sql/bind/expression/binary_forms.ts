@@ -187,10 +187,10 @@ function hintOf({ left, op, right }: BinaryOperands): string {
   const kinds = [left.type.kind, right.type.kind];
   switch (op) {
     case "||":
-      if (kinds.includes("boolean")) return "|| joins texts: write a OR b";
+      if (kinds.includes("boolean")) return "|| concatenates texts: write a OR b";
       break;
     case "&&":
-      if (!kinds.includes("array")) return "&& asks whether arrays overlap: write a AND b";
+      if (!kinds.includes("array")) return "&& tests whether arrays overlap: write a AND b";
       break;
     case "<=>":
       return "write a IS NOT DISTINCT FROM b";

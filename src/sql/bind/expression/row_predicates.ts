@@ -112,7 +112,7 @@ function orderedRows(op: string, pairs: readonly RowPair[], node: Expr): BoundEx
   if (pairs.length > ORDERED_FIELDS_MAX) {
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      `Cannot order rows of ${pairs.length} values: the most is ${ORDERED_FIELDS_MAX}`,
+      `Cannot order rows of ${pairs.length} values: the maximum is ${ORDERED_FIELDS_MAX}`,
       { position: node._location.start },
     );
   }

@@ -48,7 +48,7 @@ export function bindAggregate(call: ExprCall, place: Place, bind: Bind): BoundEx
 function misplaced({ _location, function: { name } }: ExprCall, { clause }: Place): DatabaseError {
   return new DatabaseError("INVALID_QUERY", `Cannot use aggregate ${name} in ${clause}`, {
     position: _location.start,
-    ...(clause === "WHERE" ? { hint: "conditions on aggregates stand in HAVING" } : {}),
+    ...(clause === "WHERE" ? { hint: "put conditions on aggregates into HAVING" } : {}),
   });
 }
 

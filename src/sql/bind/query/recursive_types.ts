@@ -194,7 +194,7 @@ function exactly(
     }
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      `Cannot hold a value as ${typeName(to)}: it has more than ${to.scale} digits behind the point`,
+      `Cannot hold a value as ${typeName(to)}: it has more than ${to.scale} digits after the point`,
     );
   };
   return { kind: "cast", type: to, operand, convert, isNumericIdentity: false };

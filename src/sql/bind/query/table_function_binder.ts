@@ -116,8 +116,8 @@ export function bindExpansion(call: ExprCall, place: Place, bind: Bind): BoundEx
   if (first === undefined || columns.length > 1) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot call ${name} in a select list: it gives several columns`,
-      { position, hint: `put it into FROM: FROM …, ${name}(…) AS x` },
+      `Cannot call ${name} in a select list: it returns several columns`,
+      { position, hint: `call it in FROM: FROM …, ${name}(…) AS x` },
     );
   }
   const found: ExpansionCall = {

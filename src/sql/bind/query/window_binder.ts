@@ -98,7 +98,7 @@ function addOrder(window: BoundWindow, { knownOrders, orders }: WindowSink, call
   if (orders.length <= WINDOWS_MAX) return;
   throw new DatabaseError(
     "LIMIT_EXCEEDED",
-    `Cannot compute over more than ${WINDOWS_MAX} different windows in one query`,
+    `Cannot use more than ${WINDOWS_MAX} different windows in one query`,
     { position: call._location.start },
   );
 }

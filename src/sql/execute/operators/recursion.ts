@@ -63,7 +63,7 @@ export class WorkingTable implements Operator {
 }
 
 const OUTGROWN_HINT =
-  "a DECIMAL has 38 digits: round it at each step of the recursive query, as in round(x * 1.5, 10), or begin it as DOUBLE PRECISION";
+  "a DECIMAL has at most 38 digits: round the value in each step, as in round(x * 1.5, 10), or cast it to DOUBLE PRECISION in the first query";
 
 export interface RecursionOptions {
   readonly run: Run;

@@ -78,10 +78,7 @@ export class MomentFields {
         : undefined;
     if (calendar === undefined) return;
     if (this.#calendar !== undefined && this.#calendar !== calendar) {
-      throw this.#fault(
-        "INVALID_VALUE",
-        `${field} counts in weeks and another field in months, or the other way round`,
-      );
+      throw this.#fault("INVALID_VALUE", `${field} mixes ISO week fields with other date fields`);
     }
     this.#calendar = calendar;
   }
@@ -211,7 +208,7 @@ export class MomentFields {
   #hourOf(hour: number): number {
     if (!this.#hasClockOf12) return hour;
     if (hour < 1 || hour > 12) {
-      throw this.#fault("INVALID_VALUE", `the hour ${hour} is not one of 12`);
+      throw this.#fault("INVALID_VALUE", `hour ${hour} is not between 1 and 12`);
     }
     return (hour % 12) + (this.#get("half of the day") === 2 ? 12 : 0);
   }

@@ -168,7 +168,7 @@ class Reader {
       case "OF":
         throw new DatabaseError(
           "UNSUPPORTED_FEATURE",
-          `Cannot read ${excerpt(this.#text)} by ${excerpt(this.#pattern)}: ${field} is a field of to_char only`,
+          `Cannot read ${excerpt(this.#text)} by ${excerpt(this.#pattern)}: only to_char supports the field ${field}`,
           { hint: "TZH:TZM reads an offset" },
         );
       default:
@@ -238,7 +238,7 @@ class Reader {
     if (Math.abs(value) < 2 ** 31) return { value, length };
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      `Cannot read ${excerpt(this.#text)} by ${excerpt(this.#pattern)}: ${field} does not go to ${excerpt(digits)}`,
+      `Cannot read ${excerpt(this.#text)} by ${excerpt(this.#pattern)}: ${field} cannot be ${excerpt(digits)}`,
     );
   }
 

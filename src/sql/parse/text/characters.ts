@@ -77,23 +77,23 @@ export function hintOf(character: string): { readonly hint?: string } {
   return character > "\x7f" ? { hint: 'a name with such letters needs double quotes: "…"' } : {};
 }
 
-const PARAMETERS = "parameters are $1, $2, … in the text, with their values in order in params";
+const PARAMETERS = "write parameters as $1, $2, … and send their values in order in params";
 
 const HINTS: readonly (readonly [characters: string, hint: string])[] = [
-  ["`", 'names that need quotes stand in double quotes: "name"'],
-  ["‘’‚‛′´", "text stands in straight single quotes: 'text'"],
-  ["“”„‟″«»", "quotes are straight: text stands in single ones ('text'), names in double ones"],
+  ["`", 'write names that need quotes in double quotes: "name"'],
+  ["‘’‚‛′´", "write text in straight single quotes: 'text'"],
+  ["“”„‟″«»", "use straight quotes: single quotes for text ('text'), double quotes for names"],
   ["–—−", "a minus is written as -"],
   ["≠", "write != or <>"],
   ["≤", "write <="],
   ["≥", "write >="],
   ["×", "write *"],
   ["÷", "write /"],
-  ["，；（）＝", "signs of SQL are those of ASCII"],
+  ["，；（）＝", "SQL uses ASCII punctuation"],
   ["{}$", PARAMETERS],
   ["!", "write NOT before a condition"],
   [
     "\\",
-    "commands of psql are none of SQL: SHOW TABLES lists tables, DESCRIBE t the columns of one",
+    "psql commands are not SQL: SHOW TABLES lists tables, DESCRIBE t shows the columns of a table",
   ],
 ];

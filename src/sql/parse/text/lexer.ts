@@ -442,8 +442,7 @@ class Lexer implements Tokens {
   }
 
   #unclosed(what: string): never {
-    const hint =
-      what === "a string" ? { hint: "a quote inside of a text is doubled: 'it''s'" } : {};
+    const hint = what === "a string" ? { hint: "write a quote within a text twice: 'it''s'" } : {};
     const fault = `${what} that starts here is not closed`;
     this.#fail("BATCH_PARSE_ERROR", fault, this.#position, hint);
   }
