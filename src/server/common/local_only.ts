@@ -130,6 +130,15 @@ const FORWARDING: ReadonlySet<string> = new Set([
   "cf-connecting-ip",
   "true-client-ip",
   "x-client-ip",
+  "x-cluster-client-ip",
+  "x-envoy-external-address",
+  "x-original-forwarded-for",
+  "x-original-host",
+  "x-proxyuser-ip",
+  "fastly-client-ip",
+  "fly-client-ip",
+  "cf-connecting-ipv6",
+  "cdn-loop",
 ]);
 
 /** The chain that each forwarding header tells, in its order; the one that decides comes first. */
