@@ -65,6 +65,7 @@ export function parametersFromSpec(params: SubscriptionSpec["params"]): Paramete
     throw new DatabaseError(
       "INVALID_PARAMETER",
       `Cannot bind parameter ${index + 1}: arrays and objects are not values`,
+      { hint: `send an array as text, "{1,2}", as in a = ANY($1), and JSON as text, too` },
     );
   });
 }

@@ -47,6 +47,42 @@ const NAMES: readonly Mistake[] = [
     "nowhere",
     "A name without a namespace belongs to default, unless USE or the request sets another",
   ],
+  [
+    "SELECT * FROM note",
+    "note",
+    "did you mean demo.notes? A name without a namespace belongs to default, unless USE or the request sets another",
+  ],
+  [
+    "SELECT v REGEXP 'x' FROM demo.kv",
+    "REGEXP 'x' FROM demo.kv",
+    "write a ~ 'pattern', or a ~* 'pattern' to ignore case",
+  ],
+  [
+    "SELECT v GLOB 'x*' FROM demo.kv",
+    "GLOB 'x*' FROM demo.kv",
+    "write a LIKE 'pattern%', where % matches any text and _ any character",
+  ],
+  [
+    "SELECT 5 XOR 3",
+    "XOR 3",
+    "write a != b for conditions, and a # b for the bits of whole numbers",
+  ],
+  ["SELECT v FROM demo.kv LIMIT 5 10", "10", "write LIMIT count OFFSET start"],
+  [
+    "SELECT JSON_OBJECT('a', 1)",
+    "JSON_OBJECT('a', 1)",
+    "write json_build_object('a', 1, 'b', 'x')",
+  ],
+  [
+    "SHOW CREATE VIEW demo.v",
+    "CREATE VIEW demo.v",
+    "SELECT view_definition FROM information_schema.views",
+  ],
+  [
+    'INSERT INTO demo.kv VALUES (1, {"a":1})',
+    '{"a":1})',
+    `write parameters as $1, $2, … and send their values in order in params; JSON is written as text: '{"a": 1}'`,
+  ],
   ["SELECT * FROM dual", "dual", "SELECT without FROM returns one row"],
   ["SELECT * FROM demo.dbo.notes", ".notes", "a name has two parts: namespace.table"],
   [

@@ -96,6 +96,7 @@ const FUNCTIONS = entries([
   ],
   ["json_unquote", "write doc ->> 'field'"],
   ["json_array", "write json_build_array(1, 'x')"],
+  ["json_object jsonb_object", "write json_build_object('a', 1, 'b', 'x')"],
   ["json_set json_insert json_replace json_modify", "write jsonb_set(doc::jsonb, '{a,b}', '1')"],
   ["json_remove", "write doc::jsonb - 'field'"],
   ["json_keys", "write SELECT * FROM json_object_keys(doc)"],

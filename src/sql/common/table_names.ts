@@ -72,7 +72,9 @@ export function findTable(
       position,
     });
   }
-  const meant = meantBy(shown, name, visibleNames(world, { principal, wanted: name }));
+  const known = visibleNames(world, { principal, wanted: name });
+  const isBare = schema === undefined;
+  const meant = meantBy(shown, name, known) ?? (isBare ? anywhere(name, known) : undefined);
   if (meant === undefined) findNamespace(catalog, inNamespace, node);
   const isThere = catalog.namespace(inNamespace) !== undefined;
   const isHidden =
@@ -115,6 +117,13 @@ function systemNames({ systemViews }: NamedWorld, name: string, principal: Princ
 function meantBy(shown: string, name: string, known: readonly string[]): string | undefined {
   const alike = known.filter((each) => each.endsWith(`.${name}`)).slice(0, ALIKE_MAX);
   return alike.length > 0 ? alike.join(" or ") : nearestName(shown, known);
+}
+
+/** The one whose name is nearest, whatever its namespace. */
+function anywhere(name: string, known: readonly string[]): string | undefined {
+  const shownOf = new Map(known.map((shown) => [shown.slice(shown.indexOf(".") + 1), shown]));
+  const near = nearestName(name, shownOf.keys());
+  return near === undefined ? undefined : shownOf.get(near);
 }
 
 /** Explains in which namespace an unqualified name is looked up. */

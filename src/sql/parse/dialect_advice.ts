@@ -71,6 +71,9 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=▸)(?<=\* )▸ \*/, "write power(a, b), or a ^ b"],
   [/▸ (regexp|rlike|match)\b/, "write a ~ 'pattern', or a ~* 'pattern' to ignore case"],
   [/match (?=\( .*▸ against)/, "write a LIKE '%word%', or a ~* 'word'"],
+  [/\b(regexp|rlike) ▸ '…'/, "write a ~ 'pattern', or a ~* 'pattern' to ignore case"],
+  [/\bglob ▸ '…'/, "write a LIKE 'pattern%', where % matches any text and _ any character"],
+  [/▸ xor\b|\bxor ▸ /, "write a != b for conditions, and a # b for the bits of whole numbers"],
   [/▸ glob\b/, "write a LIKE 'pattern%', where % matches any text and _ any character"],
   [/▸ contains\b/, "write a LIKE '%text%', or position('text' IN a) > 0"],
   [/▸ starts with/, "write a LIKE 'text%', or starts_with(a, 'text')"],
@@ -100,6 +103,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/top (?=\( \d+ \) \*? ?▸)/, LIMIT],
   [/(first|skip) ▸ \d/, LIMIT],
   [/(?=▸)(?<=limit \S+ )▸ , /, "write LIMIT count OFFSET start instead of LIMIT start, count"],
+  [/(?=▸)(?<=limit \d+ )▸ \d/, "write LIMIT count OFFSET start"],
   [/(?=▸)(?<=select (distinct )?)▸ unique/, "write SELECT DISTINCT"],
   [/▸ distinct/, "write DISTINCT once, after SELECT: it applies to the whole row"],
   [

@@ -77,13 +77,14 @@ export function unexpectedToken(stop: SyntaxStop, expected: Expected): DatabaseE
   const alias = stop.aliasToken === stop.token - 1 ? stop.aliasToken : -1;
   // `SELECT id FORM t` fails at t, but FORM is the fault.
   const misspelt = alias === -1 ? undefined : nearWord(tokenText(stop.tokens, alias), words);
-  if (misspelt !== undefined) {
-    const fault = `expected ${shown(misspelt)}`;
-    return faultAt(stop, { token: alias, fault, hint: meaning(misspelt) });
-  }
   // A text that does not parse is parsed a second time with notes, so that the error can be
   // explained.
   const advice = stop.expectations && adviceAt(stop.tokens, stop.token);
+  // A word of another system is near to some keyword, too.
+  if (misspelt !== undefined && advice?.token !== alias) {
+    const fault = `expected ${shown(misspelt)}`;
+    return faultAt(stop, { token: alias, fault, hint: meaning(misspelt) });
+  }
   const token = advice?.token ?? stop.token;
   const isThere = token === stop.token;
   const fault = isThere ? `expected ${describe(expected, asked)}` : "which is not allowed here";

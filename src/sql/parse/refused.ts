@@ -229,6 +229,7 @@ export function refuseAlteration(cursor: Cursor): void {
 
 /** Refused forms of SHOW, by the words after it. */
 const SHOWN: readonly (readonly [words: string, construct: string, hint?: string])[] = [
+  ["create view", "SHOW CREATE VIEW", "SELECT view_definition FROM information_schema.views"],
   ["create", "SHOW CREATE TABLE", "DESCRIBE t shows its columns, SHOW TABLES its options"],
   ["databases", "SHOW DATABASES", "SHOW NAMESPACES lists namespaces"],
   ["full", "SHOW FULL", "SHOW TABLES and SHOW COLUMNS FROM t show everything"],

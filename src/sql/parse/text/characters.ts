@@ -90,7 +90,8 @@ const HINTS: readonly (readonly [characters: string, hint: string])[] = [
   ["×", "write *"],
   ["÷", "write /"],
   ["，；（）＝", "SQL uses ASCII punctuation"],
-  ["{}$", PARAMETERS],
+  ["$", PARAMETERS],
+  ["{}", `${PARAMETERS}; JSON is written as text: '{"a": 1}'`],
   ["!", "write NOT before a condition"],
   [
     "\\",
