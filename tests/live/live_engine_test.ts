@@ -101,7 +101,13 @@ test("planning that fails by no fault of the client is told to the log", () => {
   expect(causes).toEqual([]);
   fixture.sql.refusal = new DatabaseError("DATA_DAMAGED", "checksum");
   expect(refusal(() => fixture.open(EVERYTHING)).code).toBe("SUBSCRIPTION_FAILED");
-  expect(causes).toEqual([{ user: "ann", cause: expect.stringMatching(/checksum\n.*at /s) }]);
+  expect(causes).toEqual([
+    {
+      sql: "SELECT * FROM chat.messages",
+      user: "ann",
+      cause: expect.stringMatching(/checksum\n.*at /s),
+    },
+  ]);
 });
 
 test("parameters: numbers keep their digits, arrays and objects are INVALID_PARAMETER", () => {
