@@ -1,9 +1,10 @@
 /**
- * What a call may be given. JavaScript has no compiler to say it, so each call says it itself: what
- * is wrong with a value, and what to write. A misspelt option would otherwise do nothing, silently.
+ * Checks the arguments of calls. JavaScript has no compiler to do so, so each call reports what is
+ * wrong with a value and what to write instead. Otherwise a misspelt option would silently do
+ * nothing.
  */
 
-/** What a value should be, in words, and whether one is. */
+/** A requirement on a value: its description, and the check. */
 export interface Rule {
   readonly should: string;
   readonly holds: (value: unknown) => boolean;
@@ -11,9 +12,9 @@ export interface Rule {
 
 export type Rules = Readonly<Record<string, Rule>>;
 
-/** A call as its messages show it. */
+/** A call as error messages describe it. */
 export interface Call {
-  /** Goes behind "Cannot". */
+  /** Completes a message that begins with "Cannot". */
   readonly doing: string;
   readonly example: string;
 }
@@ -50,7 +51,7 @@ export const SIGNAL: Rule = {
   holds: (value) => typeof value === "object" && value !== null && "aborted" in value,
 };
 
-/** For what is checked elsewhere, with messages of its own. */
+/** For options that are checked elsewhere, with their own messages. */
 export const ANYTHING: Rule = { should: "anything", holds: () => true };
 
 export function oneOf(...words: readonly string[]): Rule {
@@ -67,7 +68,7 @@ export function requireRule(name: string, value: unknown, { holds, should }: Rul
 }
 
 /**
- * Options are an object of known names; undefined stands for an option that is left out.
+ * Checks that the options are an object with known names; an undefined option counts as left out.
  *
  * @throws {TypeError}
  */
@@ -97,7 +98,7 @@ function unknownOption({ doing, example }: Call, name: string, known: readonly s
   );
 }
 
-/** How many letters differ, whatever their case. */
+/** The edit distance of two names, ignoring case. */
 function distance(given: string, known: string): number {
   const [left, right] = [given.toLowerCase(), known.toLowerCase()];
   let row = Array.from({ length: right.length + 1 }, (_, index) => index);
@@ -112,7 +113,7 @@ function distance(given: string, known: string): number {
   return row[right.length] ?? 0;
 }
 
-/** What stands there instead of what should, in words. */
+/** Describes the kind of a value for an error message. */
 export function kindOf(value: unknown): string {
   if (value === null || value === undefined || typeof value === "number") return String(value);
   if (Array.isArray(value)) return "a list";

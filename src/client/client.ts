@@ -43,8 +43,8 @@ export interface ClientOptions {
   /** Base address of the server, of http or https. */
   readonly url: string;
   /**
-   * Logs in by itself when a token is needed: by a token, by a name and a password, or by a
-   * function that gives a token, and is asked again when that one is accepted no more.
+   * Credentials for automatic login: a token, a user and a password, or a function that returns a
+   * token. The function is called again when the server no longer accepts its token.
    */
   readonly auth?: Credentials;
   /** Where the refresh token is kept, *memory*; `cookie` in pages that the server itself serves. */
@@ -60,9 +60,11 @@ export interface ClientOptions {
   readonly maxRetries?: number;
   /** How long one request may take; as long as it does when left out. */
   readonly timeout?: Duration;
-  /** How values come back, *javascript*: as Date, bytes and parsed JSON; or as on the wire. */
+  /**
+   * The form of returned values, *javascript*: Date, bytes and parsed JSON; or "wire", unconverted.
+   */
   readonly values?: Values;
-  /** Where live queries with a `resumeKey` keep their position, *localStorage*. */
+  /** The storage in which live queries with a `resumeKey` keep their positions, *localStorage*. */
   readonly storage?: PositionStorage;
   readonly environment?: ClientEnvironment;
 }
@@ -75,7 +77,7 @@ const CREATE: Call = {
 };
 
 const CLIENT_RULES: Rules = {
-  // With messages of their own.
+  // Checked elsewhere, with their own messages.
   url: ANYTHING,
   auth: ANYTHING,
   timeout: ANYTHING,
@@ -160,7 +162,7 @@ export interface Client {
   close(): void;
 }
 
-/** @throws {TypeError} If the address is none, the time, or any other option. */
+/** @throws {TypeError} If an option has an unknown name or an unusable value. */
 export function createClient(options: ClientOptions): Client {
   requireOptions(CREATE, options, CLIENT_RULES);
   if (options.auth !== undefined) requireCredentials(options.auth);
@@ -203,7 +205,7 @@ export function createClient(options: ClientOptions): Client {
     },
     live<Row extends object>(sql: string, given: LiveOptions<Row>) {
       requireText(sql);
-      // The rows are what the caller says of them.
+      // The caller declares the type of the rows.
       return connection.open(sql, given as unknown as LiveOptions) as unknown as LiveQuery<Row>;
     },
     interrupt(durationMs) {
@@ -234,7 +236,7 @@ async function send(
   return await session.call("/v1/api/sql", body, { signal, isRepeatable, isStreamed });
 }
 
-/** The call that sends a text of statements and reads what comes. */
+/** Sends a text of statements and reads the results. */
 function executeBy(session: Session, values: Values): Client["execute"] {
   return async (sql: string, given: ExecuteOptions = {}): Promise<Execution> => {
     try {
@@ -276,7 +278,7 @@ function requireText(sql: unknown): void {
   throw new TypeError(`Cannot send the statement: it is ${kindOf(sql)}, and should be text`);
 }
 
-/** @returns Undefined for an answer that is none of the server's. */
+/** @returns Undefined if the answer does not come from Tidemark. */
 function executionFrom(answer: Answer): Execution | undefined {
   const { results, status, took } = answer.fields;
   // A failure while rows are on their way comes with status 200.

@@ -71,7 +71,7 @@ export class LiveConnection {
     });
   }
 
-  /** @throws {TypeError} For what cannot be asked for. */
+  /** @throws {TypeError} If an argument cannot be used. */
   open(sql: string, options: LiveOptions): LiveQuery {
     requireLiveOptions(options);
     const { environment, session, storage, values } = this.#options;
@@ -131,8 +131,8 @@ export class LiveConnection {
   }
 
   /**
-   * The socket stays until the end of the turn: whoever closes one query often opens the next, as
-   * React does when it mounts a component twice, or with another text.
+   * The socket stays open until the end of the turn: a caller that closes one query often opens
+   * another, as React does when it mounts a component twice or changes the query.
    */
   #closed(subscription: Subscription): void {
     this.#forget(subscription);
@@ -158,7 +158,7 @@ export class LiveConnection {
 
   #connect(): void {
     this.#become("connecting");
-    // A socket is closed that waits for its token.
+    // The server closes a socket that has to wait for its token.
     if (this.#options.session.mustLogIn) void this.#logIn();
     else this.#openSocket();
   }
@@ -185,7 +185,7 @@ export class LiveConnection {
       onText: (text) => {
         if (this.#socket !== socket) return;
         const message = messageFrom(text);
-        // Not Tidemark is at the other end, or what it sends does not come through.
+        // The other end is not Tidemark, or something on the way changes its messages.
         if (message === undefined) return this.#lost(false);
         this.#hasHeard = true;
         this.#receive(message);
@@ -294,7 +294,7 @@ export class LiveConnection {
     try {
       await session.renew();
     } catch (error) {
-      // Whatever it was but a refusal, the next attempt meets it again.
+      // The next attempt reports any failure other than a refusal again.
       failure = error;
     }
     if (epoch !== this.#epoch) return;
@@ -396,18 +396,18 @@ function isRefusal(error: unknown): error is ServerError {
   return error instanceof ServerError && error.status === 401;
 }
 
-/** The wait that a refusal asks for. */
+/** The wait that a refusal asks for, in milliseconds. */
 function toldMsOf(error: unknown): number {
   return error instanceof ServerError ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
 }
 
-/** @returns Undefined for what is no message of the protocol. */
+/** @returns Undefined if the text is not a message of the protocol. */
 function messageFrom(text: string): ServerMessage | undefined {
   let message: unknown;
   try {
     message = JSON.parse(text);
   } catch {
-    // The caller leaves the connection, as of any other that makes no sense.
+    // The caller drops the connection, as it does for any other invalid message.
     return undefined;
   }
   const isMessage = isObject(message) && typeof message["type"] === "string";

@@ -1,11 +1,11 @@
 /**
- * How the client becomes somebody without being told to log in: by a token, by a name and a
- * password, or by a function that gives a token whenever one is needed.
+ * Credentials with which the client logs in by itself: a token, a user and a password, or a
+ * function that returns a token whenever one is needed.
  */
 import { type Call, FILLED_TEXT, kindOf, OBJECT, requireOptions, TEXT } from "./checks.ts";
 import { ServerError } from "./errors.ts";
 
-/** Gives an access token. Asked again when the one before is accepted no more. */
+/** Returns an access token. Called again when the server no longer accepts the last one. */
 export type TokenFunction = () => string | Promise<string>;
 
 export type Credentials =
@@ -18,7 +18,7 @@ const CALL: Call = {
   example: 'auth: { token }, auth: { user, password } or auth: async () => "a token"',
 };
 
-/** @throws {TypeError} If they are none of the three. */
+/** @throws {TypeError} If the value has none of the three forms. */
 export function requireCredentials(given: unknown): asserts given is Credentials {
   if (typeof given === "function") return;
   if (!OBJECT.holds(given)) {
@@ -34,7 +34,7 @@ export function requireCredentials(given: unknown): asserts given is Credentials
   );
 }
 
-/** @throws {ServerError} If it gives no token; and whatever it throws itself. */
+/** @throws {ServerError} If the function returns no token. Errors of the function pass through. */
 export async function tokenFrom(give: TokenFunction): Promise<string> {
   const token: unknown = await give();
   if (typeof token === "string" && token !== "") return token;
@@ -45,7 +45,7 @@ export async function tokenFrom(give: TokenFunction): Promise<string> {
   );
 }
 
-/** Whose token it is, as the token says itself; undefined where it cannot be read. */
+/** The user that a token names; undefined if the token cannot be read. */
 export function subjectOf(token: string): string | undefined {
   const claims = token.split(".")[1]?.replaceAll("-", "+").replaceAll("_", "/");
   try {
@@ -53,7 +53,7 @@ export function subjectOf(token: string): string | undefined {
     const { sub } = JSON.parse(new TextDecoder().decode(bytes)) as { sub?: unknown };
     return typeof sub === "string" ? sub : undefined;
   } catch {
-    // It is no token that can be read here; the server judges it.
+    // The token cannot be read here; the server decides whether it is valid.
     return undefined;
   }
 }

@@ -18,7 +18,7 @@ export interface HttpResponse {
   readonly headers?: { get(name: string): string | null };
   /** Of runtimes that have streams; `stream` reads it, and everything at once without. */
   readonly body?: BodyStream | null;
-  /** Fails with a SyntaxError when the body is no JSON. */
+  /** Fails with a SyntaxError if the body is not JSON. */
   json(): Promise<unknown>;
 }
 
@@ -45,7 +45,7 @@ export interface SocketHandlers {
 
 export interface ClientEnvironment {
   fetch(url: string, request: HttpRequest): Promise<HttpResponse>;
-  /** @throws {Error} At once, if this runtime has no WebSocket; says which version has. */
+  /** @throws {Error} If this runtime has no WebSocket; the message says which versions have one. */
   requireSockets?(): void;
   connect(url: string, handlers: SocketHandlers): Socket;
   /** Runs `callback` once; the answer cancels it. */
@@ -56,17 +56,17 @@ export interface ClientEnvironment {
    */
   whenOnline?(callback: () => void): () => void;
   /**
-   * Runs `callback` whenever the network is there again, or somebody looks at the page again; the
-   * answer cancels it. The socket may have died unnoticed meanwhile.
+   * Runs `callback` whenever the network is back or the page becomes visible again; the returned
+   * function cancels it. The socket may have died unnoticed meanwhile.
    */
   whenBack?(callback: () => void): () => void;
   /** A number in [0, 1). */
   random(): number;
-  /** Milliseconds since 1970; the runtime's when left out. */
+  /** Milliseconds since 1970; the clock of the runtime if left out. */
   now?(): number;
 }
 
-/** An environment that has a clock. */
+/** An environment that always has a clock. */
 export interface WholeEnvironment extends ClientEnvironment {
   now(): number;
 }
@@ -82,7 +82,7 @@ interface Page extends Listening {
   readonly WebSocket?: unknown;
 }
 
-/** Timers of runtimes count in 32 bits: one beyond that would be due at once. */
+/** Runtimes keep timer delays in 32 bits: a longer timer would fire at once. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
 /** The globals of the runtime. */
@@ -127,9 +127,9 @@ function listen(target: Listening, type: string, callback: () => void): () => vo
 }
 
 /**
- * A WebSocket that is opened at the end of the turn in which it was asked for, and closed no sooner
- * than it is open. Browsers warn of one that is closed before, and a component that React mounts,
- * unmounts and mounts again needs one only.
+ * A WebSocket that opens at the end of the turn that requests it, and closes only once it is open.
+ * Browsers warn if a socket closes earlier, and a component that React mounts, unmounts and mounts
+ * again needs only one socket.
  */
 class LazySocket implements Socket {
   readonly #handlers: SocketHandlers;
@@ -164,7 +164,7 @@ class LazySocket implements Socket {
   }
 }
 
-/** The same environment, with timers that may be as long as they like. */
+/** Wraps an environment so that its timers may have any length. */
 export function withLongTimers(given: ClientEnvironment): WholeEnvironment {
   return {
     fetch: (url, request) => given.fetch(url, request),

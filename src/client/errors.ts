@@ -71,10 +71,10 @@ export function textOfCauses(error: unknown): string {
 }
 
 /**
- * Reads the body of a failed answer, in either shape of the contract. One of neither, as a proxy
- * sends it, still has its status.
+ * Reads the body of a failed answer, in either shape of the contract. For a body of neither shape,
+ * such as one from a proxy, the error has only the status.
  *
- * @param told What the headers say, for a body that does not.
+ * @param told Details from the headers, used if the body lacks them.
  */
 export function errorFromBody(
   body: unknown,
@@ -103,7 +103,7 @@ export function errorFromBody(
   });
 }
 
-/** The same refusal, with its results in another form. */
+/** Copies an error with other results. */
 export function withResults(error: ServerError, results: readonly StatementEntry[]): ServerError {
   const { code, field, hint, message, position, reason, retryAfterSeconds, statement, status } =
     error;
@@ -111,7 +111,7 @@ export function withResults(error: ServerError, results: readonly StatementEntry
   return new ServerError(code, message, { ...details, results });
 }
 
-/** The results of an answer; undefined if they are none. */
+/** The results of an answer; undefined if the value is not a list of results. */
 export function entriesIn(value: unknown): readonly StatementEntry[] | undefined {
   return Array.isArray(value) && value.every(isEntry) ? value : undefined;
 }

@@ -33,7 +33,7 @@ import {
 
 export interface LiveQuery<Row extends object = CellObject> {
   readonly status: LiveStatus;
-  /** The rows as they stand, in order; the same list until one of them changes. */
+  /** The current rows, in order. The list stays the same object until a row changes. */
   readonly rows: readonly Row[];
   /** The `_seq` up to which everything has been received. */
   readonly position: number | undefined;
@@ -56,21 +56,21 @@ export type AfterError = "nothing" | "subscribe" | "wait" | "reconnect" | "remov
 export interface SubscriptionSettings {
   readonly environment: ClientEnvironment;
   readonly values: Values;
-  /** Where positions are kept; the runtime's when left out. */
+  /** The storage for positions; the one of the runtime if left out. */
   readonly storage: PositionStorage | undefined;
-  /** Whose query it is, where that is known. */
+  /** The user who runs the query, if known. */
   readonly userId: () => string | undefined;
-  /** Told when it was closed. */
+  /** Called when the query was closed. */
   readonly onClose: (subscription: Subscription) => void;
 }
 
 interface SubscriptionParts {
-  /** Checked ones. */
+  /** Must have been checked. */
   readonly options: LiveOptions;
   readonly settings: SubscriptionSettings;
 }
 
-/** Calls back what the user of the client has given, each guarded. */
+/** Calls the handlers of the application; each call is guarded. */
 interface Tell {
   readonly event: (event: LiveEvent) => void;
   readonly rows: (list: () => readonly CellObject[]) => void;
@@ -88,7 +88,7 @@ export class Subscription implements LiveQuery {
   readonly #kept: KeptPosition | undefined;
   readonly #keepPosition: (position: number | undefined) => void;
   #mayRestore = true;
-  /** The list that was told last. */
+  /** The last list passed to `onRows`. */
   #told: readonly CellObject[] | undefined;
   #read: RowReader | undefined;
   #status: LiveStatus = "connecting";
@@ -98,7 +98,7 @@ export class Subscription implements LiveQuery {
   #wasAccepted = false;
   #refusals = 0;
 
-  /** @throws {TypeError} For parameters, an order or a storage that cannot be used. */
+  /** @throws {TypeError} If the parameters, the order or the storage cannot be used. */
   constructor(id: string, sql: string, { options, settings }: SubscriptionParts) {
     this.id = id;
     this.#sql = sql;
@@ -236,7 +236,9 @@ export class Subscription implements LiveQuery {
     if (this.#told !== undefined) this.#tellRows();
   }
 
-  /** @param isAskedFor A log-out ends every query, and is no error. */
+  /**
+   * @param isAskedFor Whether the application logged out, which ends every query without an error.
+   */
   failed(error: ServerError, { isAskedFor = false }: { isAskedFor?: boolean } = {}): void {
     if (this.#status === "ended") return;
     this.#status = "ended";
@@ -274,17 +276,17 @@ export class Subscription implements LiveQuery {
     if (this.#position === undefined || seq > this.#position) this.#position = seq;
   }
 
-  /** Takes up the kept position, once for each user. */
+  /** Reads the kept position, once for each user. */
   #restore(kept: KeptPosition): void {
     const { environment, userId } = this.#settings;
     this.#mayRestore = false;
-    // A storage that cannot be read is reported, and the query begins as without one.
+    // A failure to read the storage is reported, and the query starts without a position.
     guarded<undefined>(environment, () => {
       this.#position = kept.read(userId()) ?? this.#position;
     })(undefined);
   }
 
-  /** @returns The rows as their user has them. */
+  /** @returns The rows as the application sees them. */
   #put(rows: readonly WireRow[]): readonly CellObject[] {
     const read = this.#readAll(rows);
     if (this.#options.keepRows === false) return read;
@@ -323,7 +325,7 @@ export class Subscription implements LiveQuery {
 function tellOf({ onError, onEvent, onRows }: LiveOptions, environment: ClientEnvironment): Tell {
   return {
     event: guarded(environment, (event) => onEvent?.(event)),
-    // To put them in order may run a function of the user's.
+    // Sorting the rows may call a function of the application.
     rows: guarded(environment, (list) => onRows?.(list())),
     error: guarded(environment, (error) => {
       if (onError !== undefined) onError(error);

@@ -1,5 +1,5 @@
 /**
- * How a live query is asked for: its options, checked as a whole before anything is sent.
+ * The options of a live query, all checked before anything is sent.
  */
 import type { SchemaField } from "../protocol/mod.ts";
 import {
@@ -22,13 +22,13 @@ import type { CellObject, Change } from "./values.ts";
 export type LiveStatus = "connecting" | "loading" | "ready" | "offline" | "ended";
 
 export type LiveEvent<Row extends object = CellObject> =
-  /** The server accepted. Without a position to resume from the rows start anew. */
+  /** The server accepted the query. Without a position to resume from, the rows start anew. */
   | {
       readonly type: "start";
       readonly schema: readonly SchemaField[];
       readonly resumedFrom: number | undefined;
     }
-  /** Rows of the snapshot or of a replay; a row replaces the one with its key. */
+  /** Rows of the snapshot or of a replay; each row replaces the row with the same key. */
   | { readonly type: "rows"; readonly rows: readonly Row[]; readonly isReplay: boolean }
   | { readonly type: "change"; readonly change: Change<Row>; readonly isReplay: boolean }
   | { readonly type: "status"; readonly status: LiveStatus; readonly error?: ServerError };
@@ -37,27 +37,27 @@ export type LiveEvent<Row extends object = CellObject> =
 export interface LiveOptions<Row extends object = CellObject> {
   readonly params?: readonly Parameter[];
   readonly namespace?: string;
-  /** Start with the newest so many rows; all when left out. */
+  /** Start with this many of the newest rows; all if left out. */
   readonly lastRows?: number;
   readonly batchSize?: number;
-  /** Resume behind this `_seq`: only what came later is told. */
+  /** Resume after this `_seq`: only later changes are delivered. */
   readonly from?: number;
   /**
-   * Resume from where the same query of the same user stood last, which is kept in the storage of
-   * the client under this key. The rows of before are the caller's to keep.
+   * Resume from the last position of the same query of the same user, kept under this key in the
+   * storage of the client. The caller keeps the earlier rows.
    */
   readonly resumeKey?: string;
-  /** The order of `rows`, as in "sent_at DESC, id", or by a function; by key when left out. */
+  /** The order of `rows`: text like "sent_at DESC, id", or a function; by key if left out. */
   readonly orderBy?: string | ((left: Row, right: Row) => number);
-  /** Whether `rows` are kept, *true*; without them a query of many rows takes no memory. */
+  /** Whether `rows` are kept, *true*; `false` saves memory for a query with many rows. */
   readonly keepRows?: boolean;
-  /** Told the rows as they stand: once they are complete, and after each change. */
+  /** Called with the current rows: once they are complete, and after each change. */
   readonly onRows?: (rows: readonly Row[]) => void;
-  /** Told everything, one by one. */
+  /** Called with each event. */
   readonly onEvent?: (event: LiveEvent<Row>) => void;
   /**
-   * Told why the query has ended, if nobody asked for it. Without this and `onEvent` the error is
-   * thrown in a turn of its own.
+   * Called with the reason if the query ends without being closed. Without this handler and
+   * `onEvent`, the error is thrown in a turn of its own.
    */
   readonly onError?: (error: ServerError) => void;
 }
@@ -101,7 +101,7 @@ export function requireLiveOptions(given: LiveOptions): void {
   }
 }
 
-/** @throws {TypeError} If the text names no columns. */
+/** @throws {TypeError} If the text does not name columns. */
 export function orderOf<Row extends object>({ orderBy }: LiveOptions<Row>): Order<Row> {
   return typeof orderBy === "string" ? orderFrom(orderBy) : orderBy;
 }

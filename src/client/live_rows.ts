@@ -1,16 +1,16 @@
 /**
- * The rows of a live query as they stand, made of what its stream brings: a row replaces the one
- * with its key, a deletion removes it. The list is made when somebody asks for it, and stays the
- * same object until a row changes.
+ * The current rows of a live query, built from its stream: a row replaces the row with the same
+ * key, and a deletion removes it. The list is built on demand and stays the same object until a row
+ * changes.
  */
 import type { SchemaField, CellObject as WireRow } from "../protocol/mod.ts";
 import { type CompareRows, comparerOf, keyOrder, type OrderTerm } from "./row_order.ts";
 
-/** By the words of ORDER BY, or by a function; undefined for the order of the key. */
+/** The terms of ORDER BY, or a function; undefined for the order of the key. */
 export type Order<Row> = readonly OrderTerm[] | ((left: Row, right: Row) => number) | undefined;
 
 interface Held<Row> {
-  /** As it came: what it is compared by, and known again. */
+  /** The row as it came: it is compared and identified by these cells. */
   readonly sent: WireRow;
   readonly row: Row;
 }
@@ -32,7 +32,7 @@ export class LiveRows<Row extends object> {
     return this.#list;
   }
 
-  /** Rows with these columns begin anew, or go on. */
+  /** Sets the columns of the rows that follow, which start anew or continue. */
   start(schema: readonly SchemaField[], isAnew: boolean): void {
     const names = schema.map(({ name }) => name);
     this.#keyColumns = names.filter((_, index) => schema[index]?.flags?.includes("pk") === true);
@@ -60,7 +60,7 @@ export class LiveRows<Row extends object> {
 
   #sorted(): Row[] {
     const order = this.#order;
-    // Targets of its users do not know toSorted yet.
+    // The compile targets of applications may lack toSorted.
     // oxlint-disable-next-line unicorn/no-array-sort -- the list is a new one
     const held = [...this.#held.values()].sort((left, right) => {
       const chosen = typeof order === "function" ? order(left.row, right.row) : 0;
@@ -69,13 +69,13 @@ export class LiveRows<Row extends object> {
     return held.map(({ row }) => row);
   }
 
-  /** Stream tables may have no key: each of their rows is then its own. */
+  /** Stream tables may have no key: each of their rows is then distinct. */
   #keyOf(row: WireRow): string {
     if (this.#keyColumns.length === 0) return String(row["_seq"]);
     return this.#keyColumns.map((name) => JSON.stringify(row[name])).join();
   }
 
-  /** Without a key a deletion names its row by its content; the oldest such row goes. */
+  /** Without a key, a deletion identifies its row by content; the oldest such row is removed. */
   #keyByContent(row: WireRow): string | undefined {
     const wanted = this.#contentOf(row);
     for (const [key, { sent }] of this.#held) if (this.#contentOf(sent) === wanted) return key;

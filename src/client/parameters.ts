@@ -1,20 +1,20 @@
 /**
- * Values of `$1`, `$2`, … as they are sent: JSON has no integers beyond 2^53, no dates and no
- * bytes, and the server takes no lists and objects but as their text.
+ * Converts the values of `$1`, `$2`, … for sending: JSON has no integers beyond 2^53, no dates and
+ * no bytes, and the server accepts lists and objects only as text.
  *
- *     bigint        a number, or beyond 2^53 its digits
+ *     bigint        a number, or its digits beyond 2^53
  *     Date          ISO text, which the server reads as TIMESTAMP, DATETIME, DATE or TIME
  *     bytes         "\x00ff"
- *     number        itself; one like Date.now(), where it is stored as it is, as its digits
- *     list, object  JSON text; a list where the statement takes an array, as `= ANY($1)` and
- *                   `$1::int[]` do, as the text of one: {1,2,NULL}
+ *     number        itself; a number like Date.now() as its digits, if it is stored directly
+ *     list, object  JSON text; a list becomes array text {1,2,NULL} if the statement takes
+ *                   an array, as in `= ANY($1)` and `$1::int[]`
  */
 import { kindOf } from "./checks.ts";
 import { Places } from "./places.ts";
 
 /**
- * An integer beyond 2^53 is a bigint, or its decimal digits; an object is a Date, bytes, a list or
- * a plain object.
+ * A parameter value. Pass an integer beyond 2^53 as a bigint or as its decimal digits. An object
+ * has to be a Date, bytes, a list or a plain object.
  */
 export type Parameter = null | boolean | number | bigint | string | object;
 
@@ -24,7 +24,7 @@ const SHOULD =
   "null, a boolean, a finite number, a bigint, text, a Date, bytes (Uint8Array), a list or a plain object";
 
 /**
- * Parameters as the statement is sent them.
+ * Converts parameters to the form in which a statement is sent.
  *
  * @throws {TypeError} If it is no list: some calls take one, others take it among their options.
  * And for a value that JSON makes null, such as undefined or NaN: it would be a NULL that nobody
@@ -47,7 +47,7 @@ export function sentParameters(sql: string, params: readonly Parameter[]): SentP
     const isNumber = typeof each === "number" || typeof each === "bigint";
     const time = isNumber ? places.timeOf(number) : undefined;
     if (time !== undefined) throw noTime(number, time);
-    // As text the server refuses it for a date, and takes it for whatever a number may be.
+    // The server refuses such text for a date, and accepts it for every type that takes a number.
     if (isLikeMoment(each) && places.isStored(number)) return String(each);
     return sentParameter(each, `parameter ${number}`);
   });
@@ -70,7 +70,7 @@ function sentParameter(value: unknown, name: string): SentParameter {
   throw new TypeError(`Cannot send ${name}: it is ${kindOf(value)}, and should be ${SHOULD}`);
 }
 
-/** JSON would make null of it, which nobody meant, or knows no text for it. */
+/** Refuses numbers that JSON would turn into null or cannot represent. */
 function jsonValue(_name: string, value: unknown): unknown {
   if (typeof value === "bigint" && Number.isSafeInteger(Number(value))) return Number(value);
   const isLost = typeof value === "number" && !Number.isFinite(value);
@@ -78,7 +78,7 @@ function jsonValue(_name: string, value: unknown): unknown {
   throw new TypeError(`Cannot send JSON: it holds ${String(value)}, which JSON has no number for`);
 }
 
-/** The text of an array, of one dimension as the server has them. */
+/** The text of an array; arrays of the server have one dimension. */
 function arrayText(list: readonly unknown[], number: number): string {
   const items = Array.from(list, (item, index) => {
     const name = `item ${index + 1} of parameter ${number}`;
@@ -105,14 +105,14 @@ function bytesText(bytes: Uint8Array): string {
   return text;
 }
 
-/** An object without a class, also one of another realm. */
+/** Whether a value is an object without a class; it may come from another realm. */
 function isPlain(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
-/** What JSON has as text, such as a URL or an instant, is sent as that text. */
+/** Whether JSON turns the value into text, such as a URL or an instant; it is sent as that text. */
 function hasText(value: unknown): value is { toJSON(): string } {
   if (typeof value !== "object" || value === null || !("toJSON" in value)) return false;
   return typeof value.toJSON === "function" && typeof value.toJSON() === "string";
@@ -124,7 +124,7 @@ function noTime(number: number, type: string): TypeError {
   );
 }
 
-/** As Date.now() gives it: a TIMESTAMP would take it for microseconds, and be one of 1970. */
+/** Matches results of Date.now(), which a TIMESTAMP would read as microseconds, in January 1970. */
 function isLikeMoment(value: unknown): boolean {
   if (typeof value !== "number" && typeof value !== "bigint") return false;
   const ms = Math.abs(Number(value));

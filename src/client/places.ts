@@ -1,9 +1,9 @@
 /**
- * Where a statement has its parameters, as far as its text shows: the server alone knows their
- * types, but takes lists, and numbers for dates, in another way than JavaScript means them.
+ * Finds how a statement uses its parameters, as far as its text shows. Only the server knows their
+ * types, but it reads lists, and numbers given for dates, differently from JavaScript.
  */
 
-/** Texts and comments of SQL, in which a parameter is none. */
+/** Strings, quoted names and comments of SQL; `$1` within them is not a parameter. */
 const QUIET = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\//g;
 
 /** `$1::` or `CAST($1 AS`. */
@@ -11,24 +11,24 @@ const CAST = String.raw`(?:\$(\d+) ?::|\bcast ?\( ?\$(\d+) as\b) ?`;
 
 const TIME_CAST = new RegExp(`${CAST}(timestamptz|timestamp|datetime|date|time)\\b`, "gi");
 
-/** To `int[]`, `varchar(3)[]`, `double precision ARRAY`. */
+/** Casts to `int[]`, `varchar(3)[]` or `double precision ARRAY`. */
 const ARRAY_CAST = new RegExp(
   String.raw`${CAST}\w+(?: varying| precision)? ?(?:\([\d ,]*\))?(?: with(?:out)? time zone)? ?(?:\[|\barray\b)`,
   "gi",
 );
 
-/** Calls that take an array first. */
+/** Calls whose first argument is an array. */
 const ARRAY_TAKER =
   /\b(?:any|all|some|unnest|cardinality|array_\w+) ?\([ (]*(?:cast ?\([ (]*)?\$(\d+)/gi;
 
 const IN_ALONE = /\bin ?\( ?\$(\d+) ?\)/gi;
 
-/** `$1` between commas and brackets, and what tells how deep it stands. */
+/** `$1` between commas and brackets, and the tokens that determine its nesting depth. */
 const ROW_PART = /\bvalues\b|[()]|(?<=[(,] ?)\$(\d+)(?= ?[,)])/gi;
 
 const SET_VALUE = /(?:\bset|,) ?[\w.]* ?= ?\$(\d+) ?(?=,|;|$|\b(?:where|from|returning)\b)/gi;
 
-/** What a statement says about its parameters, as far as its text shows: read when asked for. */
+/** Answers questions about the parameters of one statement; reads its text on demand. */
 export class Places {
   readonly #sql: string;
   #read: string | undefined;
@@ -46,19 +46,19 @@ export class Places {
     return this.#arrays.has(number);
   }
 
-  /** Whether it is all that an IN compares with. */
+  /** Whether the parameter is the only item of an IN list. */
   isAloneInList(number: number): boolean {
     this.#alone ??= new Set(this.#find(IN_ALONE).map(numberOf));
     return this.#alone.has(number);
   }
 
-  /** Whether a statement stores it as it is: as an item of VALUES, or behind SET. */
+  /** Whether the parameter is stored directly: as an item of VALUES, or as the value of a SET. */
   isStored(number: number): boolean {
     this.#stored ??= new Set([...this.#items(), ...this.#find(SET_VALUE)].map(numberOf));
     return this.#stored.has(number);
   }
 
-  /** The type of date or time that a parameter is cast to. */
+  /** The date or time type to which a parameter is cast. */
   timeOf(number: number): string | undefined {
     this.#times ??= new Map(
       this.#find(TIME_CAST).map((found) => [numberOf(found), (found[3] ?? "").toUpperCase()]),
@@ -66,7 +66,7 @@ export class Places {
     return this.#times.get(number);
   }
 
-  /** Parameters that are items of the rows of VALUES, and no part of one. */
+  /** Parameters that are whole items of VALUES rows. */
   #items(): RegExpMatchArray[] {
     const found: RegExpMatchArray[] = [];
     let depth = 0;
@@ -85,7 +85,7 @@ export class Places {
   }
 }
 
-/** Of the parameter that was found, in whichever form. */
+/** The number of a parameter that a pattern found. */
 function numberOf([, first, second]: RegExpMatchArray): number {
   return Number(first ?? second);
 }

@@ -1,13 +1,13 @@
 /**
- * Where live queries stand, kept beyond the life of the program: a page that comes back, or a
- * script that starts again, goes on behind what it was told last.
+ * Keeps the positions of live queries beyond the life of the program: a page that is reloaded, or a
+ * script that is restarted, continues after the last change that it received.
  *
- * A position belongs to one query of one user. Under the same key another query, or another user,
- * finds nothing and begins anew.
+ * A position belongs to one query of one user. Another query or user under the same key finds no
+ * position and starts anew.
  */
 import { kindOf, type Rule } from "./checks.ts";
 
-/** The part of `localStorage` that is used; a script gives one of its own. */
+/** The used part of `localStorage`; a script supplies an object of its own. */
 export interface PositionStorage {
   getItem(key: string): string | null;
   setItem(key: string, value: string): void;
@@ -24,7 +24,7 @@ export const STORAGE: Rule = {
     ),
 };
 
-/** @throws {TypeError} If there is none, and none of the runtime's. */
+/** @throws {TypeError} If no storage is given and the runtime has none. */
 export function storageFor(given: PositionStorage | undefined): PositionStorage {
   if (given !== undefined) return given;
   const { localStorage } = globalThis as { localStorage?: unknown };
@@ -37,7 +37,7 @@ export function storageFor(given: PositionStorage | undefined): PositionStorage 
 export interface PositionOptions {
   readonly storage: PositionStorage;
   readonly key: string;
-  /** What the position belongs to: a text that is the same for the same query only. */
+  /** Identifies the query: different queries have different texts. */
   readonly query: string;
 }
 
@@ -73,7 +73,9 @@ export class KeptPosition {
   }
 }
 
-/** FNV-1a, twice over: short, and no secret; the texts may be long, and hold values. */
+/**
+ * Two hashes in the manner of FNV-1a: short and not secret. The texts may be long and hold values.
+ */
 function hashOf(text: string): string {
   let [low, high] = [0x811c9dc5, 0x01000193];
   for (let index = 0; index < text.length; index += 1) {

@@ -10,7 +10,9 @@ export type Duration = `${number}${"ms" | "s" | "m"}`;
 
 const MS_PER_UNIT: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000 };
 
-/** Too many requests; a proxy that meets no server, or none in time; a server that is not ready. */
+/**
+ * Too many requests; a proxy that reaches no server or gets no answer in time; a server not ready.
+ */
 const PASSING_STATUSES: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
 const RETRY_MS_MIN = 200;

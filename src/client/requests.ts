@@ -1,17 +1,17 @@
 /**
- * One request over HTTP and its answer: how long it may take, and what an answer becomes that is
- * not the server's own. A proxy may answer in its place, with a page, with nothing, or with JSON of
- * another kind: the status is then all that is known, and it is kept.
+ * Sends one HTTP request and reads its answer, with a deadline. A proxy may answer in place of the
+ * server, with a page, an empty body or other JSON: then only the status is known, and the error
+ * has it.
  */
 import type { BodyStream, HttpResponse, WholeEnvironment } from "./environment.ts";
 import { ConnectionError, errorFromBody, isObject, ServerError, textOfCauses } from "./errors.ts";
 import { shownUrl } from "./server_url.ts";
 
 export interface RequestsOptions {
-  /** Base address, without a slash at the end. */
+  /** The base URL, without a slash at the end. */
   readonly url: string;
   readonly environment: WholeEnvironment;
-  /** How long a request may take; undefined for as long as it does. */
+  /** The deadline of a request; undefined for none. */
   readonly timeoutMs: number | undefined;
 }
 
@@ -23,7 +23,7 @@ export interface CallOptions {
   readonly isStreamed?: boolean;
 }
 
-/** An answer that is no failure. */
+/** An answer that reports success. */
 export interface Answer {
   readonly status: number;
   /** The fields of its JSON object. */
@@ -34,7 +34,7 @@ export interface Answer {
 
 interface Deadline {
   readonly signal: AbortSignal;
-  /** What is thrown when it has passed. */
+  /** The error that is thrown when the deadline passes. */
   readonly failure: ConnectionError;
   cancel(): void;
 }
@@ -92,7 +92,7 @@ export class Requests {
     return unanswered(this.#options.url, cause);
   }
 
-  /** The error for an answer without a failure that is none of the server's. */
+  /** The error for an answer that reports success but does not come from Tidemark. */
   foreign({ status }: Answer): ServerError {
     return new ServerError("http_error", this.#foreign(status, "other JSON"), { status });
   }
@@ -114,12 +114,12 @@ export class Requests {
   }
 }
 
-/** @returns Undefined for a body that is no JSON. @throws If it does not come to its end. */
+/** @returns Undefined if the body is not JSON. @throws If the body breaks off. */
 async function bodyOf(response: HttpResponse): Promise<unknown> {
   try {
     return await response.json();
   } catch (error) {
-    // By its name: an error of another realm is no instance of this one's.
+    // Compare by name: an error of another realm is not an instance of this realm's class.
     if (error instanceof Error && error.name === "SyntaxError") return undefined;
     throw error;
   }
@@ -134,8 +134,8 @@ function kindOfBody({ headers }: HttpResponse, answer: unknown): string {
 }
 
 /**
- * The wait that a `Retry-After` asks for: a number of seconds, or a date of HTTP in any of its
- * three forms (RFC 9110, 5.6.7), the last of which does not say that it is of Greenwich.
+ * Reads the wait from `Retry-After`: seconds, or an HTTP date in one of its three forms (RFC 9110,
+ * 5.6.7). The third form is in GMT but does not say so.
  */
 export function secondsFromRetryAfter(
   header: string | null | undefined,
@@ -150,7 +150,7 @@ export function secondsFromRetryAfter(
 
 function unanswered(url: string, cause: unknown): ConnectionError {
   const shown = shownUrl(url);
-  // Some runtimes quote the address that was asked for.
+  // Some runtimes quote the requested URL in the message.
   const why = textOfCauses(cause).replaceAll(url, shown);
   return new ConnectionError(
     `The server at ${shown} cannot be reached, or broke off its answer: ${why}`,

@@ -1,7 +1,7 @@
 /**
- * In which order the rows of a live query stand: that of the key, or the one that its user asks for
- * in the words of ORDER BY. Cells are compared as the server has sent them, so that nothing of them
- * is lost, and nulls come last unless the order is descending, as in PostgreSQL.
+ * Orders the rows of a live query by key, or by the terms of ORDER BY that the application gives.
+ * Cells are compared as the server sent them, without loss of precision. Nulls come last, or first
+ * in descending order, as in PostgreSQL.
  */
 import type { CellObject, SchemaField } from "../protocol/mod.ts";
 
@@ -15,7 +15,7 @@ export type CompareRows = (left: CellObject, right: CellObject) => number;
 
 const TERM = /^(?:"((?:[^"]|"")+)"|([^\s",]+))(?:\s+(asc|desc))?(?:\s+nulls\s+(first|last))?$/i;
 
-/** @throws {TypeError} If it is no list of columns. */
+/** @throws {TypeError} If the text is not a list of columns. */
 export function orderFrom(text: string): OrderTerm[] {
   return text.split(/,(?=(?:[^"]*"[^"]*")*[^"]*$)/).map((part) => {
     const [, quoted, bare, direction = "asc", nulls] = TERM.exec(part.trim()) ?? [];
@@ -31,7 +31,7 @@ export function orderFrom(text: string): OrderTerm[] {
   });
 }
 
-/** The key of a query's rows, by which they stand where nothing else is said. */
+/** The key columns of the rows, which define the default order. */
 export function keyOrder(schema: readonly SchemaField[]): OrderTerm[] {
   const keys = schema.filter(({ flags }) => flags?.includes("pk") === true);
   return [...keys.map(({ name }) => name), "_seq"].map((name) => ({
@@ -41,7 +41,7 @@ export function keyOrder(schema: readonly SchemaField[]): OrderTerm[] {
   }));
 }
 
-/** The column that a term means; undefined if the rows have none of that name. */
+/** The column that a term names; undefined if the rows have no such column. */
 export function columnOf(
   { name }: OrderTerm,
   schema: readonly SchemaField[],
@@ -52,7 +52,7 @@ export function columnOf(
   );
 }
 
-/** @param terms Of columns that the schema has. */
+/** @param terms Terms whose columns the schema has. */
 export function comparerOf(
   terms: readonly OrderTerm[],
   schema: readonly SchemaField[],
@@ -108,7 +108,7 @@ function comparerOfCells(word: string): CompareCells {
   return word === "Bytes" || word === "Embedding" ? compareLists : compareTexts;
 }
 
-/** A number, or the digits of one, with as many behind the point as those of its column. */
+/** Compares numbers or decimal digits; all digits of a column have the same number of decimals. */
 function compareNumbers(left: number | string, right: number | string): number {
   const difference = Number(left) - Number(right);
   if (difference !== 0 || (typeof left === "number" && typeof right === "number")) {

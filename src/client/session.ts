@@ -2,10 +2,10 @@
  * Who the client is: its tokens and the requests that carry them.
  *
  * The access token lives in memory only. The refresh token lives in the browser's HttpOnly cookie,
- * or in memory where there are no cookies. With credentials the first request that needs a token
- * gets one, and so does each that finds it gone. A request refused because the token has expired,
- * or is accepted no more, is repeated once with a new one; requests that find that at the same time
- * share one renewal. Where there is none to be had the session has ended.
+ * or in memory where there are no cookies. With credentials, the first request that needs a token
+ * logs in, and so does any later request that finds no token. A request that the server refuses
+ * because its token has expired or is no longer accepted is repeated once with a new token;
+ * concurrent requests share one renewal. If no new token is to be had, the session ends.
  *
  * Of those whom the server lets in, whoever was asked for last is who the client is: what answers
  * later and belongs to somebody before, or comes after a log-out, is not taken over, and no request
@@ -24,7 +24,7 @@ export interface SessionOptions {
   readonly url: string;
   /** Where the refresh token is kept. */
   readonly keepIn: "cookie" | "memory";
-  /** By what the client logs in by itself. */
+  /** Credentials for automatic login. */
   readonly credentials: Credentials | undefined;
   readonly environment: WholeEnvironment;
   /** How often a request that may be repeated is sent again. */
@@ -64,9 +64,11 @@ const TOKEN_REFUSALS: ReadonlySet<string> = new Set(["TOKEN_EXPIRED", "INVALID_C
 export class Session {
   readonly #options: SessionOptions;
   readonly #requests: Requests;
-  /** Undefined from a log-out on: nobody is to be logged in again by it. */
+  /** Undefined after a log-out, so that the client does not log in again by itself. */
   #credentials: Exclude<Credentials, { token: string }> | undefined;
-  /** Why name and password are not tried again: each try that fails counts against the name. */
+  /**
+   * The refusal of the name and password; they are not tried again, as failures can lock the name.
+   */
   #credentialsFailure: ServerError | undefined;
   #accessToken: string | undefined;
   #refreshToken: string | undefined;
@@ -99,12 +101,12 @@ export class Session {
     return this.#accessToken;
   }
 
-  /** Whose token it is, where that is known. */
+  /** The user of the token, if known. */
   get userId(): string | undefined {
     return this.#userId;
   }
 
-  /** Whether there is no token yet, and credentials that may give one. @internal */
+  /** Whether there is no token yet but credentials to get one. @internal */
   get mustLogIn(): boolean {
     return this.#accessToken === undefined && this.#credentials !== undefined;
   }
@@ -144,14 +146,14 @@ export class Session {
     // A later one that is refused, or has no answer yet, takes nothing from this one.
     if (attempt < this.#attemptTaken) throw replaced();
     this.#attemptTaken = attempt;
-    // From here on the client is who it was told to be.
+    // An explicit log-in replaces the credentials.
     this.#credentials = undefined;
     this.#begin();
     return this.#accept(login);
   }
 
   /**
-   * Goes on with the session whose refresh token is kept, or logs in by the credentials.
+   * Continues the session of the kept refresh token, or logs in with the credentials.
    *
    * @throws {ServerError} unauthorized
    */
@@ -165,7 +167,7 @@ export class Session {
     return { user: user as unknown as UserBody, mayAdminister: mayAdminister === true };
   }
 
-  /** The same for who needs a token only. */
+  /** Renews the access token, without fetching the identity as `refresh` does. */
   async renew(): Promise<void> {
     await this.#renewed();
   }
@@ -226,7 +228,7 @@ export class Session {
     return await withRepeats(send, { environment, maxRetries, signal });
   }
 
-  /** The error for an answer that is none of the server's. @internal */
+  /** The error for an answer that does not come from Tidemark. @internal */
   foreign(answer: Answer): ServerError {
     return this.#requests.foreign(answer);
   }
@@ -256,7 +258,7 @@ export class Session {
     return await this.#requests.call("POST", path, { ...options, token });
   }
 
-  /** @returns Undefined where only a token has come, which does not say what its user may do. */
+  /** @returns Undefined if only a token was obtained, which does not describe the user's rights. */
   async #renew(): Promise<Identity | undefined> {
     const credentials = this.#credentials;
     if (typeof credentials === "function") return await this.#renewBy(credentials);
@@ -317,7 +319,7 @@ export class Session {
     return this.#accept(login);
   }
 
-  /** @throws {ServerError} For an answer that lets nobody in, and is no refusal either. */
+  /** @throws {ServerError} If the answer is neither a login nor a refusal. */
   #loginFrom(answer: Answer): LoginBody {
     const { access_token: token, user } = answer.fields;
     const isLogin = typeof token === "string" && isObject(user) && typeof user["id"] === "string";
@@ -332,7 +334,9 @@ export class Session {
     return { user: answer.user, mayAdminister: answer.admin_ui_access };
   }
 
-  /** Also by a renewal: another page of the browser may have logged in. */
+  /**
+   * Records the user. A renewal can change the user too, if another page of the browser logged in.
+   */
   #become(userId: string | undefined): void {
     const before = this.#userId;
     this.#userId = userId ?? before;
@@ -347,7 +351,7 @@ export class Session {
     this.#renewing = undefined;
   }
 
-  /** The session is over without having been asked to end. */
+  /** Ends the session although nobody logged out. */
   #end(): void {
     this.#forget();
     this.#options.onSignedOut();

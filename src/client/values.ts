@@ -1,13 +1,13 @@
 /**
- * SQL values as values of JavaScript, as which the cells of the wire come back:
+ * Converts cells of the wire to JavaScript values:
  *
- *     TIMESTAMP, DATETIME   Date, of UTC; the wire's microseconds are cut to milliseconds
+ *     TIMESTAMP, DATETIME   Date in UTC; the microseconds of the wire are cut to milliseconds
  *     DATE                  Date, at midnight UTC
  *     TIME                  text, "14:30:00.25": JavaScript has no time of day
- *     JSON, JSONB           the value that the text stands for
+ *     JSON, JSONB           the parsed value
  *     BYTES                 Uint8Array
  *
- * The others are what they are on the wire. `values: "wire"` leaves them all as they come.
+ * Other types stay as they are on the wire. `values: "wire"` converts nothing.
  */
 import type {
   DataTypeWord,
@@ -17,23 +17,23 @@ import type {
   CellObject as WireRow,
 } from "../protocol/mod.ts";
 
-/** A value as above; JSON may be anything, so that the reader says what it is. */
+/** A converted cell. JSON may hold any type, so the caller declares it. */
 export type Cell = unknown;
 
 export type CellObject = Readonly<Record<string, Cell>>;
 
-/** Rows whose columns nobody has named may lack any of them as it is. */
+/** Rows without declared columns are already partial. */
 type OldValues<Row> = string extends keyof Row ? Row : Partial<Row>;
 
-/** Rows of a change as they were and are; a delete has old values only. */
+/** The old and new rows of a change; a delete has only old values. */
 export interface Change<Row extends object = CellObject>
   extends Omit<WireChange, "rows" | "old_values"> {
   readonly rows: readonly Row[];
-  /** Of an update the key, `_seq`, and what has changed. */
+  /** For an update: the key, `_seq` and the changed columns. */
   readonly old_values?: readonly OldValues<Row>[];
 }
 
-/** How cells are given. */
+/** The form of returned cells. */
 export type Values = "javascript" | "wire";
 
 type Reader = (cell: unknown) => unknown;
@@ -49,10 +49,10 @@ const READERS: Readonly<Record<string, Reader>> = {
   Bytes: (bytes) => Uint8Array.from(bytes as readonly number[]),
 };
 
-/** Reads rows of objects. */
+/** Converts the cells of a row object. */
 export type RowReader = (row: WireRow) => CellObject;
 
-/** @returns Undefined where rows are already what they should be. */
+/** @returns Undefined if no cell needs conversion. */
 export function rowReaderFor(
   schema: readonly SchemaField[],
   values: Values,
@@ -63,14 +63,14 @@ export function rowReaderFor(
     const read: Record<string, Cell> = { ...row };
     for (const [, name, reader] of readers) {
       const cell = read[name];
-      // The old values of an update have some of the columns only.
+      // The old values of an update include only some columns.
       if (cell !== undefined && cell !== null) read[name] = reader(cell);
     }
     return read;
   };
 }
 
-/** Results of statements with their cells read. */
+/** Converts the cells in the results of statements. */
 export function readEntries(
   entries: readonly StatementEntry[],
   values: Values,
@@ -103,7 +103,7 @@ function readerOf(word: DataTypeWord): Reader | undefined {
   return typeof word === "string" && Object.hasOwn(READERS, word) ? READERS[word] : undefined;
 }
 
-/** Far from today they are more than a number holds, and come as digits. */
+/** Times far from today exceed the exact range of a number and come as digits. */
 function dateFromMicroseconds(cell: unknown): Date {
   if (typeof cell === "number") return new Date(Math.floor(cell / 1000));
   const microseconds = BigInt(cell as string | bigint);
