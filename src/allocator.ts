@@ -23,7 +23,7 @@ const OPEN_FILE = /^\/(?:dev|proc)\//;
 /** Where the system's loader was called by name, it counts as the program. */
 const LOADER = /\/ld[-.][^/]*$/;
 
-/** Whether the process was started with all of them, or with others on purpose. */
+/** Whether the process was started with all of these settings, or deliberately with others. */
 export function hasAllocatorSettings(): boolean {
   return Object.keys(ALLOCATOR_SETTINGS).every((name) => process.env[name] !== undefined);
 }

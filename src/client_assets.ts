@@ -1,23 +1,23 @@
 /**
- * The client as the server gives it to whoever has no package of it: one script, and its types.
+ * The client that the server delivers to users without a package: one script, and its types.
  *
- * The script comes from the executable, where `scripts/build.ts` has embedded it, and is otherwise
- * bundled of `src/client` at the first request, which needs no package. The types are a file, which
- * `scripts/write_client_types.ts` writes: to make them takes a compiler.
+ * The script is embedded in the executable by `scripts/build.ts`. A server that runs from source
+ * bundles it from `src/client` at the first request, without further packages. The types are a file
+ * that `scripts/write_client_types.ts` writes, because generating them takes a compiler.
  */
 import { join } from "node:path";
 import type { Log } from "./base/log.ts";
-// Bundlers and the runtime read it as text.
+// Bundlers and the runtime import this file as text.
 import types from "./client_types.txt" with { type: "text" };
 import type { ClientAsset, ClientAssets } from "./server/mod.ts";
 
-/** Where `scripts/build.ts` leaves the script to be embedded. */
+/** Where `scripts/build.ts` puts the script to embed. */
 export const CLIENT_PACK_PATH: string = join(import.meta.dir, "../ui/dist/client.pack");
 
-/** Embedded files have a hash in their names. */
+/** Embedded files have a hash in their name. */
 const EMBEDDED_PACK = /^client(?:-[a-z0-9]+)?\.pack$/;
 
-/** @throws {Error} With what the bundler says, if the sources cannot be bundled. */
+/** @throws {Error} With the messages of the bundler, if the sources cannot be bundled. */
 export async function bundleClient(): Promise<string> {
   const built = await Bun.build({
     entrypoints: [join(import.meta.dir, "client/mod.ts")],
@@ -39,7 +39,7 @@ export function loadClient(log: Log): ClientAssets {
     script() {
       script ??= scriptText().then(assetFrom, (error: unknown) => {
         log.error("the client could not be bundled", { cause: String(error) });
-        // The next request tries again: whoever mends the sources need not start the server anew.
+        // The next request tries again, so that a developer who fixes the sources need not restart.
         script = undefined;
         return undefined;
       });

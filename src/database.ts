@@ -50,7 +50,7 @@ export interface Database {
   readonly store: Store;
   readonly blobs: BlobStore;
   readonly auth: Auth;
-  /** Those that ended a request, a subscription or a connection, and nothing else. */
+  /** Counts and logs bugs that ended only a request, a subscription or a connection. */
   readonly bugs: Bugs;
   readonly sql: SqlEngine;
   readonly live: LiveEngine;
@@ -61,7 +61,7 @@ export interface Database {
   readonly isReadOnly: () => boolean;
   /** Room, damage and failures on disk. */
   readonly storageState: () => StorageState;
-  /** What `system.settings` shows; another one when some of it was read again. */
+  /** The configuration that `system.settings` shows; replaced when settings are read again. */
   config: Config;
   /** Whom `system.connections` shows; none until the server listens. */
   connections: ConnectionAccess;
@@ -232,7 +232,7 @@ async function startAuth(
     random,
     log,
     settings,
-    // What it cannot write it tells the log. A bug is none of whoever logs in.
+    // The audit log reports failed writes itself. A bug in it must not fail the login.
     onAudit: (event) => {
       audit.note(event).catch((error: unknown) => bugs.contain(error, "an entry of the audit log"));
     },

@@ -1,8 +1,9 @@
 /**
  * The program: arguments → configuration → database → server → signals.
  *
- * A bug that leaves shared state in doubt, or that nobody caught, is logged and stops the process,
- * which the log makes safe. Any other ends what it was met in, and no more (`base/bugs.ts`).
+ * A bug that leaves shared state in doubt, or that nobody caught, is logged and stops the process;
+ * recovery from the log makes that safe. Any other bug ends only the request, subscription or
+ * connection that met it (`base/bugs.ts`).
  *
  *     verify, repair, restore  commands of `maintenance/`, with exit codes of their own
  *
@@ -94,7 +95,7 @@ function readConfig(path: string, cannot: string): ParsedConfig {
   }
 }
 
-/** What is as good as any other way, and worth a line. */
+/** Choices that are fine but worth a line in the log. */
 function notesOn({ auth, storage }: Config): readonly string[] {
   const notes: string[] = [];
   if (auth.jwt_secret === undefined) notes.push(missingSecretText(bunDisk, storage.data_path));
@@ -150,7 +151,7 @@ function stopByBug(log: LogWriter, error: unknown): never {
   stopAtOnce(log, "stopped by a bug", bug);
 }
 
-/** A bug that reached the server: it ends what it was met in, or the process. */
+/** Handles a bug that reached the server: it is contained, or it stops the process. */
 function containBug(
   { database, log }: { database: Database; log: LogWriter },
   error: unknown,
@@ -192,7 +193,7 @@ async function serve(path: string): Promise<void> {
   // Who reads the console may leave, as a pager does; the log is in its files all the same.
   process.stdout.on("error", () => undefined);
   process.stderr.on("error", () => undefined);
-  // Before there is something to read again, it ends nothing either.
+  // Keeps SIGHUP from ending the process before settings can be read again.
   let hangUp: (() => void) | undefined;
   process.on("SIGHUP", () => hangUp?.());
   if (IS_EXECUTABLE) settleAllocator(path);
@@ -266,7 +267,7 @@ function settleAllocator(configPath: string): void {
   }
 }
 
-/** Else it would end the process. */
+/** Without a handler the signal would end the process. */
 function ignoreSignal(signal: "SIGUSR1" | "SIGUSR2", log: Log): void {
   let isTold = false;
   process.on(signal, () => {

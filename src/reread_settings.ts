@@ -1,9 +1,9 @@
 /**
- * What SIGHUP does: the log goes on in a file of its usual name, and what can be read again while
- * the server runs is read again, the level of the log and the TLS certificate. All other keys have
- * made what they are part of at the start, so those that changed are named, and wait for the next.
+ * Handles SIGHUP: reopens the log under its usual name, and reads the log level and the TLS
+ * certificate again. All other keys take effect at the start only, so changed ones are named in the
+ * log and wait for a restart.
  *
- * Nothing here ends the server: what cannot be read leaves in place what is there.
+ * Nothing here ends the server: if a file cannot be read, its old settings stay in force.
  */
 import { X509Certificate } from "node:crypto";
 import { textWithHint } from "./base/command_output.ts";
@@ -13,10 +13,10 @@ import { type Config, changedKeys } from "./config/mod.ts";
 import { tlsFailure } from "./listen_failure.ts";
 import type { RunningServer, TlsTexts } from "./server/mod.ts";
 
-/** Keys that hold from now on. */
+/** The keys that take effect without a restart. */
 const REREAD: ReadonlySet<string> = new Set(["logging.level", "server.tls_cert", "server.tls_key"]);
 
-/** The log, as far as it can change while it is written. */
+/** A log whose level and files can change at run time. */
 export interface ChangingLog extends Log {
   level: LogLevel;
   reopen(): void;
@@ -26,7 +26,7 @@ export interface RereadOptions {
   readonly disk: Pick<Disk, "readFile">;
   readonly log: ChangingLog;
   readonly server: Pick<RunningServer, "replaceTls">;
-  /** Reads the configuration as it is now. @throws {Error} That says all that is wrong with it. */
+  /** Reads the current configuration. @throws {Error} With all faults of the configuration. */
   readonly read: () => Config;
 }
 
@@ -35,7 +35,7 @@ export class RereadSettings {
   #config: Config;
   #tls: TlsTexts | undefined;
 
-  /** @param config What the server was started with. */
+  /** @param config The configuration with which the server was started. */
   constructor(config: Config, options: RereadOptions) {
     this.#options = options;
     this.#config = config;
@@ -44,11 +44,11 @@ export class RereadSettings {
     this.#tls = typeof found === "string" ? { cert: "", key: "" } : found;
   }
 
-  /** Reads again. Returns the configuration that holds now. */
+  /** Reads the settings again. Returns the configuration now in force. */
   run(): Config {
     const { log } = this.#options;
     log.reopen();
-    // Also for who lets the log have nothing but errors: this was asked for.
+    // Log the outcome even at level "error", as somebody asked for this.
     log.level = "info";
     const config = this.#configNow();
     const { level } = config.logging;
@@ -68,7 +68,7 @@ export class RereadSettings {
     return now;
   }
 
-  /** The one that holds where that of the file does not. */
+  /** The configuration of the file, or the old one if the file is faulty. */
   #configNow(): Config {
     try {
       return this.#options.read();
@@ -81,7 +81,7 @@ export class RereadSettings {
     }
   }
 
-  /** What became of the certificate; undefined without TLS. */
+  /** Reads the certificate again and describes the outcome; undefined without TLS. */
   #rereadTls(config: Config): string | undefined {
     if (this.#tls === undefined || config.server.tls_cert === undefined) return undefined;
     const found = tlsTextsOf(config, this.#options.disk);
@@ -97,7 +97,7 @@ export class RereadSettings {
   }
 }
 
-/** The old settings, but for those that were read again. From no TLS there is no way to it. */
+/** The old settings with the reread ones replaced. TLS cannot be switched on or off this way. */
 function withReread(before: Config, now: Config): Config {
   const hasTls = before.server.tls_cert !== undefined && now.server.tls_cert !== undefined;
   const { tls_cert, tls_key } = hasTls ? now.server : before.server;
@@ -115,10 +115,10 @@ function withReread(before: Config, now: Config): Config {
   };
 }
 
-/** The files of the certificate, or why they are none to listen with. */
+/** The certificate and key, or the reason why the server cannot listen with them. */
 function tlsTextsOf({ server }: Config, disk: Pick<Disk, "readFile">): TlsTexts | string {
   const texts = new Map<string, string>();
-  // Read once, as somebody may be replacing them.
+  // Read the files only once, as somebody may be replacing them.
   const readFile = (path: string): Uint8Array => {
     const bytes = disk.readFile(path);
     texts.set(path, new TextDecoder().decode(bytes));

@@ -1,5 +1,5 @@
 /**
- * Keeps in the catalog of which times seqs are, so that a backup and an archive have it, too.
+ * Keeps the eras of seqs in the catalog, so that backups and archives include them.
  */
 import { type SeqEra, SeqTimes } from "./base/seq_times.ts";
 import type { CatalogDatabase } from "./catalog/mod.ts";

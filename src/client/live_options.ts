@@ -68,7 +68,7 @@ const CALL: Call = {
 };
 
 const RULES: Rules = {
-  // With messages of its own.
+  // Checked elsewhere, with its own messages.
   params: ANYTHING,
   namespace: TEXT,
   lastRows: COUNT,

@@ -4,8 +4,8 @@
  *     request → Host → stopping? → connections → rate of the address → route → headers
  *                └───────── refused: shape A, or B on paths of shape B ─────┘
  *
- * A route throws what it refuses, or hands it to its reply; either is made an answer here. What is
- * no expected failure is a bug: the caller gets 500, and `onBug` is told.
+ * A route throws a refusal or passes it to its reply; this file turns both into answers. An
+ * unexpected error is a bug: the caller gets 500, and `onBug` is called.
  */
 import { containingClock } from "../base/bugs.ts";
 import { type CancelTimer, keepAlive } from "../base/clock.ts";
@@ -47,10 +47,10 @@ export interface RunningServer {
   /** What `system.stats` shows of `/metrics`. */
   metrics(): readonly MetricSample[];
   /**
-   * Listens anew with another certificate. Connections that are open keep the one before, and so
-   * does the server where it cannot listen with this one: then it returns why.
+   * Listens again with another certificate. Open connections keep the old one. If the server cannot
+   * listen with the new certificate, it keeps the old one and returns the reason.
    *
-   * @throws {Error} If it can listen with neither.
+   * @throws {Error} If the server can listen with neither certificate.
    */
   replaceTls(tls: TlsTexts): string | undefined;
   /**
@@ -67,7 +67,7 @@ export interface TlsTexts {
   readonly key: string;
 }
 
-/** As it was read, or to be read. */
+/** The certificate as text, or as files to read. */
 type Tls = TlsTexts | Readonly<Record<keyof TlsTexts, Bun.BunFile>>;
 
 /** How often a stopping server looks whether its requests have ended. */
@@ -101,10 +101,10 @@ class HttpServer implements RunningServer {
   readonly #sockets: Sockets;
   readonly #turns: RequestTurns;
   #bun: Bun.Server<SocketState>;
-  /** Those that listened with an earlier certificate, and serve what was open then. */
+  /** Servers that no longer accept, and serve the connections that were open at that time. */
   readonly #retired = new Set<Bun.Server<SocketState>>();
   #tls: Tls | undefined;
-  /** Where it listens, also while it is paused. */
+  /** The address at which the server listens; kept while accepting is paused. */
   #address: { readonly port: number; readonly origin: string };
   readonly #acceptWatch: AcceptWatch | undefined;
   readonly #stopListening: () => void;
@@ -193,14 +193,14 @@ class HttpServer implements RunningServer {
   }
 
   /**
-   * The runtime's own `reload` leaves the certificate as it is. A server that stops gives up its
-   * port in the same turn, so that the next one has it before anybody else runs.
+   * The runtime's own `reload` does not change the certificate. A stopped server frees its port in
+   * the same turn, so the next one gets the port before other code runs.
    */
   replaceTls(tls: TlsTexts): string | undefined {
     if (this.#isStopping) return "the server stops";
     const before = this.#tls;
     this.#tls = tls;
-    // It listens with this one, then, once there are descriptors.
+    // The server will listen with the new certificate once there are descriptors.
     if (this.#acceptWatch?.isPaused === true) return undefined;
     this.#retire();
     try {
@@ -228,7 +228,7 @@ class HttpServer implements RunningServer {
     return new AcceptWatch({ clock, log, descriptors, pause, resume });
   }
 
-  /** Accepts no more; what is running goes on, and connections that rest are closed. */
+  /** Stops accepting; running requests continue, and idle connections are closed. */
   #retire(): void {
     const retired = this.#bun;
     this.#retired.add(retired);
@@ -262,7 +262,8 @@ class HttpServer implements RunningServer {
       }
     }
     await socketsClosed;
-    // Last, as their clients come back by themselves, and should find the port closed or a server.
+    // Event streams end last, because their clients reconnect at once and should find the port
+    // closed or a new server.
     await this.#connections.shutDown("sse");
     this.#stopListening();
     await Promise.all([this.#bun, ...this.#retired].map((bun) => bun.stop(true)));
@@ -316,9 +317,9 @@ class HttpServer implements RunningServer {
   }
 
   /**
-   * A socket can be upgraded in the turn of its request only; a long body that is refused must be
-   * so before more of it comes, as the runtime keeps all that it reads; and what else is read is
-   * seldom.
+   * Only POST requests with short bodies go through the turns. A socket can be upgraded only in the
+   * turn of its request. A long body has to be refused before more of it arrives, as the runtime
+   * keeps all bytes that it reads. Other requests are rare.
    */
   #fetch(
     request: Request,
@@ -359,7 +360,7 @@ class HttpServer implements RunningServer {
       const tookMs = this.#options.clock.monotonicMs() - exchange.startedMs;
       this.#metrics.request(response.status, tookMs);
     } catch (error) {
-      // The answer itself is whole, and its caller waits for it.
+      // The answer is complete, and its caller waits for it.
       this.#options.onBug(error, "the end of a request", { request: exchange.requestId });
     }
     return response;

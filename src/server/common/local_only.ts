@@ -29,7 +29,7 @@ export interface Origin {
   readonly ip: IpBytes | undefined;
   /** A forwarding header came that is not believed: address lists do not apply. */
   readonly isForwardingDoubtful: boolean;
-  /** The forwarding header of a peer that is no trusted proxy. */
+  /** The name of a forwarding header sent by a peer that is not a trusted proxy. */
   readonly strangersHeader?: string;
 }
 
@@ -62,7 +62,7 @@ export function originOf(
       strangersHeader: sign,
     };
   }
-  // The proxy does not say for whom.
+  // The proxy does not name its client.
   if (first === undefined) return { ...believed(peerIp, peerText), isLocal: false };
   const client = clientOf(first, trustedProxies);
   if (client === undefined) return doubtful(peerText);
@@ -115,7 +115,7 @@ function doubtful(address: string): Origin {
   return { address, ip: undefined, isLocal: false, isForwardingDoubtful: true };
 }
 
-/** The first header that only a proxy sends; undefined where there is none. */
+/** The first header that only a proxy sends; undefined if there is none. */
 function forwardingHeader(headers: HeaderReader): string | undefined {
   for (const name of headers.keys()) {
     if (FORWARDING.has(name) || name.startsWith("x-forwarded-")) return name;

@@ -20,13 +20,13 @@ export interface Gauges {
   /** Undefined when the log is not archived. */
   readonly archive: () => ArchiveGauge | undefined;
   readonly storage: () => StorageGauge;
-  /** Undefined where nobody bounds them. */
+  /** Undefined if descriptors are not limited. */
   readonly descriptors: () => DescriptorGauge | undefined;
 }
 
-/** Files and sockets of the process. */
+/** Open files and sockets of the process. */
 export interface DescriptorGauge extends Descriptors {
-  /** Whether no connections are accepted, as few are left; and how often that was so. */
+  /** Whether accepting is paused because few descriptors are left, and how often it was paused. */
   readonly isPaused: boolean;
   readonly pauseCount: number;
 }
@@ -111,7 +111,7 @@ export class Metrics {
     this.#durationLines(lines);
     metric("tidemark_http_requests_running", "gauge", "HTTP requests being answered.");
     lines.push(`tidemark_http_requests_running ${gauges.requestsRunning()}`);
-    metric("tidemark_bugs_total", "counter", "Requests and others that a bug of the server ended.");
+    metric("tidemark_bugs_total", "counter", "Requests, subscriptions and connections that a bug of the server ended.");
     lines.push(`tidemark_bugs_total ${gauges.bugs()}`);
     metric("tidemark_websocket_connections", "gauge", "Open WebSocket connections.");
     lines.push(`tidemark_websocket_connections ${gauges.sockets()}`);
@@ -194,14 +194,14 @@ function descriptorLines(descriptors: DescriptorGauge | undefined): readonly str
   const { isPaused, max, open, pauseCount } = descriptors;
   const pauses = "tidemark_accept_pauses_total";
   return [
-    ...gaugeLines("process_open_fds", "Files and sockets that are open.", open),
-    ...gaugeLines("process_max_fds", "Files and sockets that may be open.", max),
+    ...gaugeLines("process_open_fds", "Open file descriptors.", open),
+    ...gaugeLines("process_max_fds", "Limit of open file descriptors.", max),
     ...gaugeLines(
       "tidemark_accept_paused",
-      "1 while no connections are accepted, as few descriptors are left.",
+      "1 while accepting connections is paused because few descriptors are left.",
       isPaused ? 1 : 0,
     ),
-    ...headLines(pauses, "counter", "How often no more connections were accepted."),
+    ...headLines(pauses, "counter", "How often accepting connections was paused."),
     `${pauses} ${pauseCount}`,
   ];
 }

@@ -92,17 +92,17 @@ export interface UiAsset {
   readonly immutable: boolean;
 }
 
-/** The client that the server gives to whoever has no package of it. */
+/** The client that the server delivers to users without a package. */
 export interface ClientAssets {
-  /** The module; undefined when it cannot be made. */
+  /** The module; undefined if it cannot be bundled. */
   script(): Promise<ClientAsset | undefined>;
-  /** Its declarations. */
+  /** The TypeScript declarations of the module. */
   types(): ClientAsset;
 }
 
 export interface ClientAsset {
   readonly bytes: Uint8Array;
-  /** Another for each content. */
+  /** Changes with the content. */
   readonly tag: string;
 }
 
@@ -124,13 +124,13 @@ export interface ServerOptions {
   readonly buildDate: string;
   /** Told of every error that is no expected failure; the caller has got a 500 or a 1011. */
   readonly onBug: OnBug;
-  /** How many bugs this process went on after. */
+  /** The number of bugs that this process survived. */
   readonly bugCount: () => number;
   /** Gives undefined when the log is not archived. */
   readonly archiveLag: () => ArchiveGauge | undefined;
   /** Whether the disk has no room for more. */
   readonly isReadOnly: () => boolean;
   readonly storageState: () => StorageGauge;
-  /** Files and sockets that are open; absent where nobody bounds them. */
+  /** Reads the number of open files and sockets; absent if the system does not limit them. */
   readonly descriptors?: (() => Descriptors) | undefined;
 }

@@ -1,13 +1,13 @@
 /**
- * What the log says of a proxy that the configuration does not name: all its clients share one
- * address, so that the bad logins of one lock a name for all of them.
+ * Warns of a proxy that the configuration does not name: all its clients share one address, so that
+ * failed logins of one client lock a name for all of them.
  */
 import type { Log } from "../../base/log.ts";
 
-/** Addresses of which the log is told: anybody may send such a header. */
+/** The number of addresses to warn of; it is bounded because anybody may send such a header. */
 const ADDRESSES_MAX = 10;
 
-/** Warns once of each address, and of no more than a few. */
+/** Creates a function that warns once per address, for a limited number of addresses. */
 export function strangersWarning(log: Log): (address: string, header: string) => void {
   const told = new Set<string>();
   return (address, header) => {

@@ -4,8 +4,8 @@
  *
  *     accepting ──few are left──► paused ──twice as many are free──► accepting
  *
- * The runtime has no bound of its own. Out of descriptors it tries to accept again and again, which
- * takes a processor, and statements are refused for want of a file.
+ * The runtime has no limit of its own. Without free descriptors it retries accepting in a loop,
+ * which occupies a processor, and statements fail because no file can be opened.
  */
 import type { CancelTimer, Clock } from "../../base/clock.ts";
 import type { Descriptors } from "../../base/descriptors.ts";
@@ -13,7 +13,7 @@ import type { Log } from "../../base/log.ts";
 
 const LOOK_MS = 500;
 
-/** Kept free for files, of a limit that is large enough. */
+/** The most descriptors kept free for files; a small limit keeps a share of itself free. */
 const RESERVED_MAX = 64;
 const RESERVED_SHARE = 1 / 8;
 
@@ -21,14 +21,14 @@ export interface AcceptWatchOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly descriptors: () => Descriptors;
-  /** Stops to listen, and closes connections that rest. */
+  /** Stops listening and closes idle connections. */
   readonly pause: () => void;
   /** Listens again. @throws {Error} If it cannot. */
   readonly resume: () => void;
 }
 
 export class AcceptWatch {
-  /** How often it was paused. */
+  /** How often accepting was paused. */
   pauseCount = 0;
   isPaused = false;
   readonly #options: AcceptWatchOptions;
@@ -80,7 +80,7 @@ export class AcceptWatch {
     try {
       resume();
     } catch (error) {
-      // Safe: it is tried again at the next look.
+      // Safe: the next look tries again.
       if (!this.#isFailing) log.error("cannot listen again", { reason: String(error) });
       this.#isFailing = true;
       return;

@@ -53,7 +53,10 @@ export class Connections implements ConnectionAccess {
   #partsLeft = 0;
   #isStopping = false;
 
-  /** @param onBug Of a connection that was visited: the others are, all the same. */
+  /**
+   * @param onBug Called for a bug in a visited connection; the remaining connections are still
+   * visited.
+   */
   constructor(clock: Clock, onBug: OnBug) {
     this.#clock = clock;
     this.#onBug = onBug;
@@ -69,7 +72,7 @@ export class Connections implements ConnectionAccess {
     return count;
   }
 
-  /** Of the sender whose address it is. */
+  /** The number of connections of the sender that has an address. */
   countOf(address: string): number {
     return this.#bySender.get(senderOf(address)) ?? 0;
   }
@@ -129,7 +132,7 @@ export class Connections implements ConnectionAccess {
     this.#inTurns(revoked.values(), { visit: (connection) => connection.revoke() });
   }
 
-  /** Closes connections of one kind once their queues are sent, at most 5 seconds from now. */
+  /** Closes connections of one kind once their queues are sent, within 5 seconds at the latest. */
   async shutDown(transport: OpenConnection["transport"]): Promise<void> {
     this.#isStopping = true;
     this.#cancelTick?.();

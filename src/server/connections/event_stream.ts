@@ -69,7 +69,7 @@ export class EventStream implements LiveSink, OpenConnection {
   /** The network waits for something to send. */
   #wake: (() => void) | undefined;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
-  /** What is said at the end, once the server that stops has nothing else to do. */
+  /** The last message, sent when the stopping server has nothing else left to do. */
   #farewell: ErrorMessage | undefined;
   #cancelFarewell: CancelTimer | undefined;
 
@@ -142,7 +142,7 @@ export class EventStream implements LiveSink, OpenConnection {
 
   end(message: ErrorMessage): void {
     this.#subscription = undefined;
-    // A client that comes back at once would find a server that still stops.
+    // A client that reconnects at once would meet a server that is still stopping.
     if (message.code === "SHUTTING_DOWN") this.#farewell = message;
     else this.#finish(message);
   }
@@ -221,7 +221,7 @@ export class EventStream implements LiveSink, OpenConnection {
     this.#closed();
   }
 
-  /** As a turn of its own, which nobody waits for. */
+  /** Runs in a turn of its own, which nobody awaits. */
   #askLater(): void {
     try {
       this.#askForBatch();
@@ -230,7 +230,7 @@ export class EventStream implements LiveSink, OpenConnection {
     }
   }
 
-  /** It met a bug: its client is told, whatever else was queued. */
+  /** Ends the stream after a bug and tells its client, ahead of anything queued. */
   #failed(error: unknown): void {
     this.#options.onBug(error, "a stream of events", { connection: this.connectionId });
     if (this.#isClosed) return;

@@ -57,7 +57,7 @@ export class SocketFlusher {
     this.#isScheduled = false;
   };
 
-  /** @param onBug Of one socket: the others are written to, all the same. */
+  /** @param onBug Called for a bug in one socket; the other sockets are still written to. */
   constructor(clock: Clock, onBug: OnBug) {
     this.#clock = clock;
     this.#onBug = onBug;

@@ -3,7 +3,7 @@
  *
  *     request ──upgrade──► ConnectionRequest ──open──► Connection ──close──► gone
  *
- * What a connection throws is a bug: it ends that connection, and `onBug` is told.
+ * An error that a connection throws is a bug: it ends that connection and is passed to `onBug`.
  */
 import type { ServerWebSocket, WebSocketHandler } from "bun";
 import type { ServerOptions } from "../common/options.ts";

@@ -45,9 +45,9 @@ export function connectionRequestFrom(exchange: Exchange, rules: UpgradeRules): 
   };
 }
 
-/** A request that asks for no WebSocket, or no longer does once a proxy has passed it on. */
+/** Refuses a request that is not a WebSocket handshake, or is none after passing a proxy. */
 export function upgradeRequired({ headers }: Request): HttpError {
-  // Unlike the two headers of a single hop, a proxy passes the key on by itself.
+  // A proxy passes the key on by default, but not the two hop-by-hop headers.
   const isProxied = headers.has("sec-websocket-key");
   const what = isProxied
     ? "The WebSocket handshake came without the headers Upgrade: websocket and Connection: Upgrade"

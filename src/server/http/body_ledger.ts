@@ -1,20 +1,21 @@
 /**
- * How many bytes of request bodies may be in memory: of one user, of one address, and of all.
+ * Limits the bytes of request bodies in memory: per user, per address, and in all.
  *
- * The runtime takes the first megabyte of a body in whether anybody reads it or not: 2,400 requests
- * that kept the end of their bodies back took 3 GB. A body can therefore not wait unread: it is
- * counted when its head is there, with the size that it declares or else that megabyte, and a
- * request beyond the bounds is answered at once. Its connection is closed, and with the answer the
- * runtime lets go of what has come.
+ * The runtime buffers the first megabyte of a body whether anybody reads it or not: 2,400 requests
+ * that held back the end of their bodies took 3 GB. A body therefore cannot wait unread. It is
+ * counted when its head arrives, with its declared size or else that megabyte, and a request beyond
+ * the limits is answered at once. Its connection is closed, and the runtime then frees the received
+ * bytes.
  *
- * A body is counted until it is read, and beyond `SHORT_BODY_BYTES` until its request is answered,
- * as a statement keeps its text. What a large body has beyond `LARGE_BODY_BYTES` is counted by
- * `large_bodies.ts`: such bodies wait for each other.
+ * A short body is counted until it is read. A longer one is counted until its request is answered,
+ * as a statement keeps its text. The part of a body beyond `LARGE_BODY_BYTES` is counted by
+ * `large_bodies.ts`, where such bodies wait for each other.
  *
- * Short bodies have a sum of their own, so that long ones leave everybody the short statements;
- * and nobody asks for the address of a known user who sends one, as that takes a while.
+ * Short bodies have a total of their own, so that long bodies never block short statements. The
+ * address of a known user with a short body is not looked up, as that takes time.
  *
- * Invariant: a sum is what the bodies under way were counted with; who has none is forgotten.
+ * Invariant: each total is the sum of the counts of the bodies in progress; a sender without bodies
+ * has no entry.
  */
 import { senderOf } from "../../base/sender.ts";
 import { HttpError, RETRY_SECONDS } from "./http_error.ts";
@@ -25,7 +26,7 @@ const MIB: number = 1 << 20;
 /** Bodies up to this size are short. */
 export const SHORT_BODY_BYTES: number = 16 * 1024;
 
-/** Whether a request says that its body is short. */
+/** Whether a request declares a short body. */
 export function hasShortBody({ headers }: Request): boolean {
   const declared = headers.get("content-length");
   return declared !== null && Number(declared) <= SHORT_BODY_BYTES;
@@ -33,14 +34,14 @@ export function hasShortBody({ headers }: Request): boolean {
 
 export interface BodyBounds {
   readonly userBytesMax: number;
-  /** Of users who are known, and of callers who are not. */
+  /** For known users and unknown callers together. */
   readonly addressBytesMax: number;
   readonly strangerBytesMax: number;
-  /** Of all senders: once for short bodies, once for the others. */
+  /** For all senders, separately for short bodies and for longer ones. */
   readonly bytesMax: number;
 }
 
-/** With what `LargeBodies` lets in all that bodies can take of memory. */
+/** Together with the limits of `LargeBodies`, these limit the memory of all bodies. */
 const BODY_BOUNDS: BodyBounds = {
   userBytesMax: 128 * MIB,
   addressBytesMax: 256 * MIB,
@@ -48,9 +49,9 @@ const BODY_BOUNDS: BodyBounds = {
   bytesMax: 512 * MIB,
 };
 
-/** Who sends a body. */
+/** The sender of a body. */
 export interface BodySender {
-  /** Undefined before anybody is known. */
+  /** Undefined until the caller is authenticated. */
   readonly userId: string | undefined;
   readonly address: () => string;
 }
@@ -67,7 +68,7 @@ export class BodyLedger {
     this.#bounds = bounds;
   }
 
-  /** Bytes of all bodies under way. */
+  /** The bytes of all bodies in progress. */
   get heldBytes(): number {
     return this.#shortBytes + this.#longBytes;
   }
@@ -92,7 +93,7 @@ export class BodyLedger {
 
   /**
    * Counts any body.
-   * @param declaredBytes Undefined where the head does not say.
+   * @param declaredBytes Undefined if the head declares no size.
    * @throws {HttpError} RATE_LIMIT_EXCEEDED, TOO_MANY_CONNECTIONS
    */
   enter(sender: BodySender, declaredBytes: number | undefined): BodyEntry {
@@ -138,11 +139,11 @@ export class BodyLedger {
   }
 }
 
-/** A body under way. */
+/** A counted body. */
 export interface BodyEntry {
-  /** Counts a body of undeclared size with the one that it turned out to have. */
+  /** Counts a body of undeclared size with its actual size, once known. */
   isRead(bytes: number): void;
-  /** Takes the body off. May be called again, and then does nothing. */
+  /** Stops counting the body. Further calls do nothing. */
   leave(): void;
 }
 
@@ -158,7 +159,7 @@ class Entry implements BodyEntry {
   #bytes = 0;
   #hasLeft = false;
 
-  /** @param addToSums Adds to every sum that the body is part of. */
+  /** @param addToSums Adds bytes to every total to which the body counts. */
   constructor(addToSums: (bytes: number) => void) {
     this.#addToSums = addToSums;
   }
@@ -191,7 +192,7 @@ function tooMuch(whose: string, bytesMax: number): HttpError {
   return new HttpError(
     429,
     "RATE_LIMIT_EXCEEDED",
-    `Cannot read the body: requests of ${whose} that are not answered yet may hold ${bytesMax} bytes of bodies together; send fewer at once`,
+    `Cannot read the body: the unanswered requests of ${whose} may hold ${bytesMax} bytes of bodies together; send fewer at once`,
     { retryAfterSeconds: RETRY_SECONDS, closes: true },
   );
 }
@@ -200,7 +201,7 @@ function tooMuchOfAll(bytesMax: number): HttpError {
   return new HttpError(
     503,
     "TOO_MANY_CONNECTIONS",
-    `Cannot read the body: all requests that are not answered yet may hold ${bytesMax} bytes of bodies together; try again soon`,
+    `Cannot read the body: all unanswered requests may hold ${bytesMax} bytes of bodies together; try again soon`,
     { retryAfterSeconds: RETRY_SECONDS, closes: true },
   );
 }

@@ -1,7 +1,7 @@
 /**
- * The two cookies of a browser session. The auth endpoints read them, and the stream of events;
- * every other endpoint needs the header, so that no page elsewhere can act with them. Whatever
- * reads a cookie, or sets one, asks for the origin of the page, too.
+ * The two cookies of a browser session. The auth endpoints and the event stream read them. Every
+ * other endpoint needs the header, so that a page of another origin cannot use the cookies. Code
+ * that reads or sets a cookie also checks the origin of the page.
  */
 import type { LoginBody } from "../../protocol/mod.ts";
 

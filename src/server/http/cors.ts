@@ -1,8 +1,8 @@
 /**
  * What browsers may do from other origins.
  *
- * A page whose origin is refused is told nothing that its author could use, as browsers keep it
- * from the page; so the log says which line of the configuration would let it in.
+ * Browsers hide the reason from a page whose origin is refused. The log therefore names the line of
+ * configuration that would allow it.
  *
  * Without `security.cors.allowed_origins` no Access-Control header is ever sent. An allowed origin
  * is echoed exactly; `*` admits any, without credentials.
@@ -15,7 +15,7 @@ const REQUEST_HEADERS = "Authorization, Content-Type, Accept, Range, X-Request-I
 const EXPOSED_HEADERS =
   "X-Request-ID, Retry-After, ETag, Content-Range, Content-Disposition, Idempotency-Replayed";
 
-/** An origin that a list may name; longer ones are nobody's. */
+/** Matches an origin that the configuration may list; a longer one is never genuine. */
 const NAMEABLE = /^https?:\/\/[\w.:[\]-]{1,255}$/;
 
 export class Cors {
@@ -27,7 +27,7 @@ export class Cors {
   readonly #publicOrigin: string | undefined;
   readonly #log: Pick<SeldomLog, "warn">;
 
-  /** @param log Told of pages that are refused. */
+  /** @param log Gets a line for refused pages. */
   constructor(config: Pick<ServerConfig, "security" | "server">, log: Pick<SeldomLog, "warn">) {
     const { allowed_origins, allow_credentials, max_age } = config.security.cors;
     this.#log = log;
@@ -78,8 +78,8 @@ export class Cors {
   }
 
   /**
-   * Whether the cookies of a request are its page's to use. Browsers keep them from other sites,
-   * but not from another port or subdomain of this one.
+   * Whether the page that sends a request may use its cookies. Browsers withhold cookies from other
+   * sites, but not from another port or subdomain of this site.
    */
   mayUseCookies(request: Request): boolean {
     if (this.#isOfOwnPage(request)) return true;
@@ -104,7 +104,7 @@ export class Cors {
     const site = request.headers.get("sec-fetch-site");
     if (site === "same-origin") return true;
     const origin = request.headers.get("origin");
-    // What an element of a page loads has no Origin; "none" is what somebody typed.
+    // Requests of page elements have no Origin; "none" stands for a URL that a person typed.
     if (origin === null) return site === null || site === "none";
     return this.#isOwn(origin, request);
   }
@@ -121,7 +121,7 @@ export class Cors {
       return;
     }
     const origins = this.#isListed(origin) ? this.#listed : [...this.#listed, origin];
-    // In single quotes, which the log leaves as they are.
+    // Use single quotes, which the log does not escape.
     const list = `allowed_origins = [${origins.map((it) => `'${it}'`).join(", ")}]`;
     const line = this.#isListed(origin) ? "allow_credentials = true" : list;
     this.#log.warn(

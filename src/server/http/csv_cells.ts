@@ -1,13 +1,13 @@
 /**
- * Cells of CSV (RFC 4180): NULL is empty, empty text is quoted, and dates and times are ISO 8601,
- * as the programs that read CSV expect them. JSON and NDJSON have them as numbers.
+ * Writes cells of CSV (RFC 4180): NULL is empty, empty text is quoted, and dates and times are ISO
+ * 8601, as programs that read CSV expect. In JSON and NDJSON they are numbers.
  */
 import type { SchemaField } from "../../protocol/mod.ts";
 import { DATE, TIME, TIMESTAMP, textFromValue, wholeFromBigint } from "../../types/mod.ts";
 
 type Write = (cell: unknown) => string;
 
-/** What writes the cells of a row, one for each column. */
+/** The writers of a row's cells, one per column. */
 export function csvWriters(schema: readonly SchemaField[]): readonly Write[] {
   return schema.map(({ data_type: type }) => {
     const text = typeof type === "string" ? TEXTS.get(type) : undefined;
@@ -16,7 +16,7 @@ export function csvWriters(schema: readonly SchemaField[]): readonly Write[] {
   });
 }
 
-/** A cell of any other type. */
+/** Writes a cell of any other type. */
 export function csvField(cell: unknown): string {
   if (cell === null || cell === undefined) return "";
   if (typeof cell === "number" || typeof cell === "boolean") return String(cell);
@@ -27,7 +27,7 @@ export function csvField(cell: unknown): string {
 
 type Moment = number | bigint;
 
-/** By the word of the wire. */
+/** Keyed by the type names of the wire. */
 const TEXTS: ReadonlyMap<string, (value: Moment) => string> = new Map([
   ["Date", (value: Moment) => textFromValue(DATE, value)],
   ["Time", (value: Moment) => textFromValue(TIME, value)],
@@ -39,7 +39,7 @@ function timestampText(value: Moment): string {
   return textFromValue(TIMESTAMP, value).replace(" ", "T");
 }
 
-/** Beyond 2^53 microseconds a cell has its digits as text. */
+/** Beyond 2^53 microseconds, a cell holds digits as text. */
 function momentOf(cell: unknown): Moment {
   return typeof cell === "number" ? cell : wholeFromBigint(BigInt(String(cell)));
 }

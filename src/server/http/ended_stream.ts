@@ -1,12 +1,11 @@
 /**
- * How a stream of server-sent events ends, and how one is refused.
+ * Ends a stream of server-sent events, and refuses one.
  *
- * A browser's EventSource never connects again once an answer has a status other than 200, be it
- * that of a restart which is over in a second. So it is told of a refusal by the only event of a
- * stream that begins and ends with 200. It connects again by itself after each end, so the stream
- * says when: soon where the cause passes, seldom where somebody has to mend something first. It
- * also sends the position that it holds; where that position is the cause, an empty id makes it
- * forget it.
+ * A browser's EventSource never reconnects after an answer with a status other than 200, even if a
+ * restart takes only a second. A refusal is therefore the only event of a stream with status 200.
+ * An EventSource reconnects after each end, so the stream sets the delay: short if the cause passes
+ * by itself, long if somebody has to fix something first. An EventSource also sends its position;
+ * if the position is the cause, an empty id makes the EventSource forget it.
  */
 import type { ErrorBody } from "../../protocol/mod.ts";
 import type { Exchange } from "./exchange.ts";
@@ -15,36 +14,36 @@ import { acceptsType, eventHeaders, openResponse } from "./responses.ts";
 /** The `subscription_id` of the one subscription of a stream. */
 export const STREAM_WORD = "sse";
 
-/** How long a client should wait before it connects again. */
+/** How long a client should wait before it reconnects. */
 const RETRY_MS = 2000;
 
-/** The same where nothing changes by itself. */
+/** How long it should wait if the cause does not pass by itself. */
 const MENDED_RETRY_MS = 30_000;
 
-/** Codes that a client gets again for as long as it sends the same position. */
+/** Codes that recur as long as the client sends the same position. */
 const LOST_POSITION: ReadonlySet<string> = new Set([
   "RESUME_EXPIRED",
   "INVALID_RESUME",
   "SCHEMA_CHANGED",
 ]);
 
-/** The first line of a stream; sent at once, it makes proxies pass the headers on. */
+/** The first line of a stream. It is sent at once, so that proxies forward the headers. */
 export function retryLine(retryMs: number = RETRY_MS): string {
   return `retry: ${retryMs}\n\n`;
 }
 
-/** The event that ends a stream. */
+/** The last event of a stream. */
 export function lastEvent(code: string, data: string): string {
   const idLine = LOST_POSITION.has(code) ? "id:\n" : "";
   return `event: subscription_error\n${idLine}data: ${data}\n\n`;
 }
 
-/** Whether the client is an EventSource, as far as a request shows it. */
+/** Whether the client is probably an EventSource. */
 export function wantsEvents({ request }: Exchange): boolean {
   return request.method === "GET" && acceptsType(request, "text/event-stream");
 }
 
-/** A stream that says why there is none. The status is the one that others are answered with. */
+/** A refusal as a stream of one event, which carries the status that other clients would get. */
 export function endedStream(
   exchange: Exchange,
   { body, status }: { readonly body: ErrorBody; readonly status: number },

@@ -32,7 +32,7 @@ export interface NetworkRules {
   readonly trustedProxies: readonly IpRange[];
   /** Host names in lower case. */
   readonly allowedHosts: ReadonlySet<string>;
-  /** Told of a peer that sends a forwarding header and is no trusted proxy. */
+  /** Called for a peer that sends a forwarding header but is not a trusted proxy. */
   readonly onStranger: (address: string, header: string) => void;
 }
 
@@ -176,7 +176,7 @@ export class RequestIds {
   }
 }
 
-/** Milliseconds since the request came. */
+/** Milliseconds since the request arrived. */
 export function tookMs(exchange: Exchange, clock: Clock): number {
   return shownMs(clock.monotonicMs() - exchange.startedMs);
 }

@@ -1,7 +1,7 @@
 /**
- * Failures as HTTP answers. Shape A for auth, health, UI and unknown paths, B for sql and files;
- * "events" is B, but an event for a client that can read nothing
- * else. A status number of a condition appears only in `protocol/error_codes.ts`.
+ * Turns failures into HTTP answers. Shape A is for auth, health, UI and unknown paths, shape B for
+ * sql and files. "events" is shape B, or an event for a client that can read nothing else. The
+ * status numbers of conditions appear only in `protocol/error_codes.ts`.
  */
 import { type AuthCode, AuthError } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -41,7 +41,7 @@ export interface ErrorExtra {
   readonly retryAfterSeconds?: number;
   readonly allow?: string;
   readonly contentRange?: string;
-  /** Ends the connection behind the answer, so that nothing more of the request comes. */
+  /** Closes the connection after the answer, so that no more of the request arrives. */
   readonly closes?: true;
   /** For `weak_password`: which field. */
   readonly field?: string;
@@ -60,13 +60,13 @@ export function tooManyConnections(all: number): HttpError {
 
 export type ErrorShape = "A" | "B" | "events";
 
-/** What the caller is told of a bug. */
+/** The answer to a request that met a bug. */
 export function bugError(shape: ErrorShape): HttpError {
   const message = "Cannot answer: it hit a bug in the server, see the server's log";
   return new HttpError(500, shape === "A" ? "internal_error" : "INTERNAL_ERROR", message);
 }
 
-/** The same as the inner error of shape B. */
+/** Returns the error as the inner error of shape B. */
 export function bugBody(): ErrorBody {
   const { code, message } = bugError("B");
   return { code, message };
@@ -88,7 +88,7 @@ export function responseFromError(
   return response;
 }
 
-/** The refusal of a stream: as an event for an EventSource, else as any other in shape B. */
+/** Refuses a stream: with an event for an EventSource, otherwise in shape B like any failure. */
 export function refusedStream(exchange: Exchange, failure: Failure, clock: Clock): Response {
   if (!wantsEvents(exchange)) return failedResponse(exchange, failure, clock);
   return endedStream(exchange, failure);

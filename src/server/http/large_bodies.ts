@@ -1,12 +1,12 @@
 /**
- * How many bytes of large bodies one user may have in memory, and all users together. A body is
- * held whole until its request is answered, and a file that is uploaded may have 100 MiB: six
- * requests of one user took a gigabyte. Bodies beyond the bounds wait for the ones before, in the
- * order in which they came, and are not read meanwhile: but for its first megabyte, which
- * `body_ledger.ts` counts, the network holds their sender back.
+ * Limits the bytes of large bodies in memory, per user and for all users together. A body is held
+ * whole until its request is answered, and an upload may have 100 MiB: six requests of one user
+ * took a gigabyte. Bodies beyond the limits wait in order of arrival and are not read meanwhile.
+ * Flow control holds their senders back, except for the first megabyte, which `body_ledger.ts`
+ * counts.
  *
- * Invariants: a user holds at most `userBytesMax`, or one body; all hold at most `bytesMax`, or one
- * body; whoever waits for the second lets nobody pass who came later.
+ * Invariants: a user holds at most `userBytesMax`, or one body; all users hold at most `bytesMax`,
+ * or one body; no later body overtakes one that waits for the second limit.
  */
 import { assert } from "../../base/assert.ts";
 
@@ -27,7 +27,7 @@ interface Waiting {
   readonly start: () => void;
 }
 
-/** What one user has in memory. */
+/** The large bodies of one user in memory. */
 interface Sender {
   heldBytes: number;
   roomCount: number;
@@ -86,7 +86,7 @@ export class LargeBodies {
   #admit(): void {
     const { bytesMax, userBytesMax } = this.#bounds;
     const waiting = this.#waiting;
-    // Of one user none passes another.
+    // Bodies of one user never overtake each other.
     const full = new Set<Sender>();
     for (let index = 0; index < waiting.length; ) {
       const next = waiting[index];
@@ -108,7 +108,7 @@ export class LargeBodies {
   }
 }
 
-/** One body alone always fits. */
+/** A single body always fits. */
 function isBeyond(heldBytes: number, bytes: number, bytesMax: number): boolean {
   return heldBytes > 0 && heldBytes + bytes > bytesMax;
 }

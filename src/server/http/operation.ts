@@ -35,7 +35,7 @@ export type Access =
   | "bearer"
   /** A bearer token, or the cookie of a browser. */
   | "bearer or cookie"
-  /** The same, or either token of a browser's cookies, or none. */
+  /** A token in the header or in either cookie of a browser, or no token. */
   | "any token or none"
   /** The same with the refresh token, which may stand in the body, too. */
   | "refresh token"

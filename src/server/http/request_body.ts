@@ -60,7 +60,7 @@ export function mediaType(header: string): string {
   return (semicolon < 0 ? header : header.slice(0, semicolon)).trim().toLowerCase();
 }
 
-/** How large a body says that it is; undefined when it does not. */
+/** The declared size of a body; undefined if none is declared. */
 export function declaredBytes({ headers }: Request): number | undefined {
   const declared = headers.get("content-length");
   return declared === null ? undefined : Number(declared);
@@ -72,7 +72,7 @@ export function refuseLarger(sizeBytes: number | undefined, maxBytes: number): v
 }
 
 /**
- * Reads a body of declared size, for a caller that goes on in the turn in which the body is there.
+ * Reads a body of declared size and calls `take` in the turn in which the body is complete.
  *
  * @param take Must not throw.
  */
@@ -84,17 +84,17 @@ export function takeBytes(
   request.bytes().then(take, (error: unknown) => fail(endedEarly(error)));
 }
 
-/** Where a body is counted, and where it waits before it may become large. */
+/** The places where a body is counted, and where it waits before it may grow large. */
 export interface BodyPlace {
   readonly entry: BodyEntry;
-  /** Absent where no body may be large. */
+  /** Absent if no body may be large. */
   readonly room?: BodyRoom;
 }
 
 /**
- * Reads a body of at most `maxBytes`, what is large of it as soon as there is room.
+ * Reads a body of at most `maxBytes`; the large part is read as soon as there is room.
  *
- * @param place Is left to the caller to leave.
+ * @param place The caller has to leave it.
  * @throws {HttpError} 413 BODY_TOO_LARGE; 400 when the client goes away in the middle.
  */
 export async function readBody(
@@ -150,7 +150,7 @@ async function readCounted(
 
 const BLOCK_BYTES = 16 * 1024;
 
-/** Small pieces share blocks: a list of a million pieces of one byte takes 100 MB. */
+/** Joins small pieces in blocks, as a list of a million one-byte pieces would take 100 MB. */
 class Pieces {
   sizeBytes = 0;
   readonly #whole: Uint8Array[] = [];

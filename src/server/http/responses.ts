@@ -38,8 +38,8 @@ export function apiHeaders(contentType: string): Headers {
 }
 
 /**
- * Headers of a stream of events, on which nothing on the way may wait for more: proxies hold an
- * answer back until a buffer is full, nginx unless the first of these forbids it.
+ * Headers of an event stream, which must not be buffered on the way: proxies hold an answer back
+ * until a buffer is full, and nginx does so unless the first of these headers forbids it.
  */
 export function eventHeaders(): Headers {
   const headers = apiHeaders("text/event-stream");
@@ -70,7 +70,7 @@ export function json(exchange: Exchange, status: number, body: object): Response
   return jsonText(exchange, status, JSON.stringify(body));
 }
 
-/** The same of a text that is JSON. */
+/** Creates a response from JSON text. */
 export function jsonText(exchange: Exchange, status: number, text: string): Response {
   return respond(exchange, text, { status, headers: JSON_HEADERS });
 }
@@ -100,7 +100,7 @@ export function acceptsGzip(request: Request): boolean {
   return anyAccepted;
 }
 
-/** Whether `Accept` names this media type itself. */
+/** Whether `Accept` names this media type, not only a wildcard. */
 export function acceptsType(request: Request, type: string): boolean {
   const accepted = request.headers.get("accept")?.split(",") ?? [];
   return accepted.some((part) => (part.split(";")[0] ?? "").trim().toLowerCase() === type);
@@ -142,7 +142,7 @@ export interface BodyPieces {
   readonly pieces: Iterator<string> | AsyncIterator<string>;
   /** The body is over: it was written, the client left, or a piece failed. Called once. */
   readonly onEnd?: () => void;
-  /** Told what a piece failed by, as the body breaks off there. */
+  /** Called with the error of a failed piece; the body breaks off there. */
   readonly onFailure: (error: unknown) => void;
 }
 

@@ -147,7 +147,7 @@ export function ndjsonTail({
   return `{"status":"success","row_count":${rowCount},${noticed}"took":${took}}\n`;
 }
 
-/** One row-returning result as CSV. */
+/** Writes one row-returning result as CSV. */
 export function* csvPieces({ schema = [], rows = [] }: StatementResult): Generator<string> {
   yield csvHead(schema);
   yield* csvRows(rows, schema);

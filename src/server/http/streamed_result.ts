@@ -21,14 +21,14 @@ import {
   ndjsonTail,
 } from "./result_format.ts";
 
-/** A body ends early on purpose. */
+/** Thrown to break a body off on purpose. */
 export class BrokenAnswer extends Error {}
 
 export interface StreamedAnswer {
   /** Entries that had ended when the stream began. */
   readonly results: readonly StatementResult[];
   readonly stream: AnswerStream;
-  /** What an error says on the wire. */
+  /** Converts an error to its form on the wire. */
   readonly errorBodyOf: (error: unknown) => ErrorBody;
   readonly tookMs: () => number;
 }
@@ -119,7 +119,7 @@ export async function* streamedNdjson(answer: StreamedAnswer): AsyncGenerator<st
 
 /**
  * The one row-returning entry as CSV.
- * @throws {BrokenAnswer} At a late failure, so that the body breaks.
+ * @throws {BrokenAnswer} On a late failure, to break the body off.
  */
 export async function* streamedCsv(answer: StreamedAnswer): AsyncGenerator<string, void> {
   let isBegun = false;

@@ -9,7 +9,7 @@ const TEXT: Schema = { type: "string" };
 /** A `_seq` from a client. */
 const POSITION: Schema = { type: ["integer", "string"], minimum: 0, pattern: "^\\d+$" };
 
-/** Of a namespace or a table. */
+/** The pattern of namespace and table names. */
 const OBJECT_NAME: Schema = { type: "string", pattern: "^[A-Za-z][A-Za-z0-9_]{0,63}$" };
 
 const FLAG: Schema = { type: "boolean" };

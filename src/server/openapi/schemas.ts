@@ -143,7 +143,7 @@ const STATEMENT: Schema = bodyOf<StatementEntry>({
   }),
 });
 
-/** Of a form it is no JSON, and so never null. */
+/** A form field is not JSON, so it is never null. */
 export const IDEMPOTENCY_KEY: Schema = {
   type: "string",
   pattern: "^[\\x20-\\x7e]{1,128}$",

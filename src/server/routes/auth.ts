@@ -86,7 +86,7 @@ async function setUp(exchange: Exchange, options: AuthRouteOptions): Promise<Res
 
 async function logIn(exchange: Exchange, options: AuthRouteOptions): Promise<Response> {
   const { request } = exchange;
-  // Only to tell a device that has logged in before.
+  // The token only identifies a device that has logged in before.
   const cookie = options.mayUseCookies(request)
     ? (cookieOf(request, "tidemark_refresh") ?? cookieOf(request, "tidemark_auth"))
     : undefined;
@@ -143,7 +143,7 @@ async function logOut(exchange: Exchange, options: AuthRouteOptions): Promise<Re
   return response;
 }
 
-/** The members of a body that may be left out. @throws {HttpError} invalid_request */
+/** The members of an optional body. @throws {HttpError} invalid_request */
 function optionalFields(body: unknown): Readonly<Record<string, unknown>> {
   if (body === undefined) return {};
   const fields = objectOf(body);

@@ -1,6 +1,6 @@
 /**
- * `/v1/client.js` and `/v1/client.d.ts`: the client as a module, for pages of any origin, and its
- * types. Both are open to everybody, as they hold nothing of the data.
+ * `/v1/client.js` and `/v1/client.d.ts`: the client as a module for pages of any origin, and its
+ * types. Neither needs a login, as neither contains data.
  */
 import type { ClientAsset, ClientAssets } from "../common/options.ts";
 import { hasTag } from "../http/byte_range.ts";
@@ -15,7 +15,7 @@ export interface ClientRouteOptions {
   readonly mayCompress: boolean;
 }
 
-/** After an update pages load the newer client within minutes, and ask for it once in that time. */
+/** Pages get a new client within minutes of an update, and revalidate no more often than that. */
 const CACHING = "public, max-age=300";
 
 export function clientRoutes({ assets, mayCompress }: ClientRouteOptions): readonly Route[] {
@@ -27,7 +27,7 @@ export function clientRoutes({ assets, mayCompress }: ClientRouteOptions): reado
     if (asset === undefined) {
       throw new HttpError(404, "not_found", "The client could not be bundled: the log says why");
     }
-    // The same text may be sent compressed, so the tag is one of the meaning and not of the bytes.
+    // The tag is weak, because the same text may be sent compressed.
     const tag = `"${asset.tag}"`;
     const common = {
       ETag: `W/${tag}`,
@@ -52,7 +52,7 @@ export function clientRoutes({ assets, mayCompress }: ClientRouteOptions): reado
       handle: async (exchange) =>
         await answer(exchange, await assets.script(), {
           "Content-Type": "text/javascript; charset=utf-8",
-          // By it Deno, and editors that follow it, find the types.
+          // Deno, and editors that support this header, find the types by it.
           "X-TypeScript-Types": "/v1/client.d.ts",
         }),
     },

@@ -28,7 +28,7 @@ export interface LiveRouteOptions {
   readonly clock: Clock;
   readonly onBug: OnBug;
   readonly connections: Connections;
-  /** Whether the page that sends a request may act by its cookies. */
+  /** Whether the page that sends a request may use its cookies. */
   readonly mayUseCookies: (request: Request) => boolean;
   /** The number of the next connection. */
   readonly nextNumber: () => number;

@@ -74,7 +74,7 @@ interface Asked {
   readonly reply: Reply;
 }
 
-/** So many users may each have as many bytes of large bodies in memory as one may. */
+/** This many users may fill their limit of large bodies in memory at the same time. */
 const USERS_MAX = 8;
 
 /** A statement that may run longer than this much less than the keep-alive timeout lifts it. */
@@ -139,7 +139,7 @@ class SqlRoute {
     else this.#withLong(asked, { sizeBytes, bytesMax });
   }
 
-  /** Apart from `handle`, so that nothing but this is kept until the body is there. */
+  /** Separate from `handle`, so that the closure keeps little alive until the body arrives. */
   #withShort(asked: Asked, sizeBytes: number): void {
     const { bodies } = this.#options;
     const { exchange, principal, reply } = asked;
@@ -340,7 +340,7 @@ class SqlRoute {
     );
   }
 
-  /** NDJSON and CSV hold one result; what has none is answered in JSON. */
+  /** The single result of an NDJSON or CSV answer. A request without such a result gets JSON. */
   #onlyResult(
     format: Exclude<ResultFormat, "json">,
     asked: Asked,
@@ -373,7 +373,7 @@ class SqlRoute {
     return streamResponse(exchange, body, { ...options, clock });
   }
 
-  /** A body broke off, which its status cannot say any more. */
+  /** Logs a body that broke off, as its status has already been sent. */
   #noteBroken({ requestId }: Exchange, error: unknown): void {
     if (error instanceof BrokenAnswer) return;
     this.#options.onBug(error, "the body of an answer", { request: requestId });
