@@ -111,7 +111,11 @@ export class Metrics {
     this.#durationLines(lines);
     metric("tidemark_http_requests_running", "gauge", "HTTP requests being answered.");
     lines.push(`tidemark_http_requests_running ${gauges.requestsRunning()}`);
-    metric("tidemark_bugs_total", "counter", "Requests, subscriptions and connections that a bug of the server ended.");
+    metric(
+      "tidemark_bugs_total",
+      "counter",
+      "Requests, subscriptions and connections that a bug of the server ended.",
+    );
     lines.push(`tidemark_bugs_total ${gauges.bugs()}`);
     metric("tidemark_websocket_connections", "gauge", "Open WebSocket connections.");
     lines.push(`tidemark_websocket_connections ${gauges.sockets()}`);
