@@ -125,7 +125,7 @@ test("Auth.login locks after 5 failures, existing name or not, also for the righ
   }
 });
 
-test("Auth.login: of 50 parallel guesses one is looked at and one waits", async () => {
+test("Auth.login checks one of 50 parallel guesses and lets one wait", async () => {
   const { auth } = configuredServer();
   const guesses = Array.from({ length: 50 }, (_, index) =>
     failureOf(() => auth.login(index < 40 ? WRONG : RIGHT, LOCAL)),
@@ -136,12 +136,12 @@ test("Auth.login: of 50 parallel guesses one is looked at and one waits", async 
   expect(codes.filter((code) => code === "rate_limited")).toHaveLength(48);
 });
 
-/** A caller from the n-th address. */
+/** A caller with the n-th address. */
 function callerOf(index: number): Caller {
   return { address: `203.${index >> 16}.${(index >> 8) & 255}.${index & 255}`, isLocal: false };
 }
 
-test("Auth.login: of guesses from 240 addresses at once two are tried, whether the user is or not", async () => {
+test("Auth.login checks two of the guesses that 240 addresses send at once, whether or not the user exists", async () => {
   const { auth } = configuredServer();
   for (const user of ["ada", "nobody"]) {
     const guesses = Array.from({ length: 240 }, (_, index) =>
@@ -153,13 +153,13 @@ test("Auth.login: of guesses from 240 addresses at once two are tried, whether t
   }
 });
 
-test("Auth.login: 100 failures in an hour close a name, but not to a device that it knows", async () => {
+test("Auth.login: 100 failures in an hour close a name, except to a known device", async () => {
   const { auth, clock } = configuredServer();
   const known = callerOf(1000);
   const { refresh_token } = await auth.login(RIGHT, known);
   for (let index = 0; index < 100; index += 1) {
     const guess = failureOf(() => auth.login(WRONG, callerOf(index)));
-    // From the 20th on each waits for a second.
+    // Each attempt from the 20th on is delayed by a second.
     if (index >= 20) while (clock.timerCount === 0) await clock.yield();
     clock.advance(1000);
     expect(await guess).toBe("unauthorized");
@@ -172,7 +172,7 @@ test("Auth.login: 100 failures in an hour close a name, but not to a device that
   );
   expect((await auth.login(RIGHT, known)).user.id).toBe("ada");
   expect((await auth.login(RIGHT, stranger, refresh_token)).user.id).toBe("ada");
-  // A device is known by its sessions, of which this one has ended.
+  // A device is known by its sessions, and this session has ended.
   auth.logout(refresh_token, known);
   const other = callerOf(3000);
   expect(await failureOf(() => auth.login(RIGHT, other, refresh_token))).toBe("rate_limited");
@@ -528,7 +528,7 @@ test("Auth.executeAs follows the matrix and gives no more than role user", async
   const service = principalFor({ catalog }, "s");
   for (const nobody of ["gone", "never seen", "U"]) {
     expect(await failureOf(() => auth.executeAs(service, nobody))).toBe("USER_NOT_FOUND");
-    // A user is not told which names there are.
+    // A user must not learn which names exist.
     const user = principalFor({ catalog }, "u");
     expect(await failureOf(() => auth.executeAs(user, nobody))).toBe("PERMISSION_DENIED");
   }

@@ -1,6 +1,6 @@
 /**
- * Goal: whoever sends many hashes waits for the own ones, nobody is refused for the many of
- * another, and no lane starves.
+ * Goal: a sender of many hashes waits for its own, no sender is refused because of another's flood,
+ * and no lane starves.
  */
 import { expect, test } from "bun:test";
 import { HashTurns } from "../../src/auth/hash_turns.ts";
@@ -30,7 +30,7 @@ function setUp(): {
   };
 }
 
-test("HashTurns serves senders by turns, however many one of them sends", async () => {
+test("HashTurns serves senders in turn, however many hashes one of them sends", async () => {
   const { order, settle, turns, wait } = setUp();
   wait("mallory", 150);
   wait("ann");
@@ -42,7 +42,7 @@ test("HashTurns serves senders by turns, however many one of them sends", async 
   expect(order).toEqual(["mallory", "ann", "bob", "mallory", "bob", "mallory"]);
 });
 
-test("HashTurns gives known devices every other turn, and others the rest", async () => {
+test("HashTurns gives known devices every other turn, and others the remaining turns", async () => {
   const { order, settle, turns, wait } = setUp();
   for (let index = 0; index < 100; index += 1) wait(`10.0.0.${index}`);
   wait("ann", 2, true);
@@ -54,7 +54,7 @@ test("HashTurns gives known devices every other turn, and others the rest", asyn
   expect(order).toEqual(["ann", "10.0.0.0", "bob", "10.0.0.1", "ann", "10.0.0.2", "10.0.0.3"]);
 });
 
-test("HashTurns refuses the newest of whoever waits with most, where too many wait", async () => {
+test("HashTurns refuses the newest hash of the sender with the most, when too many wait", async () => {
   const { order, settle, turns, wait } = setUp();
   wait("mallory", 400);
   wait("ann");
@@ -86,7 +86,7 @@ test("HashTurns refuses the newest of many known devices, where no stranger wait
   expect(order).toEqual(["mallory refused"]);
 });
 
-test("HashTurns says when nobody waits", () => {
+test("HashTurns reports that nobody waits", () => {
   const { turns } = setUp();
   expect(turns.startNext()).toBeFalse();
 });

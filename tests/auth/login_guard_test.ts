@@ -120,14 +120,14 @@ test("LoginGuard remembers a bounded number of names: the oldest goes first", ()
 
 const HOUR_MS = 3_600_000;
 
-/** Fails a name so many times, each time from another sender. */
+/** Fails a name this many times, each time from another sender. */
 function failFromEverywhere(guard: LoginGuard, name: string, count: number): void {
   for (let index = 0; index < count; index += 1) {
     guard.failed(guard.attempt(name, `10.${index >> 8}.${index & 255}.1`));
   }
 }
 
-test("LoginGuard closes a name at its 100th failure in an hour, from wherever they come", () => {
+test("LoginGuard closes a name at its 100th failure in an hour, wherever the failures come from", () => {
   const { clock, guard } = newGuard();
   failFromEverywhere(guard, "ada", 99);
   const other = guard.attempt("ada", "9.9.9.9");
@@ -142,7 +142,7 @@ test("LoginGuard closes a name at its 100th failure in an hour, from wherever th
   expect(guard.closedForSeconds(other)).toBeUndefined();
 });
 
-test("LoginGuard leaves a closed name open to known devices, each of which counts by itself", () => {
+test("LoginGuard leaves a closed name open to known devices, and counts each device separately", () => {
   const { guard } = newGuard(0);
   guard.succeeded(guard.attempt("ada", "2.2.2.2"), "2.2.2.2");
   guard.succeeded(guard.attempt("ada", "2001:db8:1:2:0:0:0:1"), "2001:db8:1:2:0:0:0:1");
@@ -183,7 +183,7 @@ test("LoginGuard counts an IPv6 network of 64 bits as one sender", () => {
   expect(guard.lockedForSeconds(guard.attempt("ada", "2001:db8:1:3:0:0:0:1"))).toBeUndefined();
 });
 
-test("LoginGuard lets one login of a name in, one wait, and a known device past them", async () => {
+test("LoginGuard admits one login of a name, lets one wait, and lets a known device pass them", async () => {
   const { guard } = newGuard();
   guard.succeeded(guard.attempt("ada", "2.2.2.2"), "2.2.2.2");
   const entered: string[] = [];

@@ -41,7 +41,7 @@ test("passwordFault refuses common passwords without case, and the user id", () 
   expect(isAccepted("\ud800abcdefgh")).toBeFalse();
 });
 
-test("passwordFault refuses a password of blanks, whichever they are", () => {
+test("passwordFault refuses a password of blanks of any kind", () => {
   for (const blank of [" ", "\t", "\u00a0", "\u3000", "\u200b", "\u202e", "\u2800", "\u3164"]) {
     expect(isAccepted(blank.repeat(8)), JSON.stringify(blank)).toBeFalse();
   }

@@ -3,13 +3,13 @@ import { expect, test } from "bun:test";
 import { senderOf } from "../../src/base/sender.ts";
 import { ipFromText, textFromIp } from "../../src/server/common/ip_address.ts";
 
-/** The sender behind an address as it is sent. */
+/** The sender of an address in its text form. */
 function senderBehind(text: string): string {
   const ip = ipFromText(text);
   return ip === undefined ? "none" : senderOf(textFromIp(ip));
 }
 
-test("senderOf counts an IPv6 network of 64 bits as one, and each IPv4 address by itself", () => {
+test("senderOf counts an IPv6 /64 network as one sender, and each IPv4 address separately", () => {
   expect(senderBehind("2001:db8:1:2::1")).toBe("2001:db8:1:2::/64");
   expect(senderBehind("2001:db8:1:2:ffff:ffff:ffff:ffff")).toBe("2001:db8:1:2::/64");
   expect(senderBehind("2001:db8:1:3::1")).toBe("2001:db8:1:3::/64");

@@ -1,5 +1,5 @@
 /**
- * Of which time seqs are, and what has an age, while the clock jumps.
+ * Goal: the times and the ages of seqs are right while the clock jumps.
  */
 import { expect, test } from "bun:test";
 import { SEQ_EPOCH_MS, SEQ_ZERO, type Seq, SeqGenerator } from "../../src/base/seq.ts";
@@ -11,7 +11,7 @@ const HOUR_MS = 3_600_000;
 const START_MS = SEQ_EPOCH_MS + 1000 * HOUR_MS;
 const TTL_MS = 60_000;
 
-/** A generator whose eras are kept as a catalog keeps them. */
+/** A generator that saves its eras as a catalog does. */
 class World {
   readonly clock = new ManualClock(START_MS);
   readonly setBack: string[] = [];
@@ -31,7 +31,7 @@ class World {
     return new SeqGenerator({ clock: this.clock, nodeId: 0, nodeBits: 0, last, times, onSetBack });
   }
 
-  /** A process that ended, and one that begins at the newest id on disk. */
+  /** Ends the process, and starts another at the newest id on disk. */
   restart(): void {
     this.seqs = this.opened(this.seqs.last);
   }
@@ -65,7 +65,7 @@ test.each([
   ]);
   expect(world.setBack).toEqual(["3600 to 1"]);
   if (restarts) world.restart();
-  // What the clock has let expire while it was ahead stays so.
+  // Rows that expired while the clock was ahead stay expired.
   expect([before, ahead, after].map((seq) => world.isExpired(seq))).toEqual([true, false, false]);
   world.clock.advance(TTL_MS - 1);
   const late = world.commit();
@@ -107,14 +107,14 @@ test("ids follow the clock again once it has passed them, and a correction begin
   expect(world.saved.map(({ aheadMs }) => aheadMs)).toEqual([1002, 0]);
 });
 
-test("an era is kept before an id of it is issued, and one without ids leaves its times", () => {
+test("an era is saved before an id of it is issued, and an era without ids leaves its times", () => {
   const world = new World();
   world.clock.advance(HOUR_MS);
   world.commit();
   world.clock.setWall(START_MS);
   world.seqs.nowMs();
   expect(world.saved).toEqual([]);
-  // Seen by nobody but a reader.
+  // Only a reader has seen this time.
   world.clock.setWall(START_MS + 3 * HOUR_MS);
   world.seqs.nowMs();
   world.clock.setWall(START_MS + 5000);
@@ -123,7 +123,7 @@ test("an era is kept before an id of it is issued, and one without ids leaves it
   expect(world.seqs.msOf(world.seqs.next())).toBe(START_MS + 5000);
 });
 
-test("a failure to keep an era is told, and the next commit tries again", () => {
+test("a failure to save an era is reported, and the next commit tries again", () => {
   const clock = new ManualClock(START_MS);
   let isFull = true;
   let savedCount = 0;
@@ -159,7 +159,7 @@ test("lastSeqUpTo finds the state of a moment in the newest era that had begun b
   expect(upTo(1000)).toBeGreaterThanOrEqual(after);
 });
 
-test("whatever the clock does: ids ascend, each is of its commit's time, and what has expired stays", () => {
+test("whatever the clock does, ids ascend, have the time of their commit, and stay expired", () => {
   for (let seed = 1; seed <= 60; seed += 1) {
     const random = new SeededRandom(seed);
     const world = new World();
@@ -174,9 +174,9 @@ test("whatever the clock does: ids ascend, each is of its commit's time, and wha
       world.clock.setWall(Math.floor(world.clock.nowMs()));
       if (random.unit() < 0.7) issued.push({ seq: world.commit(), ms: world.clock.nowMs() });
       const aged = world.seqs.agedSeq(TTL_MS);
-      // A reader alone that saw a later time is forgotten by a restart.
+      // A restart forgets a later time that only a reader has seen.
       if (kind !== 2) expect(aged, `seed ${seed}, step ${step}`).toBeGreaterThanOrEqual(bound);
-      // Of no more than there is.
+      // Take no id that does not exist.
       bound = Math.min(aged, world.seqs.last);
       const newest = issued.at(-1);
       if (newest?.ms === world.clock.nowMs()) expect(aged).toBeLessThan(newest.seq);

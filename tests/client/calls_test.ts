@@ -1,12 +1,12 @@
 /**
- * Goal: every call of the client says at once what is wrong with what it was given, and what to
- * write instead; nothing of it is sent.
+ * Goal: every call of the client reports a bad argument at once, says what to write instead, and
+ * sends nothing.
  */
 import { expect, test } from "bun:test";
 import { type Client, createClient } from "../../src/client/mod.ts";
 import { FakeServer, loggedIn } from "./scripted_server.ts";
 
-/** The calls without their types, as JavaScript has them. */
+/** The calls without types, as JavaScript sees them. */
 type Loose = Record<string, (...given: unknown[]) => unknown>;
 
 async function failureOf(call: () => unknown): Promise<unknown> {
@@ -48,7 +48,7 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
     /there is no option "idempotency_key"; did you mean idempotencyKey\?/,
   ],
   [
-    "execute with an option like nothing",
+    "execute with an option that resembles no other",
     ({ execute }) => execute?.("SELECT 1", { toString: 1 }),
     /there is no option "toString"; The options are/,
   ],
@@ -91,12 +91,12 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
     /there is no option "onevent"; did you mean onEvent\?/,
   ],
   [
-    "live with a handler that is none",
+    "live with a handler that is not a function",
     ({ live }) => live?.("SELECT 1", { onRows: "show" }),
     "Cannot use onRows: it is a string, and should be a function",
   ],
   [
-    "live with a position that is none",
+    "live with an invalid position",
     ({ live }) => live?.("SELECT 1", { onEvent, from: "7" }),
     "Cannot use from: it is a string, and should be a whole number, 0 or more",
   ],
@@ -111,17 +111,17 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
     /^Cannot use resumeKey: there is nowhere to keep the position, .*createClient\(\{ url, storage \}\)/,
   ],
   [
-    "live with an order of something else",
+    "live with an order of the wrong type",
     ({ live }) => live?.("SELECT 1", { onEvent, orderBy: ["id"] }),
     /^Cannot use orderBy: it is a list, and should be text like "sent_at DESC, id"/,
   ],
   [
-    "live with an order that is none",
+    "live with an order that is not a list of columns",
     ({ live }) => live?.("SELECT 1", { onEvent, orderBy: "id DOWN" }),
     /^Cannot use orderBy: "id DOWN" is no column/,
   ],
   [
-    "live without the rows that it is to tell",
+    "live with onRows but without rows",
     ({ live }) => live?.("SELECT 1", { onRows: onEvent, keepRows: false }),
     /^Cannot follow the query: onRows is told rows, which keepRows: false leaves out/,
   ],
@@ -245,7 +245,7 @@ test.each(CALLS)("%s is a TypeError at the call", async (_name, call, message) =
   expect(server.sockets).toEqual([]);
 });
 
-test("an option that is undefined is left out", async () => {
+test("an undefined option counts as left out", async () => {
   const server = new FakeServer();
   const client = (await loggedIn(server)) as unknown as Loose;
   await client["execute"]?.("SELECT 1", { params: undefined, signal: undefined });

@@ -1,6 +1,6 @@
 /**
- * Goal: with credentials the client logs in by itself, once for all that need it, again when its
- * token is accepted no more, and never by what was refused.
+ * Goal: with credentials the client logs in by itself, once for all waiting requests, again when
+ * its token is no longer accepted, and never with refused credentials.
  */
 import { expect, test } from "bun:test";
 import {
@@ -13,7 +13,7 @@ import { ack, batch, expired, FakeServer, loginBody, ok, told } from "./scripted
 
 const ANSWER = { results: [], status: "success", took: 1 };
 
-/** A token as the server makes it, as far as the client reads it. */
+/** A token with the part of a server's token that the client reads. */
 function tokenOf(user: string, number = 1): string {
   const claims = Buffer.from(JSON.stringify({ sub: user, number })).toString("base64url");
   return `head.${claims}.sign`;
@@ -36,7 +36,7 @@ function bodyOf(server: FakeServer, index: number): unknown {
   return JSON.parse(server.requests[index]?.request.body ?? "null");
 }
 
-/** Takes only the tokens that are let in. */
+/** Accepts only the listed tokens. */
 function letIn(server: FakeServer, ...tokens: string[]): void {
   const { answer } = server;
   server.answer = (path, request) => {
@@ -46,7 +46,7 @@ function letIn(server: FakeServer, ...tokens: string[]): void {
   };
 }
 
-test("a token is sent as it is, and when it is refused nothing renews it", async () => {
+test("a token is sent unchanged, and is not renewed when it is refused", async () => {
   let signedOut = 0;
   const server = new FakeServer();
   const client = createClient({
@@ -69,7 +69,7 @@ test("a token is sent as it is, and when it is refused nothing renews it", async
   expect(signedOut).toBe(1);
 });
 
-test("a name and a password log in once for all that need a token at the same time", async () => {
+test("a name and a password log in once for all requests that need a token at the same time", async () => {
   const { client, server } = start({ user: "ada", password: "x" });
   expect(server.requests).toEqual([]);
   await Promise.all([client.execute("SELECT 1"), client.query("SELECT 2")]);
@@ -77,7 +77,7 @@ test("a name and a password log in once for all that need a token at the same ti
   expect(bodyOf(server, 0)).toEqual({ user: "ada", password: "x" });
 });
 
-test("a name and a password log in again where the refresh token is refused, too", async () => {
+test("a name and a password log in again if the refresh token is refused too", async () => {
   const { client, server } = start({ user: "ada", password: "x" });
   await client.execute("SELECT 1");
   server.answer = (path, { headers }) => {
@@ -90,7 +90,7 @@ test("a name and a password log in again where the refresh token is refused, too
   expect((await client.session.refresh()).user.id).toBe("ada");
 });
 
-test("a name and a password that were refused are not tried again, until somebody logs in", async () => {
+test("a refused name and password are not tried again until somebody logs in", async () => {
   const { client, server } = start({ user: "ada", password: "wrong" });
   const { answer } = server;
   server.answer = () => ({ status: 401, body: { error: "invalid_credentials", message: "no" } });
@@ -110,7 +110,7 @@ test("a name and a password that were refused are not tried again, until somebod
   expect(calls(server).slice(1)).toEqual(["login", "sql t1"]);
 });
 
-test("a function is asked when a token is needed, and again when it is accepted no more", async () => {
+test("a function is called when a token is needed, and again when its token is no longer accepted", async () => {
   let asked = 0;
   const { client, server } = start(async () => {
     asked += 1;
@@ -138,7 +138,7 @@ test.each<[string, unknown, string]>([
   expect(server.requests).toEqual([]);
 });
 
-test("what a function throws is thrown by the call, and met again by the next", async () => {
+test("an error of the function is thrown by the call, and the next call asks the function again", async () => {
   let asked = 0;
   const { client, server } = start(() => {
     asked += 1;
@@ -151,7 +151,7 @@ test("what a function throws is thrown by the call, and met again by the next", 
   expect(calls(server)).toEqual(["sql t"]);
 });
 
-test("live gets its token before it opens a socket, and a new one when that is refused", async () => {
+test("live gets its token before it opens a socket, and a new token when the first is refused", async () => {
   let asked = 0;
   const { client, server } = start(async () => {
     asked += 1;
@@ -159,7 +159,7 @@ test("live gets its token before it opens a socket, and a new one when that is r
   });
   const events: LiveEvent[] = [];
   client.live("SELECT 1", { onEvent: (event) => events.push(event) });
-  // As React mounts: the first is gone before it is anything.
+  // As React mounts: the first query is closed before it has a socket.
   client.live("SELECT 2", { onEvent: () => undefined }).close();
   expect(server.sockets).toEqual([]);
   await Bun.sleep(0);
@@ -174,7 +174,7 @@ test("live gets its token before it opens a socket, and a new one when that is r
   expect(told(events).at(-1)).toBe("offline");
 });
 
-test("a token of somebody else starts every live query anew, with none of the rows before", async () => {
+test("a token of another user starts every live query anew, without the earlier rows", async () => {
   let user = "ada";
   const { client, server } = start(() => tokenOf(user));
   const rows: number[] = [];
@@ -188,7 +188,7 @@ test("a token of somebody else starts every live query anew, with none of the ro
   expect(JSON.stringify(server.socket.welcome())).not.toContain("from_seq_id");
 });
 
-test("after a log-out no credentials log in again", async () => {
+test("credentials do not log in again after a log-out", async () => {
   const { client, server } = start({ user: "ada", password: "x" });
   await client.execute("SELECT 1");
   await client.session.logout();

@@ -1,6 +1,6 @@
 /**
- * Goal: what the client makes of where it runs: timers beyond those of the runtime, a runtime
- * without sockets, a page that somebody comes back to, and sockets that are given up at once.
+ * Goal: the client copes with its runtime: timers longer than the runtime allows, a missing
+ * WebSocket, a page that becomes visible again, and sockets that are dropped at once.
  */
 import { afterEach, expect, test } from "bun:test";
 import { globalEnvironment, withLongTimers } from "../../src/client/environment.ts";
@@ -10,7 +10,7 @@ import { ack, batch, FakeServer, loggedIn, startLive } from "./scripted_server.t
 
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
-/** As timers of runtimes are: one beyond 31 bits is due at once. */
+/** Timers like those of runtimes: a delay beyond 31 bits fires at once. */
 class NarrowClock extends ManualClock {
   override after(delayMs: number, callback: () => void): () => void {
     return super.after(delayMs > TIMER_MS_MAX ? 1 : delayMs, callback);
@@ -18,7 +18,7 @@ class NarrowClock extends ManualClock {
 }
 
 test.each([TIMER_MS_MAX - 1, TIMER_MS_MAX, TIMER_MS_MAX + 1, 2 ** 32, 3 * TIMER_MS_MAX, 1e12])(
-  "a timer of %d ms is due then, and not before",
+  "a timer of %d ms fires on time and not before",
   (delayMs) => {
     for (const isCancelled of [false, true]) {
       const clock = new NarrowClock();
@@ -36,7 +36,7 @@ test.each([TIMER_MS_MAX - 1, TIMER_MS_MAX, TIMER_MS_MAX + 1, 2 ** 32, 3 * TIMER_
   },
 );
 
-test("a time-out, a wait and an interruption may last longer than a timer", async () => {
+test("a time-out, a wait and an interruption may be longer than a timer of the runtime", async () => {
   const server = new FakeServer();
   const client = createClient({
     url: "http://db.test",
@@ -66,18 +66,18 @@ afterEach(() => {
   Reflect.deleteProperty(globalThis, "document");
 });
 
-test("live says at the call which runtimes have sockets, where there are none", () => {
+test("live throws in a runtime without sockets, and names the runtimes that have them", () => {
   Reflect.deleteProperty(globalThis, "WebSocket");
   const client = createClient({ url: "http://db.test", auth: { token: "t" } });
   expect(() => client.live("SELECT * FROM a.t", { onEvent: () => undefined })).toThrow(
     /^Cannot follow the query: this runtime has no WebSocket\. Node has it from version 22 on/,
   );
-  // A runtime that gets one later is as good as any.
+  // A runtime may get a WebSocket later.
   Object.assign(globalThis, { WebSocket: SilentSocket });
   client.live("SELECT * FROM a.t", { onEvent: () => undefined }).close();
 });
 
-test("live pings at once when a network or somebody is back, and listens no longer than it is open", async () => {
+test("live pings at once when the network or the visitor is back, and stops listening when it closes", async () => {
   const listeners = new Set<() => void>();
   class Page extends FakeServer {
     whenBack(callback: () => void): () => void {
@@ -91,10 +91,10 @@ test("live pings at once when a network or somebody is back, and listens no long
   const [back] = listeners;
   back?.();
   expect(server.socket.received.at(-1)).toEqual({ type: "ping", id: "heartbeat" });
-  // No pong: the connection had died unnoticed.
+  // No pong comes: the connection had died unnoticed.
   expect(server.fire()).toEqual([10_000]);
   expect(server.socket.isClosed).toBe(true);
-  // While it waits, it comes back at once.
+  // A waiting client reconnects at once.
   expect(listeners.size).toBe(1);
   for (const listener of listeners) listener();
   expect(server.sockets).toHaveLength(2);
@@ -105,11 +105,11 @@ test("live pings at once when a network or somebody is back, and listens no long
   expect(listeners.size).toBe(0);
 });
 
-test("globalEnvironment is back with the network, with the page, and when it is looked at", () => {
+test("globalEnvironment reports the return of the network, of the page, and of its visibility", () => {
   const document = Object.assign(new EventTarget(), { visibilityState: "hidden" });
   Object.assign(globalThis, { document });
   let calls = 0;
-  // The types of the server do not know that Bun's globals can be told events.
+  // The server's types do not declare dispatchEvent on Bun's globals.
   const page = globalThis as unknown as EventTarget;
   const cancel = globalEnvironment.whenBack?.(() => {
     calls += 1;
@@ -131,7 +131,7 @@ test("globalEnvironment is back with the network, with the page, and when it is 
   expect(counts()).toEqual([0, 0, 0]);
 });
 
-/** A WebSocket that opens when the test says so. */
+/** A WebSocket that opens on the test's command. */
 class SilentSocket extends EventTarget {
   static readonly OPEN = 1;
   static readonly made: SilentSocket[] = [];
@@ -153,7 +153,7 @@ class SilentSocket extends EventTarget {
   }
 }
 
-test("a socket that is given up at once is never opened, and one that is opening is closed when it is open", async () => {
+test("a socket that is dropped at once never opens, and one that is opening closes once it is open", async () => {
   Object.assign(globalThis, { WebSocket: SilentSocket });
   const { made } = SilentSocket;
   made.length = 0;
@@ -171,7 +171,7 @@ test("a socket that is given up at once is never opened, and one that is opening
   expect([made[0]?.closedWhile, told]).toEqual([1, []]);
 });
 
-test("a query that closes as the next one opens leaves them the socket, open or not", async () => {
+test("a query that closes as the next one opens hands over the socket, open or not", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   const events: LiveEvent[] = [];
@@ -196,7 +196,7 @@ test("a query that closes as the next one opens leaves them the socket, open or 
 });
 
 test.each(["<html>", "null", "[]", "7", "{}", '{"type":5}', ""])(
-  "live leaves a socket that says %p, and comes back",
+  "live drops a socket that sends %p, and reconnects",
   async (text) => {
     const server = new FakeServer();
     const { events, id } = await startLive(server);

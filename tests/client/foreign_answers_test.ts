@@ -1,7 +1,6 @@
 /**
- * Goal: whoever answers in the server's place, a proxy with a page, with nothing or with other
- * JSON, leaves an error that has its status and says who it may be; and a wait that it asks for is
- * kept.
+ * Goal: an answer that does not come from the server, such as a proxy's page, empty body or other
+ * JSON, becomes an error with the status and the likely sender; a requested wait is respected.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { globalEnvironment } from "../../src/client/environment.ts";
@@ -9,7 +8,7 @@ import { type Client, createClient, ServerError } from "../../src/client/mod.ts"
 import { secondsFromRetryAfter } from "../../src/client/requests.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 
-/** What the proxy says to everything but a log-in, which it lets through. */
+/** The answer of the proxy to every request except a login, which it passes on. */
 let answer: () => Response = () => new Response();
 let proxy: Bun.Server<undefined>;
 const LOGIN = { access_token: "t", refresh_token: "r", user: { id: "ada" }, admin_ui_access: true };
@@ -63,7 +62,7 @@ test.each(BODIES)("with %s every call fails with the status that came", async (.
       query: () => made.query("SELECT 1"),
       refresh: () => made.session.refresh(),
     };
-    // An object is all that these are promised.
+    // These calls require only that the answer is an object.
     const isObject = body === '{"ok":true}' && status < 400;
     if (!isObject) calls["status"] = () => made.session.status();
     for (const [name, call] of Object.entries(calls)) {
@@ -122,7 +121,7 @@ test.each<[string, unknown, object]>([
 });
 
 test.each([429, 503])(
-  "the wait of Retry-After is kept after %d, with a page and with JSON",
+  "the wait of Retry-After is respected after %d, with a page and with JSON",
   async (status) => {
     for (const [header, body, seconds] of [
       ["7", "<html>", 7],
@@ -158,7 +157,7 @@ test.each([429, 503])(
   },
 );
 
-test("an error has the wait, and a gateway without a server is met again like a lost connection", async () => {
+test("an error has the wait, and a gateway without a server is retried like a lost connection", async () => {
   answer = () => new Response("<html>", { status: 503, headers: { "Retry-After": "4" } });
   const failure = await failureOf((await client()).execute("DELETE FROM a.t"));
   expect(failure).toMatchObject({ status: 503, retryAfterSeconds: 4 });

@@ -1,6 +1,6 @@
 /**
- * Goal: the rows of a live query are at any moment what its events add up to, in order; and where
- * it stands is kept for the next time.
+ * Goal: the rows of a live query always reflect its events, in order, and its position is kept for
+ * the next start.
  */
 import { expect, test } from "bun:test";
 import {
@@ -30,7 +30,7 @@ interface Followed {
   server: FakeServer;
   client: Client;
   live: LiveQuery;
-  /** Ids of the rows, each time that they were told. */
+  /** The ids of the rows at each call of `onRows`. */
   told: unknown[][];
 }
 
@@ -75,7 +75,7 @@ function row(number: number, seq: number, fields: Row = {}): Row {
   return { id: number, text: null, at: null, price: null, _seq: seq, ...fields };
 }
 
-test("rows are those of the snapshot, told once it is whole, and then after each change", async () => {
+test("onRows gets the rows once the snapshot is complete, and then after each change", async () => {
   const { live, server, told } = await follow();
   expect(live.rows).toEqual([]);
   server.socket.tell(ack(), batch([row(2, 10), row(1, 11)], 11, true));
@@ -88,7 +88,7 @@ test("rows are those of the snapshot, told once it is whole, and then after each
   expect(live.rows).not.toBe(before);
   expect(live.rows[2]).toMatchObject({ id: 2, text: "b" });
   server.socket.tell(change("delete", [], [row(1, 15, { _deleted: true })]));
-  // It came before, or was never there.
+  // The row was deleted before, or never existed.
   server.socket.tell(change("insert", [row(1, 15)]), change("delete", [], [row(9, 16)]));
   expect(told).toEqual([
     [1, 2, 3],
@@ -99,7 +99,7 @@ test("rows are those of the snapshot, told once it is whole, and then after each
   ]);
 });
 
-test("rows are up to date when an event is told", async () => {
+test("rows are up to date when onEvent is called", async () => {
   const seen: unknown[] = [];
   const { live, server } = await follow({
     onEvent: ({ type }) => seen.push([type, ids(live?.rows ?? [])]),
@@ -114,7 +114,7 @@ test("rows are up to date when an event is told", async () => {
   ]);
 });
 
-test("rows go on after a loss, and begin anew where history is gone", async () => {
+test("rows continue after a lost connection, and start anew if history is gone", async () => {
   const { live, server, told } = await follow();
   server.socket.tell(ack(), batch([row(1, 1), row(2, 2)], 2));
   server.socket.handlers.onClose(1006);
@@ -127,7 +127,7 @@ test("rows go on after a loss, and begin anew where history is gone", async () =
   expect(told).toEqual([[1, 2], [2, 3], [7]]);
 });
 
-test("rows of another user come without any of those before", async () => {
+test("the rows of another user come without any earlier rows", async () => {
   const { live, server, client, told } = await follow();
   server.socket.tell(ack(), batch([row(1, 1)], 1));
   server.answer = () => ok(loginBody("t", "bob"));
@@ -160,7 +160,7 @@ test.each<[LiveOptions["orderBy"], number[]]>([
   expect(ids(live.rows)).toEqual(expected.slice(1));
 });
 
-test("an order by a column that the query does not have ends it, and says so", async () => {
+test("an order by a column that the query lacks ends the query with an error", async () => {
   const errors: string[] = [];
   const { live, server } = await follow({
     orderBy: "sent_at",
@@ -173,7 +173,7 @@ test("an order by a column that the query does not have ends it, and says so", a
   ]);
 });
 
-test("keys of two columns, of large numbers and of texts tell rows apart", async () => {
+test("keys of two columns, of large numbers and of texts distinguish rows", async () => {
   const keys: SchemaField[] = [
     { name: "room", data_type: "Text", index: 0, flags: ["pk"] },
     { name: "id", data_type: "BigInt", index: 1, flags: ["pk"] },
@@ -195,7 +195,7 @@ test("keys of two columns, of large numbers and of texts tell rows apart", async
   ]);
 });
 
-test("rows without a key are each its own, and a deletion takes the oldest like it", async () => {
+test("rows without a key are all distinct, and a deletion removes the oldest equal row", async () => {
   const { live, server } = await follow();
   const schema = [{ ...ID, flags: [] }, TEXT, SEQ];
   const rows = [1, 2, 3].map((seq) => ({ id: 7, text: "a", _seq: seq }));
@@ -210,7 +210,7 @@ test("keepRows: false keeps none", async () => {
   expect(live.rows).toEqual([]);
 });
 
-test("an error that nobody handles is thrown in a turn of its own, but for a log-out", async () => {
+test("an unhandled error is thrown in a turn of its own, except after a log-out", async () => {
   const refused = { type: "error", subscription_id: id, code: "NOT_FOUND", ended: true };
   for (const [given, count] of [
     [{}, 1],
@@ -228,7 +228,7 @@ test("an error that nobody handles is thrown in a turn of its own, but for a log
   expect(server.timers.size).toBe(0);
 });
 
-test("events and rows have values of JavaScript, or those of the wire", async () => {
+test("events and rows have JavaScript values, or the values of the wire", async () => {
   const sent = row(1, 1, { at: 1_500_001 });
   const old = { id: 1, _seq: 1, at: 1_500_001 };
   for (const values of [undefined, "wire"] as const) {
@@ -263,7 +263,7 @@ class Memory implements PositionStorage {
   }
 }
 
-/** The position that a query asks for, under a key of the storage. */
+/** The position from which a query resumes, with a key of the storage. */
 async function positionOf(
   storage: PositionStorage,
   options: Partial<LiveOptions> & { user?: string; sql?: string } = {},
@@ -279,7 +279,7 @@ async function positionOf(
   return asked === undefined || asked === null ? undefined : Number(asked);
 }
 
-test("from resumes behind a position, and anew where that has expired", async () => {
+test("from resumes after a position, and starts anew if the position has expired", async () => {
   const { server, live } = await follow({ from: 40 });
   const spec = server.socket.received.at(-1);
   expect(spec).toMatchObject({ subscription: { options: { from_seq_id: 40 } } });
@@ -317,7 +317,7 @@ test("resumeKey keeps the position of each message, for the same query of the sa
   }
 });
 
-test("a storage that takes nothing more is reported, and disturbs nothing", async () => {
+test("a full storage is reported and disturbs nothing", async () => {
   const storage = new Memory();
   const { live, server } = await follow({ resumeKey: "mine" }, { storage });
   storage.setItem = () => {

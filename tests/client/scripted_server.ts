@@ -1,6 +1,6 @@
 /**
- * A server that a test writes the script of: it answers requests, and says on its sockets, what the
- * test tells it to. Its timers fire when the test lets them.
+ * A server that follows the script of a test: the test decides its answers, the messages on its
+ * sockets, and when timers fire.
  */
 import {
   type Client,
@@ -26,7 +26,7 @@ export class ServerSocket {
     for (const message of messages) this.handlers.onText(JSON.stringify(message));
   }
 
-  /** Opens, takes the token, and gives what was subscribed to. */
+  /** Opens the socket, accepts the token, and returns the subscriptions. */
   welcome(): ClientMessage | undefined {
     this.handlers.onOpen();
     this.tell({ type: "auth_success", user: "ada", role: "dba", protocol: {} });
@@ -85,7 +85,7 @@ export class FakeServer implements ClientEnvironment {
     return socket;
   }
 
-  /** Fires the timers that wait, as if their time had come; gives their delays. */
+  /** Fires the pending timers at once, and returns their delays. */
   fire(): number[] {
     const due = [...this.timers];
     this.timers.clear();
@@ -158,7 +158,7 @@ export async function loggedIn(server: FakeServer): Promise<Client> {
   return client;
 }
 
-/** Tells events in a few letters: `+3` a row, `c4` a change of rows, words for the rest. */
+/** Abbreviates events: `+3` for a row, `c4` for a change of rows, words for the rest. */
 export function told(events: LiveEvent[]): string[] {
   return events.map((event) => {
     if (event.type === "status") return event.status;

@@ -160,7 +160,7 @@ test("parseConfig reads the file that ships: all defaults, and it starts here", 
   expect(warnings).toEqual([]);
 });
 
-test("parseConfig takes the lines for a first page out of their comment", () => {
+test("parseConfig accepts the commented-out lines for a first page", () => {
   const text = readFileSync(join(import.meta.dir, "../../config.toml"), "utf8");
   const uncommented = text.replaceAll(/^# (allowed_origins|allow_credentials)/gm, "$1");
   const { cors } = parseConfig(uncommented, "config.toml", {}).config.security;

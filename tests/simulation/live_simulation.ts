@@ -493,7 +493,7 @@ class World {
   #changes = 0;
   #resumes = 0;
   #expired = 0;
-  /** A bug that the engine met, or what a turn of it threw. */
+  /** A bug that the engine met, or an error that one of its turns threw. */
   #uncaught: { readonly error: unknown } | undefined;
   #isStopped = false;
 
@@ -586,7 +586,7 @@ class World {
     };
   }
 
-  /** The engine contains it, which this world does not. */
+  /** Notes a bug that the engine contains; it fails this world. */
   #noteBug(error: unknown): void {
     this.#uncaught ??= { error: error instanceof StateInDoubtError ? error.cause : error };
   }

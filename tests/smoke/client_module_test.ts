@@ -1,6 +1,6 @@
 /**
- * The client as the server gives it: one module for pages of any origin and for every runtime, and
- * types that compile with whatever settings their users have.
+ * Goal: the server delivers the client as one module for pages of any origin and for every runtime,
+ * with types that compile under any compiler settings.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -60,7 +60,7 @@ test.each([
   expect((await fetch(server.url + path, { method: "HEAD" })).headers.get("etag")).toBe(tag);
 });
 
-test("an allowed origin with credentials finds the module, too", async () => {
+test("an allowed origin with credentials gets the module too", async () => {
   const cors = { allowed_origins: ["http://page.test"], allow_credentials: true };
   await using other = await startReadyServer({ config: { "security.cors": cors } });
   for (const [origin, allowed] of [
@@ -72,7 +72,7 @@ test("an allowed origin with credentials finds the module, too", async () => {
   }
 });
 
-test("the module has no import, and few bytes", async () => {
+test("the module has no imports and is small", async () => {
   const text = await Bun.file(join(folder, "client.js")).text();
   expect(text).not.toMatch(/\bimport\b/);
   expect(Bun.gzipSync(text).length).toBeLessThan(16_000);
@@ -111,7 +111,7 @@ const SAID = [
 ];
 
 testUnless(programMissing("node", "nodejs"))(
-  "the module runs in Node, which says where live queries do not",
+  "the module runs in Node, and reports a version without live queries",
   async () => {
     writeFileSync(
       join(folder, "script.mjs"),
@@ -152,20 +152,20 @@ export const live: LiveQuery<Message> = db.live<Message>("SELECT * FROM t", {
 });
 export const error: Error = new ConnectionError("gone");
 export const first: string | undefined = live.rows[0]?.text;
-// @ts-expect-error: only the program can know what the rows are.
+// @ts-expect-error: only the program knows the type of the rows.
 export const unsaid: Message[] = plain;
 // @ts-expect-error: there is no such option.
 createClient({ url: "", token: "t" });
-// @ts-expect-error: NULL is null.
+// @ts-expect-error: a cell may be null.
 await db.query("SELECT $1", [undefined]);
-// @ts-expect-error: options are no list.
+// @ts-expect-error: options are not a list.
 await db.execute("SELECT $1", [1]);
 `;
 
 test.each<[string, object]>([
   ["strict and ES2022", { strict: true, target: "ES2022", lib: ["ES2022", "DOM"] }],
   [
-    "as strict as can be",
+    "with the strictest settings",
     {
       strict: true,
       exactOptionalPropertyTypes: true,

@@ -1,6 +1,6 @@
 /**
- * The client on the real process: values of JavaScript go in as parameters and come back as they
- * were, lists go where the statement takes them, and live queries go on where they stood.
+ * Goal: with the real process, JavaScript values sent as parameters come back unchanged, lists are
+ * sent in the form that the statement takes, and live queries resume at their position.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import {
@@ -39,7 +39,7 @@ const VALUES: [string, Parameter, Cell][] = [
   ["TIMESTAMP", NOON, NOON],
   ["TIMESTAMPTZ", NOON, NOON],
   ["DATETIME", new Date("1969-12-31T23:59:59.999Z"), new Date("1969-12-31T23:59:59.999Z")],
-  // Beyond what a number has microseconds for.
+  // Beyond the exact range of a number in microseconds.
   ["TIMESTAMP", new Date("9999-12-31T23:59:59.999Z"), new Date("9999-12-31T23:59:59.999Z")],
   ["TIMESTAMP", new Date("0001-01-01T00:00:00.001Z"), new Date("0001-01-01T00:00:00.001Z")],
   ["TIMESTAMP", "1969-12-31 23:59:59.999999", new Date(-1)],
@@ -87,7 +87,7 @@ test.each(VALUES)("a value of %s goes in and comes back: %p", async (type, given
   live.close();
 });
 
-test("a value finds what it was stored as", async () => {
+test("a value finds the row that was stored with it", async () => {
   await db.execute("DROP TABLE IF EXISTS v.t");
   await db.execute("CREATE TABLE v.t (id INT PRIMARY KEY, at TIMESTAMP, d DATE, b BYTES, j JSONB)");
   const values = [NOON, NOON, Uint8Array.of(7), { a: 1 }];
@@ -101,7 +101,7 @@ test("a value finds what it was stored as", async () => {
 
 const ROOMS = ["a", 'with "quotes" and \\', "NULL", "", "{x,y}", "b c"];
 
-test("lists are taken where a statement takes arrays", async () => {
+test("lists are accepted where a statement takes arrays", async () => {
   await db.execute("DROP TABLE IF EXISTS v.t");
   await db.execute("CREATE TABLE v.t (id INT PRIMARY KEY, room TEXT, at TIMESTAMP)");
   for (const [index, room] of ROOMS.entries()) {
@@ -121,10 +121,10 @@ test("lists are taken where a statement takes arrays", async () => {
   expect(await idsOf("id IN (SELECT * FROM unnest($1::int[]))", [[2, 5]])).toEqual([2, 5]);
   expect(await idsOf("id < cardinality($1)", [[true, false]])).toEqual([0, 1]);
   expect(await idsOf("room = ANY($1::varchar(3) [])", [["a", "b c"]])).toEqual([0, 5]);
-  // What only stands near an array is none.
+  // A parameter that is only near an array is not an array.
   const near = "SELECT $1 AS array UNION ALL SELECT $1::text || (ARRAY['c'])[1]";
   expect(await db.query(near, [["b"]])).toEqual([{ array: '["b"]' }, { array: '["b"]c' }]);
-  // In a text, in a name and in a comment it is no array.
+  // Text, names and comments do not make a parameter an array.
   const quiet = "SELECT $1::jsonb AS j, 'ANY($1)' AS \"ANY($1)\" -- = ANY($1)";
   expect(await db.query(quiet, [[1]])).toEqual([{ j: [1], "ANY($1)": "ANY($1)" }]);
   const live = await followed("SELECT id FROM v.t WHERE room = ANY($1)", [["a", "b c"]]);
@@ -162,7 +162,7 @@ test.each<[string, Parameter[], RegExp]>([
   expect((failure as Error).message).toMatch(message);
 });
 
-test("what ran before a failure has values, too", async () => {
+test("the results before a failure are converted too", async () => {
   const failure = await db
     .execute("SELECT TIMESTAMP '1970-01-01 00:00:01' AS t; SELECT 1/0")
     .catch((error: unknown) => error);
@@ -174,7 +174,7 @@ test("what ran before a failure has values, too", async () => {
   });
 });
 
-test("a number is refused for a date by its cast only, and not by its name", async () => {
+test("a number is refused for a date because of a cast, not because of a name", async () => {
   expect(await db.query("SELECT $1 AS date, $1 AS time", [5])).toEqual([{ date: 5, time: 5 }]);
   const parts = "SELECT $1::text || '$1::date' AS \"CAST($1 AS DATE)\" -- $1::time";
   expect(await db.query(parts, [5])).toEqual([{ "CAST($1 AS DATE)": "5$1::date" }]);
@@ -191,7 +191,7 @@ test("a number of milliseconds is stored as a number, and refused as a moment", 
   const row = { n: ms, x: ms, t: String(ms), d: `${ms}.0` };
   expect(await db.query("SELECT n, x, t, d FROM v.t")).toEqual([row]);
   await db.execute("UPDATE v.t SET n = $1, x = $1 WHERE n = $1", { params: [ms] });
-  // Where it is part of something else it stays a number.
+  // Within a larger expression it stays a number.
   const sum = "INSERT INTO v.t (id, n, t) VALUES (2, $1 + 1, pg_typeof($1)), (3, abs($1), '')";
   await db.execute(sum, { params: [ms] });
   expect(await db.query("SELECT n, t FROM v.t WHERE id > 1 ORDER BY id")).toEqual([
@@ -211,12 +211,12 @@ test("a number of milliseconds is stored as a number, and refused as a moment", 
       expect((failure as Error).message, sql).toMatch(/1795000000000.* as a timestamp/);
     }
   }
-  // Microseconds as the wire has them are no mistake.
+  // Microseconds, as on the wire, are accepted.
   await db.execute("UPDATE v.t SET at = $1 WHERE id = 1", { params: [ms * 1000] });
   expect(await db.query("SELECT at FROM v.t WHERE id = 1")).toEqual([{ at: new Date(ms) }]);
 });
 
-test('values: "wire" leaves every cell as it came', async () => {
+test('values: "wire" converts no cell', async () => {
   const wire = createClient({
     url: server.url,
     auth: async () => server.token,
@@ -228,7 +228,7 @@ test('values: "wire" leaves every cell as it came', async () => {
   ]);
 });
 
-test("resumeKey goes on in the next program, with what came between", async () => {
+test("resumeKey continues in the next program, including the changes in between", async () => {
   const kept = new Map<string, string>();
   const storage: PositionStorage = {
     getItem: (key) => kept.get(key) ?? null,
@@ -258,7 +258,7 @@ test("resumeKey goes on in the next program, with what came between", async () =
   }
 });
 
-/** A live query, once it has its rows. */
+/** Opens a live query and waits for its rows. */
 async function followed(sql: string, params: readonly Parameter[] = []): Promise<LiveQuery> {
   const errors: Error[] = [];
   const live = db.live(sql, { params, onRows: () => {}, onError: (error) => errors.push(error) });

@@ -1,6 +1,6 @@
 /**
- * A server whose clock was an hour ahead for a moment, and was killed then: with a clock that is
- * right again, rows live as long as their table says, and changes are dated by that clock.
+ * Goal: after a server was killed while its clock was an hour ahead, and restarted with a right
+ * clock, rows live as long as their table says, and changes are dated by the right clock.
  */
 import { expect, test } from "bun:test";
 import { EventClient } from "../support/event_client.ts";
@@ -9,7 +9,7 @@ import { until } from "../support/until.ts";
 
 const HOUR_MS = 3_600_000;
 
-test("rows, changes and ids after a clock that was ahead are of the clock as it is", async () => {
+test("rows, changes and ids follow the current clock after the clock was ahead", async () => {
   const env: Record<string, string> = { SHIFT_CLOCK_MS: String(HOUR_MS) };
   const preload = ["--preload", "./tests/support/shifted_clock.ts"];
   const command = [process.execPath, ...preload, "src/main.ts"];
@@ -46,7 +46,7 @@ test("rows, changes and ids after a clock that was ahead are of the clock as it 
   expect(server.output).toMatch(/WARN .*the system clock went back: rows are dated/);
   expect(server.output).not.toContain("set the clock");
 
-  // The second start knows of which time the ids of the first are.
+  // The second start knows the times of the ids of the first.
   await server.restart("SIGKILL");
   server.token = (await server.login("ada")).access_token;
   expect(await server.rows(`${times} FROM app.t WHERE id = 2`)).toEqual([[true]]);

@@ -1,6 +1,6 @@
 /**
- * The real process with few file descriptors: connections do not take those that files need, and
- * the log, `/metrics` and `system.stats` say what happened.
+ * Goal: with few file descriptors, connections of the real process leave those that files need, and
+ * the log, `/metrics` and `system.stats` report it.
  */
 import { expect, test } from "bun:test";
 import { existsSync } from "node:fs";
@@ -9,11 +9,11 @@ import { SocketClient } from "../support/client.ts";
 import { startReadyServer } from "../support/server_process.ts";
 import { until } from "../support/until.ts";
 
-/** As a shell bounds what it starts. */
+/** Limits the process as a shell does. */
 const WRAPPER = ["bash", "-c", 'ulimit -n 64; exec "$@"', "bash"];
 
 test.skipIf(!existsSync("/proc/self/fd"))(
-  "out of descriptors, accept pauses, what is open goes on, and recovery is told",
+  "out of descriptors, accepting pauses, open connections continue, and recovery is logged",
   async () => {
     await using server = await startReadyServer({ wrapper: WRAPPER });
     await server.rows("CREATE SHARED TABLE default.t (id INT PRIMARY KEY)");

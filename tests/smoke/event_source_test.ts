@@ -1,6 +1,6 @@
 /**
- * `GET /v1/api/live` as a browser's EventSource uses it: each answer is a stream, also of a refusal
- * and while the server stops, and nginx as it is installed passes it on as it comes.
+ * Goal: for a browser's EventSource, every answer of `GET /v1/api/live` is a stream, even for a
+ * refusal or while the server stops; nginx with default settings forwards it without delay.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -13,7 +13,7 @@ import { until } from "../support/until.ts";
 
 const NGINX = "/usr/sbin/nginx";
 
-/** What an EventSource asks for. */
+/** The Accept header of an EventSource. */
 const ACCEPT = { Accept: "text/event-stream" };
 
 let server: ServerProcess;
@@ -81,14 +81,14 @@ describe("a refusal is the only event of a stream", () => {
       status,
       message: expect.stringMatching(/./),
     });
-    // A position that is refused is forgotten, or each later try would bring it again.
+    // The refused position is forgotten; otherwise every later attempt would send it again.
     const isPosition = code === "INVALID_RESUME";
     expect(client.lastId).toBe(isPosition ? "" : "7");
     expect(client.others).toEqual([`retry: ${isPosition ? 2000 : 30_000}`]);
     expect(await client.next()).toBeUndefined();
   });
 
-  test("over a limit it comes again when it was told to", async () => {
+  test("over a limit it reconnects when the server said", async () => {
     const first = await open({ sql: "SELECT * FROM app.t" });
     await first.expect("subscription_ack");
     const second = await open({ sql: "SELECT * FROM app.t" });
@@ -104,7 +104,7 @@ describe("a refusal is the only event of a stream", () => {
   });
 
   test.each(["*/*", "application/json", "text/event-stream-ish"])(
-    "but a client that accepts %s is told by status",
+    "but a client that accepts %s gets an error status",
     async (accept) => {
       const { response } = await open({ sql: "SELEC" }, { Accept: accept });
       expect(response.status).toBe(400);
@@ -177,7 +177,7 @@ http { access_log off; ${temp}
     rmSync(directory, { recursive: true, force: true });
   });
 
-  test("a stream begins at once, and a change is read when it comes", async () => {
+  test("a stream begins at once, and a change arrives immediately", async () => {
     const client = await open({ sql: "SELECT id FROM app.t" }, {}, url);
     expect(client.response.status).toBe(200);
     await client.expect("subscription_ack");
@@ -189,7 +189,7 @@ http { access_log off; ${temp}
     client.close();
   });
 
-  test("a refusal comes through as an event", async () => {
+  test("a refusal arrives as an event", async () => {
     const client = await open({ sql: "SELEC" }, {}, url);
     expect(client.response.status).toBe(200);
     expect(await client.expect("subscription_error")).toMatchObject({
@@ -197,7 +197,7 @@ http { access_log off; ${temp}
     });
   });
 
-  test("a WebSocket is told which headers the proxy must pass on", async () => {
+  test("a refused WebSocket learns which headers the proxy must pass on", async () => {
     const answer = await fetch(`${url}/v1/ws`, {
       headers: {
         Connection: "Upgrade",
@@ -214,7 +214,7 @@ http { access_log off; ${temp}
   });
 });
 
-/** A port that nothing listens on a moment ago. */
+/** A port on which nothing was listening a moment ago. */
 function freePort(): number {
   const taken = Bun.listen({
     hostname: "127.0.0.1",

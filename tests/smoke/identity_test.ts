@@ -169,7 +169,7 @@ describe("a session", () => {
     expect(unknown.status).toBe(401);
   });
 
-  test("a user logs in by the name as it was written, quoted or not", async () => {
+  test("a user logs in with the name as it was written, quoted or not", async () => {
     await server.rows(`CREATE USER MixEd1 WITH PASSWORD '${PASSWORD}' ROLE 'user'`);
     expect((await server.login("MixEd1")).user).toMatchObject({ id: "MixEd1", role: "user" });
     expect(await server.rows("EXECUTE AS MixEd1 (SELECT CURRENT_USER)")).toEqual([["MixEd1"]]);

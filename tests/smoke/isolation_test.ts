@@ -389,7 +389,7 @@ describe("a request that is repeated by its key", () => {
     token = (await server.login("eve")).access_token;
     for (const [index, sql] of asked.entries()) {
       const [status, text] = await repeat(sql, token, `eve-${index}`);
-      // Of a request that changed no row there is no answer to be given again.
+      // The answer to a request that changed no row is not kept.
       expect([status, hasCanary(text)], sql).toEqual([index === 1 ? 400 : 403, false]);
     }
     // Whoever gets the right back is told again.

@@ -117,12 +117,12 @@ test("one that waits goes on when the client of the one before is gone", async (
   expect(await second.answer).toContain('"seven"');
 });
 
-/** Requests whose bodies never come: the declared size counts. */
+/** Requests whose bodies never arrive; their declared size counts. */
 function heads(count: number, path: string, headers: string): Sent[] {
   return Array.from({ length: count }, () => new Sent(ann, headers, path));
 }
 
-test("a user may keep back 128 MiB of bodies below a megabyte, and more is refused and closed", async () => {
+test("a user may hold back 128 MiB of bodies below a megabyte; beyond that requests are refused and closed", async () => {
   const bytes = 1_048_000;
   const count = Math.floor((128 << 20) / bytes);
   const kept = heads(count, "/v1/api/sql", `Content-Length: ${bytes}`);
@@ -148,7 +148,7 @@ test("bodies whose size is not declared count as a megabyte each", async () => {
   for (const request of kept) request.leave();
 });
 
-test("an address may keep back 16 MiB of bodies before anybody is known", async () => {
+test("an address may hold back 16 MiB of bodies before a login", async () => {
   const login = "/v1/api/auth/login";
   const kept = heads(256, login, "Content-Length: 65536");
   expect(await small(ann)).toBe(200);

@@ -1,7 +1,6 @@
 /**
- * A bug ends what it was met in, and nothing else: planted in each stage of a request, a
- * subscription and a connection of the real process. Only in a commit it stops the process, which
- * the log makes safe.
+ * Goal: a bug planted in any stage of a request, a subscription or a connection of the real process
+ * ends only that. A bug in a commit stops the process, which recovery from the log makes safe.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -62,15 +61,15 @@ function expectBug({ body, status }: SqlAnswer): void {
   expect([status, body.error?.code]).toEqual([500, "INTERNAL_ERROR"]);
 }
 
-/** Of files below a folder of the data directory. */
+/** The files below a folder of the data directory. */
 function namesIn(folder: string): readonly string[] {
   const path = join(server.dataPath, folder);
   return existsSync(path) ? readdirSync(path, { recursive: true }).map(String) : [];
 }
 
 /**
- * The planted bug was met and is told of; others are served, and nothing of it is left: no entry of
- * a request, no file, no closed gate, no row.
+ * Checks that the planted bug was met and reported, that others are served, and that it left
+ * nothing behind: no entry of a request, no file, no closed gate, no row.
  */
 async function expectUnharmed(): Promise<void> {
   expect(existsSync(control)).toBe(false);
@@ -81,10 +80,10 @@ async function expectUnharmed(): Promise<void> {
   const stats = "SELECT count(*) FROM system.stats WHERE metric_name = 'tidemark_bugs_total'";
   expect(await server.rows(stats)).toEqual([[1]]);
   expect(await metric("tidemark_http_requests_running")).toBe(1);
-  // One that ends in its first turn, as this, is not listed.
+  // A request that ends in its first turn, like this one, is not listed.
   expect(await server.rows("SELECT count(*) FROM system.queries")).toEqual([[0]]);
   expect(readdirSync(join(server.dataPath, "tmp"))).toEqual([]);
-  // Who follows has missed nothing.
+  // The follower has missed nothing.
   rowCount += 1;
   await server.rows(`INSERT INTO default.kept VALUES (${rowCount}, 'kept')`);
   expect(await follower.expect("change")).toMatchObject({ rows: [{ id: rowCount }] });
@@ -102,7 +101,7 @@ beforeAll(async () => {
     rowCount += 1;
     await server.rows(`INSERT INTO default.kept VALUES (${rowCount}, 'kept')`);
   }
-  // So that a scan holds a file.
+  // Makes a scan hold a file.
   await server.rows("STORAGE FLUSH TABLE default.kept");
   follower = await SocketClient.connect(server.url, { token: server.token });
   await follower.expect("auth_success");
@@ -126,7 +125,7 @@ const RECURSION =
 const LITERALS = Array.from({ length: 2000 }, (_, i) => `(${1000 + i}, 'lost')`).join(", ");
 const MANY = "INSERT INTO default.other SELECT i, 'x' FROM generate_series(1, 20000) g(i)";
 
-describe("of a statement, a bug ends its request", () => {
+describe("a bug in a statement ends its request", () => {
   test.each<[stage: string, sql: string, skip?: number]>([
     ["body", "SELECT 1"],
     ["normalise", "SELECT id FROM default.kept"],
@@ -171,14 +170,14 @@ describe("of a statement, a bug ends its request", () => {
       const kept = "SELECT count(*) FROM default.kept WHERE v <> 'kept'";
       expect(await server.rows(kept)).toEqual([[0]]);
       expect(await server.rows("SELECT count(*) FROM default.other")).toEqual([[0]]);
-      // What is reached only once is reached the next time.
+      // A stage that is reached only once was not consumed by the bug.
       if (!sql.includes("lost") && sql !== MANY && !sql.includes(MANY)) await server.rows(sql);
     },
     MS_MAX,
   );
 
   test(
-    "with a key, which can be used again",
+    "with an idempotency key, which can be used again",
     async () => {
       const sql = "INSERT INTO default.other VALUES (7, 'once')";
       for (const stage of ["key", "record"]) {
@@ -198,7 +197,7 @@ describe("of a statement, a bug ends its request", () => {
   );
 
   test(
-    "and the log has the stack and the statement, a password apart",
+    "and the log has the stack and the statement without its password",
     async () => {
       kindIndex = BUG_KINDS.indexOf("assertion");
       plant("bind");
@@ -214,7 +213,7 @@ describe("of a statement, a bug ends its request", () => {
   );
 });
 
-describe("of an answer, a bug ends its request", () => {
+describe("a bug in an answer ends its request", () => {
   test.each([
     ["ndjson", "application/x-ndjson"],
     ["csv", "text/csv"],
@@ -229,7 +228,7 @@ describe("of an answer, a bug ends its request", () => {
   const STREAM = "SELECT i, repeat('x', 100) AS v FROM generate_series(1, 100000) g(i)";
 
   test(
-    "in the middle of JSON, which says so at its end",
+    "in the middle of JSON, whose end reports it",
     async () => {
       plant("push", 3);
       const answer = await asked(STREAM, "application/json");
@@ -244,7 +243,7 @@ describe("of an answer, a bug ends its request", () => {
   );
 
   test(
-    "in the middle of NDJSON, whose last line says so",
+    "in the middle of NDJSON, whose last line reports it",
     async () => {
       plant("push", 3);
       const lines = (await (await asked(STREAM, "application/x-ndjson")).text())
@@ -263,7 +262,7 @@ describe("of an answer, a bug ends its request", () => {
     ["push", 3, "text/csv"],
     ["pieces", 3, "application/json"],
   ])(
-    "in the middle, in stage %p, where only the connection can break",
+    "in the middle, in stage %p, where the only way out is to break the connection",
     async (stage, skip, accept) => {
       plant(stage, skip);
       const answer = await asked(STREAM, accept);
@@ -274,7 +273,7 @@ describe("of an answer, a bug ends its request", () => {
   );
 });
 
-describe("of files, a bug ends its request", () => {
+describe("a bug in files ends its request", () => {
   async function uploaded(id: number): Promise<SqlAnswer> {
     const form = new FormData();
     form.append("sql", `INSERT INTO default.files VALUES (${id}, FILE('a')) RETURNING f`);
@@ -300,7 +299,7 @@ describe("of files, a bug ends its request", () => {
     expect(namesIn("files").filter((name) => name.endsWith(".txt"))).toEqual([]);
   });
 
-  test("which is read", async () => {
+  test("while a file is read", async () => {
     const { body } = await uploaded(2);
     const file = JSON.parse(String(body.results[0]?.rows?.[0]?.[0])) as Record<string, string>;
     const path = `/v1/files/default/files/${file["sub"]}/${file["id"]}`;
@@ -311,7 +310,7 @@ describe("of files, a bug ends its request", () => {
   });
 });
 
-describe("of a connection, a bug ends no other", () => {
+describe("a bug in a connection ends no other connection", () => {
   async function connected(): Promise<SocketClient> {
     const client = await SocketClient.connect(server.url, { token: server.token });
     await client.expect("auth_success");
@@ -325,7 +324,7 @@ describe("of a connection, a bug ends no other", () => {
   }
 
   test.each(["live plan", "live batch"])(
-    "where a subscription begins, in stage %p",
+    "while a subscription begins, in stage %p",
     async (stage) => {
       const client = await connected();
       await subscribed(client, "before");
@@ -344,7 +343,7 @@ describe("of a connection, a bug ends no other", () => {
       };
       expect(message).toMatchObject(told);
       await expectUnharmed();
-      // The connection goes on, with what it follows.
+      // The connection continues, with its other subscriptions.
       await server.rows("INSERT INTO default.other VALUES (1, 'x'); DELETE FROM default.other");
       expect(await client.expect("change")).toMatchObject({ subscription_id: "before" });
       client.close();
@@ -363,7 +362,7 @@ describe("of a connection, a bug ends no other", () => {
     client.close();
   });
 
-  test("where it authenticates", async () => {
+  test("while it authenticates", async () => {
     const client = await SocketClient.connect(server.url);
     plant("authenticate");
     client.send({ type: "authenticate", method: "jwt", token: server.token });
@@ -371,7 +370,7 @@ describe("of a connection, a bug ends no other", () => {
     await expectUnharmed();
   });
 
-  test("where it unsubscribes", async () => {
+  test("while it unsubscribes", async () => {
     const client = await connected();
     await subscribed(client, "ends");
     plant("unsubscribe");
@@ -382,7 +381,7 @@ describe("of a connection, a bug ends no other", () => {
   });
 
   test(
-    "in a timer of all of them",
+    "in a timer shared by all connections",
     async () => {
       plant("timer");
       while (existsSync(control)) await server.rows("SELECT 1");
@@ -391,7 +390,7 @@ describe("of a connection, a bug ends no other", () => {
     MS_MAX,
   );
 
-  test("of server-sent events, before and in the stream", async () => {
+  test("in server-sent events, before and within the stream", async () => {
     const query = { sql: "SELECT * FROM default.other" };
     plant("event stream");
     expect((await EventClient.open(server.url, query, headers())).response.status).toBe(500);
@@ -413,7 +412,7 @@ test("a bug in the audit log ends no login", async () => {
 });
 
 test(
-  "after all of them no segment is held",
+  "no segment is held after all these bugs",
   async () => {
     for (let round = 0; round < 2; round += 1) {
       rowCount += 1;
@@ -431,7 +430,7 @@ test(
   MS_MAX,
 );
 
-describe("in a commit, a bug stops the process", () => {
+describe("a bug in a commit stops the process", () => {
   test.each([
     ["commit", "INSERT INTO default.t VALUES (2)"],
     ["commit", "BEGIN; INSERT INTO default.t VALUES (2); COMMIT"],

@@ -1,6 +1,6 @@
 /**
- * Signals of the real process that do not end it: SIGHUP reads again what can be read again, and
- * the log goes on in a new file; SIGUSR1 and SIGUSR2 ask for nothing.
+ * Goal: on SIGHUP the real process reads its changeable settings again and continues the log in a
+ * new file; it ignores SIGUSR1 and SIGUSR2.
  */
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -18,14 +18,14 @@ function rewrite(server: ServerProcess, from: string, to: string): void {
   writeFileSync(server.configPath, text.replace(from, to));
 }
 
-/** Waits until the process has printed what matches this many times. */
+/** Waits until the output of the process matches this many times. */
 async function printed(server: ServerProcess, what: string, count = 1): Promise<void> {
   await until(() => server.output.split(what).length - 1 >= count);
 }
 
 const DONE = "SIGHUP: reopened the log files";
 
-test("SIGHUP: the log goes on in a new file, its level is read again, other keys are named", async () => {
+test("SIGHUP continues the log in a new file, reads its level again and names other changed keys", async () => {
   await using server = await startReadyServer({ config: { logging: { level: "error" } } });
   const file = join(server.directory, "logs/tidemark.log");
   writeFileSync(file, "rotated\n");
@@ -50,7 +50,7 @@ test("SIGHUP: the log goes on in a new file, its level is read again, other keys
     ["logging.level", "debug", "file"],
     ["server.shutdown_timeout_secs", "10", "default"],
   ]);
-  // What was read again is no change the second time; the rest still waits.
+  // A reread setting is no change the second time; the others still wait for a restart.
   rewrite(server, "shutdown_timeout_secs = 7\n", "");
   rewrite(server, "tls_cert = '/c'\ntls_key = '/k'\n", "");
   server.kill("SIGHUP");
@@ -60,7 +60,7 @@ test("SIGHUP: the log goes on in a new file, its level is read again, other keys
   expect(await server.exited()).toBe(0);
 });
 
-test("SIGHUP: a configuration that is broken or gone is logged, and the old one holds", async () => {
+test("SIGHUP logs a broken or missing configuration and keeps the old one", async () => {
   await using server = await startReadyServer();
   rewrite(server, "port = 0", "prot = 0");
   server.kill("SIGHUP");
@@ -75,7 +75,7 @@ test("SIGHUP: a configuration that is broken or gone is logged, and the old one 
   expect(await server.rows("SELECT 1")).toEqual([[1]]);
 });
 
-test("SIGUSR1 and SIGUSR2 are ignored, each with one line", async () => {
+test("SIGUSR1 and SIGUSR2 are ignored, with one log line each", async () => {
   await using server = await startReadyServer();
   for (const signal of ["SIGUSR1", "SIGUSR2", "SIGUSR1", "SIGUSR2"] as const) {
     server.kill(signal);
@@ -86,7 +86,7 @@ test("SIGUSR1 and SIGUSR2 are ignored, each with one line", async () => {
 });
 
 describe.skipIf(!hasOpenssl)("SIGHUP with TLS", () => {
-  test("a new certificate serves new connections; open ones and running requests go on", async () => {
+  test("a new certificate serves new connections; open connections and running requests continue", async () => {
     const directory = mkdtempSync(join(tmpdir(), "tidemark-tls-"));
     const [cert, key] = [join(directory, "c.pem"), join(directory, "k.pem")];
     makeCertificate("first", { cert, key });
@@ -100,7 +100,7 @@ describe.skipIf(!hasOpenssl)("SIGHUP with TLS", () => {
     server.kill("SIGHUP");
     await printed(server, "certificate=unchanged");
 
-    // Somebody is half way through.
+    // A request is half sent.
     makeCertificate("second", { cert, key: join(directory, "next.pem") });
     server.kill("SIGHUP");
     await printed(server, "certificate=kept");
@@ -132,7 +132,7 @@ function makeCertificate(name: string, { cert, key }: { cert: string; key: strin
   expect(exitCode).toBe(0);
 }
 
-/** The name in the certificate that a new connection is shown. */
+/** The name in the certificate that a new connection gets. */
 function nameOn(port: number): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connectTls({ host: "127.0.0.1", port, rejectUnauthorized: false }, () => {

@@ -331,7 +331,7 @@ describe("the server", () => {
     }
   });
 
-  test("warns of relaxed durability; no secret and no launcher are a plain line each", async () => {
+  test("warns of relaxed durability, and logs a missing secret and a missing launcher at info level", async () => {
     await using server = await startReadyServer({
       config: { storage: { durability: "relaxed" } },
       env: { MIMALLOC_PURGE_DELAY: undefined },

@@ -1,6 +1,6 @@
 /**
- * A clock that jumps, over restarts and crashes: no seq comes twice, rows live as long as the clock
- * of their commit says, and the log tells nobody to set a clock that is right.
+ * Goal: when the clock jumps, across restarts and crashes, no seq repeats, rows live as long as the
+ * clock at their commit says, and the log never asks to set a clock that is right.
  */
 import { expect, test } from "bun:test";
 import { HOUR_MS } from "../../src/base/clock.ts";
@@ -19,7 +19,7 @@ const START_MS = SEQ_EPOCH_MS + 1000 * HOUR_MS;
 const TTL_MS = 60_000;
 const STREAM = { ...defineTable(1, [{ kind: "int" }]), ttlMs: TTL_MS };
 
-/** A directory whose eras are kept beside it, as the catalog does. */
+/** A data directory with eras saved beside it, as the catalog saves them. */
 class World {
   readonly clock = new ManualClock(START_MS);
   readonly log = new RecentLog(silentLog, this.clock);
@@ -53,7 +53,7 @@ function keysOf(store: LocalStore): unknown[] {
 }
 
 test.each(["goes on", "stops", "loses power"])(
-  "rows after a jump back live as long as any, where the process %s",
+  "rows after a jump back live as long as others, when the process %s",
   async (what) => {
     const world = new World();
     let store = await world.open();
@@ -70,7 +70,7 @@ test.each(["goes on", "stops", "loses power"])(
     expect(after.lastSeq).toBeGreaterThan(ahead.lastSeq);
     expect(store.commitMs(after.lastSeq)).toBe(START_MS + 5000);
     expect(store.commitMs(ahead.lastSeq)).toBe(START_MS + HOUR_MS);
-    // What vanished while the clock was ahead stays away, also for who takes its key.
+    // Rows that expired while the clock was ahead stay away, even if a new row takes their key.
     expect(keysOf(store)).toEqual([2, 3]);
     await commit(store, 1, "insert", [[1]]);
     await store.flush(1);
@@ -93,7 +93,7 @@ test.each(["goes on", "stops", "loses power"])(
   },
 );
 
-test("whatever a crash keeps, an acknowledged row lives as long as any, and no seq comes twice", async () => {
+test("whatever a crash keeps, an acknowledged row lives as long as others, and no seq repeats", async () => {
   for (let seed = 1; seed <= 8; seed += 1) {
     const random = new SeededRandom(seed);
     const world = new World();
@@ -109,7 +109,7 @@ test("whatever a crash keeps, an acknowledged row lives as long as any, and no s
         lastSeq = seq;
         alive.set(key, TTL_MS);
         if (random.unit() < 0.3) await store.flush(1);
-        // Time that really passes; the row of a step has lived for what passed since.
+        // Real time passes; the row of a step has lived since that step.
         const passedMs = Math.floor(random.unit() * 20_000);
         world.clock.advance(passedMs);
         for (const [known, leftMs] of alive) alive.set(known, leftMs - passedMs);

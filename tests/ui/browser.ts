@@ -71,7 +71,7 @@ export async function openPage(
   };
 }
 
-/** The same, with the first administrator logged in. */
+/** Opens the page with the first administrator logged in. */
 export async function openWorkbench(
   browser: Browser,
   server: ServerProcess,
@@ -83,7 +83,7 @@ export async function openWorkbench(
   return watched;
 }
 
-/** Asks again and again until the answer is the wanted one, or too much time has passed. */
+/** Polls until the answer is the expected one, or until the time is up. */
 export async function until<T>(read: () => Promise<T>, isDone: (value: T) => boolean): Promise<T> {
   const deadline = Date.now() + 8000;
   for (;;) {

@@ -1,6 +1,6 @@
 /**
- * The first minutes of a new user with the admin page: the example, the first live view, a stopped
- * run, the list of tables.
+ * Goal: the admin page works in a new user's first minutes: the example, the first live view, a
+ * stopped run, the list of tables.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
@@ -10,7 +10,7 @@ import { figure, launchBrowser, openWorkbench, runSql, until, writeSql } from ".
 
 const TEST_MS_MAX = 20_000;
 
-/** How well the text of an element stands out against each colour that its row lights up in. */
+/** The contrast between the text of an element and each highlight colour of its row. */
 const NULL_CONTRASTS = `(() => {
   const luminance = (colour) => {
     const canvas = document.createElement("canvas").getContext("2d");
@@ -56,7 +56,7 @@ describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
   });
 
   test(
-    "the example is live by one click, moves by itself, and runs as often as one likes",
+    "the example goes live with one click, changes by itself, and can run any number of times",
     async () => {
       const { close, faults, page } = await openWorkbench(browser, server);
       const live = page.getByRole("switch", { name: "Live" });
@@ -82,7 +82,7 @@ describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
   );
 
   test(
-    "live finds the query of a text, and says so if there is none",
+    "live finds the query in a text, and reports a text without one",
     async () => {
       await server.rows("CREATE TABLE shop.cups (id BIGINT PRIMARY KEY, tea TEXT)");
       const { close, faults, page } = await openWorkbench(browser, server);
@@ -94,7 +94,7 @@ describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
       await live.click();
       await page.locator(".status", { hasText: "Live" }).waitFor();
       await page.locator(".followed", { hasText: "SELECT tea FROM shop.cups" }).waitFor();
-      // Following is no running: nothing was inserted.
+      // Following does not run the text: nothing was inserted.
       expect(await server.rows("SELECT count(*) FROM shop.cups")).toEqual([[0]]);
       await runSql(page, "INSERT INTO shop.cups VALUES (2, NULL)");
       await page.getByRole("alert").waitFor();
@@ -121,7 +121,7 @@ describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
   );
 
   test(
-    "a stopped run is no failure, and the error of a single statement has no number",
+    "a stopped run is not a failure, and the error of a single statement has no number",
     async () => {
       const { close, faults, page } = await openWorkbench(browser, server);
       await runSql(page, "SELECT count(*) FROM generate_series(1, 1000000000)");
@@ -147,7 +147,7 @@ describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
   );
 
   test(
-    "the server's views are folded away, and the editor is as high as its text",
+    "the server's views are collapsed, and the editor is as high as its text",
     async () => {
       await server.rows("CREATE TABLE shop.jars (id BIGINT PRIMARY KEY)");
       const { close, faults, page } = await openWorkbench(browser, server);

@@ -1,6 +1,6 @@
 /**
- * The README's examples of the client, as they stand there: the page and the React hook in a real
- * Chromium, the script in Node. Only the server's address is another.
+ * Goal: the client examples of the README work unchanged, except for the server's address: the page
+ * and the React hook in a real Chromium, the script in Node.
  */
 import { afterAll, beforeAll, expect } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -19,7 +19,7 @@ const ROOT: string = join(import.meta.dir, "../..");
 const README: string = readFileSync(join(ROOT, "README.md"), "utf8");
 const WRITTEN_URL = "http://127.0.0.1:2900";
 
-/** A page that mounts the hook of the README twice, as React's StrictMode does. */
+/** A page that uses the hook of the README under React's StrictMode, which mounts it twice. */
 const APP = `
 import { StrictMode, useState } from "react";
 import { createRoot } from "react-dom/client";
@@ -78,7 +78,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** The one example in a language of the README. */
+/** The only example of the README in a language. */
 function example(language: string): string {
   const found = [...README.matchAll(new RegExp(`^\`\`\`${language}\n([\\s\\S]*?)^\`\`\`$`, "gm"))];
   expect(found).toHaveLength(1);
@@ -89,10 +89,10 @@ function example(language: string): string {
 
 interface Opened {
   readonly page: Page;
-  /** What the console complains of. */
+  /** The warnings and errors on the console. */
   readonly faults: string[];
   readonly sockets: string[];
-  /** Messages by which the client asks whether the connection lives. */
+  /** The pings with which the client checks its connection. */
   readonly pings: string[];
 }
 
@@ -125,7 +125,7 @@ async function insert(text: string): Promise<void> {
 }
 
 testUnless(chromiumMissing)(
-  "the page shows what is written, by itself and by others",
+  "the page shows the rows that it and others write",
   async () => {
     await server.rows("DELETE FROM chat.messages");
     const { faults, page, sockets } = await open(example("html"));
@@ -144,7 +144,7 @@ testUnless(chromiumMissing)(
 );
 
 testUnless(chromiumMissing)(
-  "the page asks at once whether its connection lives, when the network or the visitor is back",
+  "the page checks its connection at once when the network or the visitor is back",
   async () => {
     const { page, pings, sockets } = await open(example("html"));
     await shows(page, "<b>again</b>");
@@ -165,7 +165,7 @@ testUnless(chromiumMissing)(
 
 const LOGIN = 'auth: { user: "ada", password: "correct horse 9" }';
 
-/** With a token there is no log-in to wait for: the socket is asked for as React mounts. */
+/** With a token there is no login to wait for: the socket is requested while React mounts. */
 const HOOKS: [string, (hook: string) => string][] = [
   ["compiles, and follows", (hook) => hook],
   ["with a token follows", (hook) => hook.replace(LOGIN, `auth: { token: "${server.token}" }`)],
@@ -185,7 +185,7 @@ for (const [name, change] of HOOKS) {
       const built = await Bun.build({
         entrypoints: [join(folder, "main.tsx")],
         target: "browser",
-        // What React has for developers, which mounts everything twice.
+        // React's development build, which mounts everything twice.
         define: { "process.env.NODE_ENV": '"development"' },
       });
       const [script] = built.outputs;
@@ -226,7 +226,7 @@ async function expectCompiles(): Promise<void> {
 }
 
 testUnless(programMissing("node", "nodejs"))(
-  "the script runs in Node, and prints what it wrote",
+  "the script runs in Node and prints the rows that it wrote",
   async () => {
     writeFileSync(join(folder, "script.mjs"), example("js"));
     const { stderr, stdout } = await runNode(join(folder, "script.mjs"));

@@ -8,7 +8,7 @@ let signedOut: () => void = () => undefined;
 export const db: Client = createClient({
   url: location.origin,
   session: "cookie",
-  // The page shows cells by their type, to the last microsecond.
+  // The page formats cells by type itself, down to microseconds.
   values: "wire",
   // Who looks at the page sees what failed, and decides.
   maxRetries: 0,

@@ -1,6 +1,6 @@
 /**
- * The text that a new user finds in the editor. It may be run as often as one likes, and its rows
- * move while somebody follows them: the page itself then changes one of them every second.
+ * The text that a new user finds in the editor. It can run any number of times. While a user
+ * follows its rows, the page itself changes one of them every second.
  */
 
 const STATIONS: readonly {
@@ -29,14 +29,14 @@ SELECT * FROM demo.tides;
 
 export const MOVE_MS = 1000;
 
-/** A tide of the example lasts so many moves. */
+/** The number of changes in one tide of the example. */
 const MOVES_PER_TIDE = 60;
 
 export function isExample(sql: string): boolean {
   return sql.trim() === EXAMPLE.trim();
 }
 
-/** The statement that moves the example for the `count`th time, and its parameters. */
+/** The statement of the `count`th change to the example, and its parameters. */
 export function moveOf(count: number): { sql: string; params: [number, string] } {
   const index = count % STATIONS.length;
   const { mean = 0, name = "", range = 0 } = STATIONS[index] ?? {};

@@ -25,7 +25,7 @@ export function failureFrom(
     isSingle,
     placeOf,
   }: {
-    /** Whether the error is about the only statement, which then needs no number. */
+    /** Whether the text has only one statement, so that the error needs no statement number. */
     isSingle: boolean;
     placeOf: (position: number) => NonNullable<Failure["place"]>;
   },

@@ -16,7 +16,7 @@ import { useMoves } from "./use_moves.ts";
 
 export interface LivePanelProps {
   readonly query: FollowedQuery;
-  /** Whether the page changes the rows itself, to show what changes look like. */
+  /** Whether the page changes the rows itself, to demonstrate changes. */
   readonly isExample: boolean;
   /** Shown when the query has ended with an error. */
   readonly renderError: (error: ServerError) => ReactNode;
@@ -101,7 +101,7 @@ function Statistics({
   readonly isOver: boolean;
 }): ReactNode {
   const { live } = strings;
-  // Of a query that has ended nothing is proven any more: no fault is then no good news.
+  // An ended query proves nothing any more, so the absence of a fault is not shown as success.
   const moodOf = (faults: number): string => (faults > 0 ? "bad" : isOver ? "" : "good");
   return (
     <dl className="stats" aria-label={live.statsLabel}>

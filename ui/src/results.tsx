@@ -26,7 +26,7 @@ export interface ResultsProps {
   readonly tookMs: number | undefined;
   /** The failure that ended the run, drawn. */
   readonly failure: ReactNode;
-  /** Whether a person stopped the run: `failure` then tells so, and is none. */
+  /** Whether the user stopped the run: `failure` then describes the stop and is not an error. */
   readonly isStopped: boolean;
 }
 

@@ -43,7 +43,7 @@ import { strings } from "./strings.ts";
 export interface EditorHandle {
   /** The selection, or everything when nothing is selected. */
   submitted(): Submitted;
-  /** The selection, or the query nearest to the cursor; undefined if there is none. */
+  /** The selection, or the query nearest to the cursor; undefined if there is no query. */
   query(): Submitted | undefined;
   text(): string;
   replace(text: string): void;

@@ -1,15 +1,15 @@
 /**
- * The statements of a text, and which of them a live view follows.
+ * Splits a text into statements, and picks the one that a live view follows.
  */
 import { TIDEMARK_SQL } from "./sql_dialect.ts";
 
-/** A piece of the editor's text, and where it stood. */
+/** A piece of the editor's text, and its position. */
 export interface Submitted {
   readonly text: string;
   readonly offset: number;
 }
 
-/** The statements, without the comments between them. */
+/** The statements without the comments between them. */
 export function statementsIn(sql: string): Submitted[] {
   const { topNode } = TIDEMARK_SQL.language.parser.parse(sql);
   return topNode
@@ -19,8 +19,9 @@ export function statementsIn(sql: string): Submitted[] {
 }
 
 /**
- * The query that a live view follows: the statement that the cursor is in or behind; if that is no
- * query, the next one below it, or else the last one above it. Undefined if there is none.
+ * The query that a live view follows: the statement at or before the cursor. If that statement is
+ * not a query, the next query below it, or else the last query above it. Undefined if there is no
+ * query.
  */
 export function queryToFollow(sql: string, cursor: number): Submitted | undefined {
   const statements = statementsIn(sql);

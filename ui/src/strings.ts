@@ -140,9 +140,9 @@ export const strings = {
     notSorted: (order: string): string =>
       `Not sorted, newest first: this page can sort by columns of the result only, and ${order} is more.`,
     noQuery: "There is no query to follow: none of these statements is a SELECT.",
-    noQueryHelp: "put the cursor into a SELECT of one table, or select its text",
+    noQueryHelp: "put the cursor in a SELECT of one table, or select its text",
     moving: "To show changes, this page updates one of these rows every second.",
-    notMoving: (message: string): string => `The page changes no more rows: ${message}`,
+    notMoving: (message: string): string => `The page has stopped changing rows: ${message}`,
     grid: "Rows of the live query, newest first",
     status: {
       connecting: "Connecting …",

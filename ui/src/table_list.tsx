@@ -23,7 +23,7 @@ export interface TableListProps {
 /** Enough to see what is in a table, and never a million rows by one click. */
 const PREVIEW_ROWS = 1000;
 
-/** Whoever looks for their tables need not pass the server's own: these are folded away. */
+/** The server's own views are collapsed, so that users find their tables first. */
 const SYSTEM_NAMESPACES: ReadonlySet<string> = new Set(["information_schema", "system"]);
 
 export function TableList({ isOff, onChoose, onReload, state, tables }: TableListProps): ReactNode {

@@ -88,7 +88,7 @@ export function useLive(
       messages += 1;
       soon();
     };
-    // The model has the rows.
+    // The model keeps the rows.
     query = db.live(sql, { lastRows, keepRows: false, onEvent });
     soon();
     return () => {

@@ -1,13 +1,13 @@
 /**
- * Changes a row of the example every second while its live view is on the screen, so that a new
- * user sees changes arrive without a second window.
+ * Changes a row of the example every second while its live view is shown, so that a new user sees
+ * changes arrive without a second window.
  */
 import { useEffect, useState } from "react";
 import { ConnectionError, ServerError } from "../../src/client/mod.ts";
 import { db } from "./database.ts";
 import { MOVE_MS, moveOf } from "./example.ts";
 
-/** @returns Why the changes have stopped, if one of them was refused. */
+/** @returns The reason why the changes have stopped, if one was refused. */
 export function useMoves(isOn: boolean): string | undefined {
   const [refusal, setRefusal] = useState<string>();
   useEffect(() => {
@@ -22,7 +22,7 @@ export function useMoves(isOn: boolean): string | undefined {
       try {
         await db.query(sql, params);
       } catch (error) {
-        // While the server is away the view says so; the changes go on when it is back.
+        // The view reports a lost server; the changes continue when the server is back.
         if (error instanceof ServerError) {
           clearInterval(timer);
           setRefusal(error.message);

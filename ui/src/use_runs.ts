@@ -1,5 +1,5 @@
 /**
- * What became of the text of the editor: it runs, it gave results, or one of its queries is followed.
+ * The state of the editor's text: it is running, it has results, or one of its queries is followed.
  */
 import { type RefObject, useEffect, useRef, useState } from "react";
 import { ServerError } from "../../src/client/mod.ts";
@@ -12,13 +12,13 @@ import type { EditorHandle } from "./sql_editor.tsx";
 import { type Submitted, statementsIn } from "./statements.ts";
 import { strings } from "./strings.ts";
 
-/** How a run has ended. */
+/** The outcome of a run. */
 interface Answer {
   readonly entries: readonly ReadEntry[];
   /** Undefined until all of it has succeeded. */
   readonly tookMs: number | undefined;
   readonly failure: Failure | undefined;
-  /** Whether it was stopped by the one who started it. */
+  /** Whether the user stopped the run. */
   readonly isStopped: boolean;
   /** Whether the server ended it behind its first rows: nobody read on, or it was killed. */
   readonly isLeft: boolean;
@@ -63,17 +63,20 @@ export type Outcome =
       readonly run: number;
       readonly submitted: Submitted;
       readonly query: FollowedQuery;
-      /** Whether the page moves the rows itself. */
+      /** Whether the page changes the rows itself. */
       readonly isExample: boolean;
     };
 
 export interface Runs {
   readonly outcome: Outcome;
-  /** Runs what the editor holds, or follows one of its queries. */
+  /** Runs the text of the editor, or follows one of its queries. */
   readonly start: (isLive: boolean) => void;
-  /** Takes a live view away. */
+  /** Closes a live view. */
   readonly clear: () => void;
-  /** Marks the place of an error and gives it in the words of the editor. */
+  /**
+   * Marks the place of an error in the editor, and converts its position to one in the editor's
+   * text.
+   */
   readonly place: (error: unknown, submitted: Submitted) => Failure;
 }
 
@@ -99,7 +102,7 @@ export function useRuns(
     return failure;
   };
 
-  /** @returns Whether all of it succeeded. */
+  /** @returns Whether all statements succeeded. */
   const run = async (submitted: Submitted): Promise<boolean> => {
     const abort = new AbortController();
     const { text } = submitted;
@@ -121,7 +124,7 @@ export function useRuns(
   const follow = async (query: Submitted | undefined, text: string): Promise<void> => {
     const isMoving = isExample(text);
     const all = { text, offset: 0 };
-    // Whoever has not run the example yet has no table to follow.
+    // A user who has not run the example yet has no table to follow.
     if (isMoving && !(await run(all))) return;
     const { current } = count;
     if (query !== undefined) {

@@ -100,7 +100,7 @@ test("originOf reads a header of nothing but blanks and quotes at once", () => {
   }
 });
 
-test("originOf names the header of a proxy that is not trusted", () => {
+test("originOf names the forwarding header of an untrusted proxy", () => {
   const headerOf = (peer: string, headers: Record<string, string>): string | undefined =>
     originOf(peer, new Headers(headers), TRUSTED).strangersHeader;
   expect(headerOf("192.0.2.4", { "X-Forwarded-For": "192.0.2.9" })).toBe("x-forwarded-for");
@@ -109,7 +109,7 @@ test("originOf names the header of a proxy that is not trusted", () => {
   expect(headerOf("192.0.2.4", { Accept: "x" })).toBeUndefined();
 });
 
-test("strangersWarning says once of an address which key to set, and of few addresses", () => {
+test("strangersWarning names the key to set once per address, for a few addresses", () => {
   const log = new RecentLog(silentLog, new ManualClock());
   const warn = strangersWarning(log);
   for (let index = 0; index < 3; index += 1) warn("192.0.2.4", "via");

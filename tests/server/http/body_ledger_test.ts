@@ -1,7 +1,7 @@
 /**
- * Goal: bodies under way are counted by user, by address and in all, whatever their size; those
- * beyond a bound are refused with a code that says whose bound it is; nothing is remembered of a
- * sender who has none.
+ * Goal: bodies in progress are counted by user, by address and in all, whatever their size. A body
+ * beyond a limit is refused with a code that tells which limit it is. A sender without bodies takes
+ * no memory.
  */
 import { expect, test } from "bun:test";
 import {
@@ -22,7 +22,7 @@ function sender(userId: string | undefined, address: string): BodySender {
   return { userId, address: () => address };
 }
 
-/** What a body is refused with, or "taken". */
+/** The code with which a body is refused, or "taken". */
 function refusal(enter: () => unknown): string {
   try {
     enter();
@@ -38,7 +38,7 @@ function fill(ledger: BodyLedger, who: BodySender, bytes: number): BodyEntry {
   return ledger.enter(who, bytes);
 }
 
-test("a user may have so many bytes from all addresses, at the bound and not above", () => {
+test("a user may hold bytes up to the limit from all addresses together, and no more", () => {
   const ledger = new BodyLedger(BOUNDS);
   fill(ledger, sender("ann", "1.1.1.1"), 100_000);
   const second = fill(ledger, sender("ann", "2.2.2.2"), 100_000);
@@ -52,7 +52,7 @@ test("a user may have so many bytes from all addresses, at the bound and not abo
   expect(refusal(() => ledger.enter(sender("ann", "3.3.3.3"), 100_000))).toBe("taken");
 });
 
-test("an address may have so many bytes of all its users", () => {
+test("an address may hold bytes up to the limit for all its users", () => {
   const ledger = new BodyLedger(BOUNDS);
   fill(ledger, sender("ann", "1.1.1.1"), 150_000);
   fill(ledger, sender("bob", "1.1.1.1"), 150_000);
@@ -62,7 +62,7 @@ test("an address may have so many bytes of all its users", () => {
   expect(refusal(() => ledger.enter(sender("cem", "1.1.1.2"), 1))).toBe("taken");
 });
 
-test("a caller whom nobody knows is counted by address, and apart from users", () => {
+test("an unknown caller is counted by address, separately from users", () => {
   const ledger = new BodyLedger(BOUNDS);
   fill(ledger, sender(undefined, "1.1.1.1"), 100_000);
   expect(refusal(() => ledger.enter(sender(undefined, "1.1.1.1"), 1))).toMatch(/^429 /);
@@ -70,7 +70,7 @@ test("a caller whom nobody knows is counted by address, and apart from users", (
   expect(refusal(() => ledger.enter(sender("ann", "1.1.1.1"), 1))).toBe("taken");
 });
 
-test("all together have a bound, which leaves short bodies their own", () => {
+test("all senders share a limit, and short bodies have their own", () => {
   const ledger = new BodyLedger(BOUNDS);
   fill(ledger, sender("ann", "1.1.1.1"), 200_000);
   fill(ledger, sender("bob", "2.2.2.2"), 200_000);
@@ -85,7 +85,7 @@ test("all together have a bound, which leaves short bodies their own", () => {
   expect(refusal(() => ledger.takeShort("eve", 1))).toBe("taken");
 });
 
-test("a body of undeclared size counts as a megabyte until it is read, and a large one no more", () => {
+test("a body of undeclared size counts as a megabyte until it is read, even if it is larger", () => {
   const ledger = new BodyLedger();
   const entry = ledger.enter(sender("ann", "1.1.1.1"), undefined);
   expect(ledger.heldBytes).toBe(1 << 20);

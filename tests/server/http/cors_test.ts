@@ -1,5 +1,5 @@
 /**
- * What the log says of pages that are refused: the line of the configuration that lets them in.
+ * Goal: for a refused page, the log shows the line of configuration that would allow it.
  */
 import { expect, test } from "bun:test";
 import type { LogFields } from "../../../src/base/log.ts";
@@ -43,7 +43,7 @@ test.each<[string, (cors: Cors) => unknown]>([
   expect(none).toEqual([]);
 });
 
-test("Cors names the origins that are allowed already, and what else is missing", () => {
+test("Cors names the origins that are already allowed, and any other missing setting", () => {
   const { cors, fields } = refusing("[security.cors]\nallowed_origins = ['https://a.example']");
   cors.mayUpgrade(from(PAGE));
   expect(fields[0]?.["line"]).toBe(`allowed_origins = ['https://a.example', '${PAGE}']`);
@@ -51,7 +51,7 @@ test("Cors names the origins that are allowed already, and what else is missing"
   expect(fields[1]?.["line"]).toBe("allow_credentials = true");
 });
 
-test("Cors logs nothing of its own pages and of clients that are none", () => {
+test("Cors logs nothing for its own pages and for clients that are not pages", () => {
   const { cors, lines } = refusing();
   for (const origin of [undefined, "http://127.0.0.1:2900"]) {
     cors.allowPreflight(from(origin), new Headers());
@@ -62,7 +62,7 @@ test("Cors logs nothing of its own pages and of clients that are none", () => {
 });
 
 test.each(["null", "file://", "chrome-extension://abc", `http://${"a".repeat(300)}`, "http://a'b"])(
-  "Cors offers no line for the origin %s",
+  "Cors suggests no line for the origin %s",
   (origin) => {
     const { cors, fields, lines } = refusing();
     expect(cors.mayUpgrade(from(origin))).toBe(false);

@@ -1,7 +1,7 @@
 /**
- * Goal: one user, and all together, have no more than so many bytes of large bodies in memory;
- * requests wait in order, for another user only where all have too much, and never for a request
- * that is gone.
+ * Goal: the bytes of large bodies in memory are limited per user and in all. Requests wait in
+ * order; they wait for another user only if all users together hold too much, and never for a
+ * request that is gone.
  */
 import { expect, test } from "bun:test";
 import { type BodyRoom, LargeBodies } from "../../../src/server/http/large_bodies.ts";
@@ -88,7 +88,7 @@ test("nothing is remembered of a user without large bodies", () => {
   expect(bodies.senderCount).toBe(0);
 });
 
-test("where all have too much the next of any user waits, and whoever comes later waits behind it", () => {
+test("when all users together hold too much, the next body of any user waits, and later ones wait behind it", () => {
   const { begun, take } = setUp();
   const first = take("first", "ann", 90);
   const second = take("second", "bob", 90);
@@ -101,7 +101,7 @@ test("where all have too much the next of any user waits, and whoever comes late
   first.leave();
 });
 
-test("a user who waits for the own bodies keeps nobody else", () => {
+test("a user who waits for their own bodies delays nobody else", () => {
   const { begun, take } = setUp();
   take("first", "ann", 90);
   take("second", "ann", 90);
@@ -109,7 +109,7 @@ test("a user who waits for the own bodies keeps nobody else", () => {
   expect(begun).toEqual(["first", "third"]);
 });
 
-test("a body larger than all may have together begins alone", () => {
+test("a body above the limit of all users is admitted alone", () => {
   const { begun, take } = setUp();
   const first = take("first", "ann", 500);
   take("second", "bob", 1);

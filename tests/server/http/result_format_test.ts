@@ -155,7 +155,7 @@ test("csvPieces quote what RFC 4180 asks, and tell NULL from empty text", () => 
   );
 });
 
-test("csvPieces have dates and times as ISO 8601, where JSON has numbers", () => {
+test("csvPieces write dates and times as ISO 8601, where JSON has numbers", () => {
   const schema: SchemaField[] = ["Date", "Time", "Timestamp", "DateTime", "BigInt"].map(
     (data_type, index) => ({ name: data_type.toLowerCase(), data_type, index }),
   );

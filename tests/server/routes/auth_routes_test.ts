@@ -251,7 +251,7 @@ describe("a page of another origin", () => {
   });
 });
 
-test("a field of the wrong type is refused, and ends nothing", async () => {
+test("a field of the wrong type is refused, and no session ends", async () => {
   await withServer({}, async (server) => {
     const Authorization = `Bearer ${await server.token()}`;
     for (const [name, body] of [
@@ -278,7 +278,7 @@ test("a field of the wrong type is refused, and ends nothing", async () => {
   });
 });
 
-test("the cookie of a page elsewhere opens neither me nor a stream", async () => {
+test("a page of another origin can use the cookie neither for me nor for a stream", async () => {
   await withServer({}, async (server) => {
     const Cookie = `tidemark_auth=${await server.token()}`;
     const live = "/v1/api/live?sql=SELECT%201";
