@@ -2,9 +2,7 @@
  * What the editor offers at a cursor, written here as a bar: which names, and in which order.
  */
 import { expect, test } from "bun:test";
-import { CompletionContext, type CompletionResult } from "@codemirror/autocomplete";
-import { EditorState } from "@codemirror/state";
-import { completionOf } from "../../ui/src/completion.ts";
+import { completionAt } from "../../ui/src/completion.ts";
 import type { ListedTable } from "../../ui/src/listed_table.ts";
 
 function tableOf(namespace: string, name: string, columns: string): ListedTable {
@@ -15,21 +13,18 @@ function tableOf(namespace: string, name: string, columns: string): ListedTable 
   };
 }
 
-const complete = completionOf([
+const LISTED: readonly ListedTable[] = [
   tableOf("air", "airports", "code city"),
   tableOf("air", "flights", "date delay delivered_at origin destination"),
   tableOf("air", "Flight Plans", "id Remark"),
   tableOf("air", "order", "id total"),
   tableOf("default", "notes", "id note"),
   tableOf("system", "flights_seen", "id delayed"),
-]);
+];
 
-function offered(marked: string, { isAsked = false } = {}): CompletionResult | null {
-  const pos = marked.indexOf("|");
-  const state = EditorState.create({ doc: marked.replace("|", "") });
-  const result = complete(new CompletionContext(state, pos, isAsked));
-  if (result instanceof Promise) throw new Error("Completion waits for nothing");
-  return result;
+function offered(marked: string, { isAsked = false } = {}): ReturnType<typeof completionAt> {
+  const cursor = marked.indexOf("|");
+  return completionAt(marked.replace("|", ""), cursor, { isAsked, listed: LISTED });
 }
 
 function labels(marked: string, options = {}): string[] {

@@ -2,12 +2,7 @@
  * What the editor offers while one types: tables and columns first where those belong, found by
  * their own name, whatever their namespace; else the words of the grammar.
  */
-import type {
-  Completion,
-  CompletionContext,
-  CompletionResult,
-  CompletionSource,
-} from "@codemirror/autocomplete";
+import type { Completion, CompletionResult, CompletionSource } from "@codemirror/autocomplete";
 import { type NamedTable, type Place, placeAt } from "./completion_place.ts";
 import type { ListedTable } from "./listed_table.ts";
 import { FUNCTIONS, KEYWORDS, quoted, TYPES } from "./sql_dialect.ts";
@@ -38,12 +33,20 @@ const GRAMMAR: readonly Completion[] = WORDS.flatMap(({ type, words }) =>
 );
 
 export function completionOf(listed: readonly ListedTable[]): CompletionSource {
-  return ({ explicit, pos, state }: Pick<CompletionContext, "explicit" | "pos" | "state">) => {
-    const place = placeAt(state.doc.toString(), pos);
-    if (place === undefined) return null;
-    const isAsked = explicit || place.typed !== "" || place.qualifiers.length > 0;
-    return isAsked ? resultAt(place, listed) : null;
-  };
+  return ({ explicit, pos, state }) =>
+    completionAt(state.doc.toString(), pos, { listed, isAsked: explicit });
+}
+
+/** @param isAsked Whether a person asks for it, rather than types on. */
+export function completionAt(
+  text: string,
+  cursor: number,
+  { isAsked, listed }: { isAsked: boolean; listed: readonly ListedTable[] },
+): CompletionResult | null {
+  const place = placeAt(text, cursor);
+  if (place === undefined) return null;
+  const isDue = isAsked || place.typed !== "" || place.qualifiers.length > 0;
+  return isDue ? resultAt(place, listed) : null;
 }
 
 function resultAt(place: Place, listed: readonly ListedTable[]): CompletionResult | null {

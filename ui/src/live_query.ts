@@ -6,7 +6,7 @@ import { type OrderTerm, orderFrom } from "../../src/client/mod.ts";
 import { type Token, tokensOf } from "./sql_tokens.ts";
 
 /** More rows than these would only fill the browser; the newest are kept. */
-export const SNAPSHOT_ROWS_MAX = 10_000;
+const SNAPSHOT_ROWS_MAX = 10_000;
 
 export interface LiveOrder {
   /** As it was written. */

@@ -24,7 +24,7 @@ function withoutPasswords(text: string): string {
   return text.replaceAll(PASSWORD, "$1''");
 }
 
-export function hashOf({ isLive, text }: PageState): string {
+function hashOf({ isLive, text }: PageState): string {
   const page = isLive ? "#/live" : "#/sql";
   if (text === undefined || isExample(text)) return page;
   const encoded = encodeURIComponent(withoutPasswords(text));

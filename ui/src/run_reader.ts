@@ -5,7 +5,7 @@
 import { type ExecutionPart, ServerError, type StatementEntry } from "../../src/client/mod.ts";
 
 /** Rows that are read before anybody asks for more. */
-export const FIRST_ROWS = 1000;
+const FIRST_ROWS = 1000;
 
 /** More rows than these at once would let the page stand still. */
 const MORE_ROWS_MAX = 100_000;

@@ -8,7 +8,7 @@
  */
 import { type RefObject, useCallback, useLayoutEffect, useReducer, useRef } from "react";
 
-export const ROW_HEIGHT = 28;
+const ROW_HEIGHT = 28;
 
 /** The rows begin below it. */
 const HEADER_HEIGHT = 42;
