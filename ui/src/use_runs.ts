@@ -187,23 +187,29 @@ function readingOf({
   readonly show: (reading: Reading | undefined, answer: Answer) => void;
 }): void {
   let answer = first;
-  let isBusy = false;
+  let isAllWanted = false;
+  let busy: Promise<void> | undefined;
   const hasMore = (): boolean => answer.entries.some((entry) => entry.hasMore);
-  const present = (): void => {
+  const stop = (): void => abort.abort();
+  const present = (isBusy: boolean): void => {
     const reading = { isBusy, more: () => void go(false), all: () => go(true), stop };
     show(hasMore() ? reading : undefined, answer);
   };
-  const stop = (): void => abort.abort();
-  const go = async (isAll: boolean): Promise<void> => {
-    if (isBusy) return;
-    isBusy = true;
+  const readOn = async (): Promise<void> => {
     for (;;) {
-      present();
+      present(true);
       answer = await read();
-      if (!isAll || !hasMore()) break;
+      if (!isAllWanted || !hasMore()) break;
     }
-    isBusy = false;
-    present();
+    busy = undefined;
+    isAllWanted = false;
+    present(false);
   };
-  present();
+  /** Whoever asks for all while some are read waits for all. */
+  const go = (isAll: boolean): Promise<void> => {
+    isAllWanted ||= isAll;
+    busy ??= readOn();
+    return busy;
+  };
+  present(false);
 }
