@@ -48,9 +48,9 @@ function skipSpace(text: string, at: number): number {
   }
 }
 
-/** A text that is not JSON. */
+/** The error for a text that is not JSON. */
 export class MalformedJson extends DatabaseError {
-  /** Offset of the first character that does not fit; the length of a text that ends too early. */
+  /** The offset of the first unexpected character; the length of the text if it ends too early. */
   readonly at: number;
 
   constructor(text: string, at: number) {

@@ -96,7 +96,7 @@ test("launch installs once, and again when the demands change", async () => {
   expect(calls()).toHaveLength(2);
 });
 
-test("launch installs for the server what it needs, and the rest when something else asks", async () => {
+test("launch installs only the server's packages for the server, and the rest for other programs", async () => {
   writeFileSync(join(root, "package.json"), '{"devDependencies":{"typescript":"1.0.0"}}');
   writeFileSync(join(root, "scripts/test.ts"), PROGRAM);
   await outcome(launch(["x"]));
@@ -107,7 +107,7 @@ test("launch installs for the server what it needs, and the rest when something 
   expect(calls().slice(1)).toEqual(["install --loglevel=error"]);
 });
 
-test("launch keeps packages for development that are there", async () => {
+test("launch keeps installed packages for development", async () => {
   writeFileSync(join(root, "package.json"), '{"devDependencies":{"typescript":"1.0.0"}}');
   mkdirSync(join(root, "node_modules/typescript"), { recursive: true });
   await outcome(launch(["x"]));

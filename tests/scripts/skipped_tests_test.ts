@@ -34,7 +34,7 @@ async function run(
   return [await new Response(child.stderr).text(), await child.exited];
 }
 
-test("a run names each reason once, with how many tests it skipped and in which files", async () => {
+test("a run names each reason once, with the number of skipped tests and their files", async () => {
   const head = `import { describeUnless, programMissing, testUnless } from "${REQUIREMENTS}";
     import { test } from "bun:test";
     const missing = programMissing("no-such-program", "no-such-package");`;

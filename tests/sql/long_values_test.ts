@@ -37,7 +37,7 @@ test.each([
   expect(await engine.failure(`SELECT ${expression}`)).toStartWith(`${condition}@1`);
 });
 
-test("rows whose calls take long are taken one by one, and their time ends between two", async () => {
+test("rows with slow calls are read one by one, and the statement can time out between two", async () => {
   const call = "regexp_replace(repeat('ab', 20000), '(a|b)*' || g || 'c', '', 'g')";
   let turns = 0;
   const others = setInterval(() => {

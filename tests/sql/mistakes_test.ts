@@ -618,13 +618,13 @@ test.each([...REFUSED])("refused by name: %s", async (sql, at, hint) => {
   expect(error?.message).toContain(word);
 });
 
-test("a password in the wrong quotes is in no message", async () => {
+test("no message shows a password in the wrong quotes", async () => {
   const sql = 'ALTER USER alice SET PASSWORD "correct horse 9"';
   const { error } = await engine.ask(sql);
   expect(`${error?.message} ${error?.hint}`).not.toContain("horse");
 });
 
-test("a hint names no table that the caller may not read", async () => {
+test("a hint never names a table that the caller may not read", async () => {
   engine.userId = "alice";
   for (const sql of ["SELECT * FROM kv", "SELECT * FROM nowhere.kv", "SELECT * FROM demo.kw"]) {
     const { error } = await engine.ask(sql);

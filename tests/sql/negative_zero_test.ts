@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
 
-test("a zero keeps its sign in memory, in the log, in segments and in merged ones", async () => {
+test("a zero keeps its sign in memory, in the log, in segments and in merged segments", async () => {
   await using engine = await TestEngine.open();
   await engine.run(
     "CREATE NAMESPACE app; CREATE TABLE app.z (id INT PRIMARY KEY, d DOUBLE, r REAL, whole DOUBLE);" +

@@ -49,11 +49,11 @@ test.each([
   "CASE f WHEN 0.1 THEN TRUE ELSE FALSE END",
   "-f = -0.1",
   "n IN (SELECT r FROM app.g)",
-])("the row of 0.1 is found by %s", async (condition) => {
+])("the row with 0.1 is found by %s", async (condition) => {
   expect(await engine.rows(`SELECT id FROM app.f WHERE ${condition}`)).toEqual([[1]]);
 });
 
-test("joins, set operations and parameters find it, too", async () => {
+test("joins, set operations and parameters also find it", async () => {
   const one = [[1]];
   expect(await engine.rows("SELECT f.id FROM app.f JOIN app.g ON f.f = g.n")).toEqual(one);
   const using = "SELECT a.id FROM app.f a JOIN (SELECT n AS f FROM app.g) b USING (f)";
@@ -74,7 +74,7 @@ test("a parameter beyond the range of REAL is compared as it is", async () => {
   expect(await engine.rows(less, { params: [1e-300] })).toEqual([[0]]);
 });
 
-test("a DOUBLE keeps its 64 bits beside a REAL", async () => {
+test("a DOUBLE compared with a REAL keeps its 64 bits", async () => {
   expect(await engine.rows("SELECT id FROM app.f WHERE f = d")).toEqual([[2]]);
   expect(await engine.rows("SELECT id FROM app.f WHERE f = 0.1::double precision")).toEqual([]);
 });

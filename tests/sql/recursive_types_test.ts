@@ -47,7 +47,7 @@ describe("a recursive query", () => {
     expect(await values(first, next)).toEqual(wanted);
   });
 
-  test("keeps the digits of a fraction in quotients, as long as they are", async () => {
+  test("keeps all fraction digits of quotients", async () => {
     expect(await values("1.0", "x / 3 FROM r WHERE n < 4", "round(x, 12)")).toEqual([
       "1",
       "0.333333333333",
@@ -58,7 +58,7 @@ describe("a recursive query", () => {
     expect(newton.at(-1)).toBe("1.414213562373");
   });
 
-  test("keeps what its columns give each other", async () => {
+  test("keeps the digits that its columns pass to each other", async () => {
     const rows = await engine.rows(
       "WITH RECURSIVE r(n, a, b, c) AS (SELECT 1, 1.0, 1.0, 1.0 UNION ALL " +
         "SELECT n + 1, b, c, a * 1.5 FROM r WHERE n < 8) SELECT a::float8 FROM r ORDER BY n",
@@ -66,7 +66,7 @@ describe("a recursive query", () => {
     expect(rows.flat()).toEqual([1, 1, 1, 1.5, 1.5, 1.5, 2.25, 2.25]);
   });
 
-  test("keeps the digits of moments and of elements of arrays", async () => {
+  test("keeps the digits of timestamps and of array elements", async () => {
     expect(
       await values(
         "timestamp(0) '2020-01-01'",
@@ -80,7 +80,7 @@ describe("a recursive query", () => {
     ]);
   });
 
-  test("without ALL, inside another, and behind a WITH of its own, is as exact", async () => {
+  test("is as exact without ALL, inside another query, and after a WITH of its own", async () => {
     const step = "SELECT n + 1, x * 1.5 FROM";
     for (const query of [
       `SELECT 1, 1.0 UNION ${step} r WHERE n < 4`,
@@ -96,7 +96,7 @@ describe("a recursive query", () => {
     }
   });
 
-  test("ends where 38 digits are not enough, and says what to do", async () => {
+  test("fails if 38 digits are not enough, and says what to do", async () => {
     for (const factor of ["1.5", "1000.5"]) {
       const { error } = await engine.ask(
         `WITH RECURSIVE r(n, x) AS (SELECT 1, 1.0 UNION ALL SELECT n + 1, x * ${factor} FROM r WHERE n < 60) SELECT max(n) FROM r`,

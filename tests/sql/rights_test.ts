@@ -173,7 +173,7 @@ describe("what is listed", () => {
   });
 });
 
-test("a table that the caller may not read is told of as one that is not there", async () => {
+test("a table that the caller may not read is reported as missing", async () => {
   const asked = [
     "SELECT v FROM app.closed",
     "SELECT nope FROM app.closed",

@@ -115,7 +115,7 @@ describe("a list of keys", () => {
     "SELECT v FROM lines WHERE (o = 1 AND l = 1) OR o = 2",
     "SELECT v FROM parts WHERE id IN (1, (SELECT max(v) FROM parts))",
     `SELECT v FROM parts WHERE id IN (${countedUpTo(5001)})`,
-  ])("%# is scanned where the keys are not known, or as many as rows", async (sql) => {
+  ])("%# is scanned if the keys are unknown or as many as the rows", async (sql) => {
     const [entry] = await engine.run(`EXPLAIN ${sql}`);
     expect(JSON.stringify(entry?.rows)).toContain("Table Scan");
   });
@@ -139,7 +139,7 @@ describe("a list of keys", () => {
     expect(await engine.rows(sql, { params })).toHaveLength(2);
   });
 
-  test("in an array of as many elements as the table has rows is scanned", async () => {
+  test("in an array with as many elements as the table has rows is scanned", async () => {
     const sql = "SELECT count(*) FROM parts WHERE id = ANY ($1)";
     const params = [`{${countedUpTo(6000)}}`];
     expect(await engine.rows(sql, { params })).toEqual(
@@ -168,7 +168,7 @@ describe("a list of keys", () => {
     expect(areFewKeys({ rowCount, table }, 65_537)).toBe(false);
   });
 
-  test("of a table that belongs to many users is looked up among the rows of the caller", async () => {
+  test("of a table shared by many users is looked up among the caller's rows", async () => {
     await engine.run(
       "CREATE USER TABLE own (id INT PRIMARY KEY);" +
         "INSERT INTO own SELECT g FROM generate_series(1, 9000) g",

@@ -1,6 +1,7 @@
 /**
- * Goal: a number that is stored as a moment and looks like milliseconds, as `Date.now()` gives it,
- * is stored as the wire says, in microseconds, and the answer says which moment that is.
+ * Goal: a number that looks like milliseconds, as from `Date.now()`, is stored in a timestamp
+ * column as microseconds, as the wire contract says, and a notice in the answer names the stored
+ * timestamp.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -24,7 +25,7 @@ async function noticesOf(sql: string, params?: readonly number[]): Promise<reado
   return results.at(-1)?.notices ?? [];
 }
 
-describe("a notice tells of milliseconds", () => {
+describe("a notice points out milliseconds", () => {
   test.each([
     ["INSERT INTO t (id, at) VALUES (2, $1)", "at"],
     ["INSERT INTO t (id, tz) VALUES (3, $1) RETURNING id", "tz"],

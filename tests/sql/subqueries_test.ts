@@ -631,7 +631,7 @@ describe("limits", () => {
     expect(await engine.rows(sql)).toEqual([[0]]);
   });
 
-  test("a step of a recursion gives back what its subqueries and entries held", async () => {
+  test("a step of a recursion releases what its subqueries and WITH entries held", async () => {
     const sql =
       "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT n, repeat('x', 200000) AS s FROM t) SELECT n + 1 FROM a WHERE n < 200 AND s IN (SELECT s FROM a))) SELECT count(*) FROM t";
     expect(await engine.rows(sql)).toEqual([[200]]);

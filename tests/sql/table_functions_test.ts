@@ -179,7 +179,7 @@ describe("table functions", () => {
     test(sql, async () => expect(await engine.rows(sql)).toEqual(rows));
   }
 
-  test("EXPLAIN shows where rows become many", async () => {
+  test("EXPLAIN shows where rows are expanded", async () => {
     const plan = await engine.rows(
       "EXPLAIN SELECT id, generate_series(1, 2) FROM t ORDER BY id LIMIT 3",
     );

@@ -47,7 +47,7 @@ export interface TableStatistics {
   spanOf(table: TableEntry, columnId: number): number | undefined;
 }
 
-/** What the caller supplies to the binder. */
+/** The values that the caller supplies to the binder. */
 export interface BindingOptions {
   readonly statistics?: TableStatistics;
   /**
@@ -78,7 +78,7 @@ export class StatementBinding {
   readonly files: string[] = [];
   /** Untyped literals to be read before the statement runs. */
   readonly literals: LiteralRead[] = [];
-  /** Numbers that are stored as moments. */
+  /** Numbers that the statement stores in timestamp columns. */
   readonly storedNumbers: StoredNumber[] = [];
   /** What long VALUES are, by the rows of their nodes, where they were bound before the rest. */
   readonly longRows: Map<readonly (readonly Expr[])[], BoundRows> = new Map<

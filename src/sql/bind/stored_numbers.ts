@@ -1,28 +1,30 @@
 /**
- * Numbers that a statement stores as moments. A number for a TIMESTAMP counts microseconds, and the
- * clocks of many languages count milliseconds: such a number is stored as a moment of January 1970.
- * The answer then has a notice with the stored moment.
+ * Finds numbers that a statement stores as timestamps. A number for a TIMESTAMP counts
+ * microseconds, but the clocks of many languages count milliseconds, so their numbers end up in
+ * January 1970. The answer then contains a notice with the stored timestamp.
  */
 import { type DataType, TIMESTAMP, textFromValue, type Value } from "../../types/mod.ts";
 import type { BoundExpression } from "./bound_expressions.ts";
 
-/** A number, of the text or of a parameter, that goes as it is to a column of moments. */
+/** A number, in the text or in a parameter, that a timestamp column takes unchanged. */
 export interface StoredNumber {
   readonly column: string;
-  /** Where its value is found when the statement runs; undefined for a constant. */
+  /** The slot that holds the value when the statement runs; undefined for a constant. */
   readonly slot: number | undefined;
   readonly isParameter: boolean;
   readonly value: Value;
 }
 
-/** Milliseconds of the years 1973 to 5138, as microseconds the first 1157 days of 1970. */
+/**
+ * As milliseconds, the years 1973 to 5138; as microseconds, the first 1157 days of 1970 and later.
+ */
 const LIKE_MILLISECONDS_MIN = 1e11;
 const LIKE_MILLISECONDS_MAX = 1e14;
 
-/** Notices of one answer: a long list of values has the same fault in each row. */
+/** The most notices in one answer: a long list of values has the same fault in each row. */
 const NOTICES_MAX = 3;
 
-/** What a value is to its column, if it is a number where a moment is kept. */
+/** Describes a value if it is a number for a timestamp column. */
 export function storedNumber(
   value: BoundExpression,
   { name, type }: { readonly name: string; readonly type: DataType },
@@ -37,7 +39,7 @@ export function storedNumber(
   return { column: name, slot: undefined, isParameter: false, value: value.value };
 }
 
-/** The notices of a statement that ran with these values; undefined when there are none. */
+/** The notices for a statement that ran with these values; undefined if there are none. */
 export function noticesOf(
   numbers: readonly StoredNumber[],
   slots: readonly Value[],

@@ -68,7 +68,7 @@ export interface StatementResult {
   readonly message?: string;
   readonly asUser: string;
   readonly lastSeq?: number | null;
-  /** What the statement did and its writer may not have meant. */
+  /** Effects of the statement that its author may not have intended. */
   readonly notices?: readonly string[];
 }
 

@@ -40,7 +40,7 @@ export interface SqlLimits {
   readonly idempotencyTtlMs: number;
   /** The largest total size, in bytes, of the kept answers of one user; 0 means no limit. */
   readonly idempotencyBytesMax: number;
-  /** Of the rows and files of one user; 0 is off. */
+  /** The largest total size, in bytes, of the rows and files of one user; 0 means no limit. */
   readonly storageBytesMax: number;
   readonly queryMemoryBytes: number;
   /** A request that took as long or longer is logged; 0 is off. */
@@ -76,7 +76,7 @@ export interface SqlEnvironment {
   readonly activity: Activity;
   /** Of the tables; one for each engine. */
   readonly writeGates: WriteGates;
-  /** Where `limits.storage_bytes_per_user` is set. */
+  /** Present if `limits.storage_bytes_per_user` is set. */
   readonly storageQuota: StorageQuota | undefined;
   /** Asked at each use: the live engine is made after this layer. */
   readonly live: () => LiveAccess;

@@ -1,16 +1,16 @@
 /**
- * Keeps `limits.storage_bytes_per_user`: how many bytes the live rows of each owner in USER and
- * STREAM tables and the listed files of the owner have, and the refusal of a commit that would pass
- * the limit. Without the limit there is no object of this class, and nothing is counted.
+ * Enforces `limits.storage_bytes_per_user`. It counts the bytes of each owner's live rows in USER
+ * and STREAM tables and of the owner's listed files, and refuses a commit that would exceed the
+ * limit. Without a limit there is no object of this class, and nothing is counted.
  *
- * - The usage of an owner is read from the tables once, before the first write of the owner after a
- *   start, in short turns. From then on each commit adds the difference that it makes.
- * - A check and its commit are one turn of the event loop, so two commits of one owner never both
- *   take the same room.
- * - Rows of STREAM tables expire and files are swept without a commit of their owner. A refusal
- *   that may be due to that marks the usage, and its statement runs once more when the usage has
- *   been read again. Altered and dropped tables, and commits that the disk took back, have it read
- *   again, too.
+ * - The usage of an owner is read from the tables once, in short turns, before the owner's first
+ *   write after a start. From then on, each commit adds the difference that it makes.
+ * - A check and its commit share one turn of the event loop, so two commits of one owner never use
+ *   the same free space.
+ * - Rows of STREAM tables expire and files are swept without a commit of their owner. If that may
+ *   have made room, a refusal marks the usage as doubtful, and the statement runs once more after
+ *   the usage has been read again. Altered or dropped tables and commits that the disk lost also
+ *   cause this.
  * - A commit that adds nothing is never refused, so an owner above the limit can read and delete.
  */
 import type { Clock } from "../../base/clock.ts";
@@ -23,34 +23,34 @@ import { bytesOfRows } from "../execute/held/row_bytes.ts";
 import { checkDeadline, type RequestLedger } from "../execute/run/request_ledger.ts";
 import type { StorageGrowth, StorageMeter } from "../execute/run/storage_meter.ts";
 
-/** Owners whose usage is kept in memory: some 100 bytes each. */
+/** Owners whose usage is kept in memory, at about 100 bytes each. */
 const OWNERS_MAX = 65_536;
 
-/** A usage of this age may have shrunk by itself. */
+/** A usage older than this may have shrunk by itself. */
 const FRESH_MS = 1000;
 
-/** How often a statement that waits looks whether it was ended. */
+/** The interval at which a waiting statement checks whether it was ended. */
 const LOOK_MS = 20;
 
 interface Usage {
   bytes: number;
-  /** It includes files, or rows of STREAM tables. */
+  /** True if the usage includes files or rows of STREAM tables. */
   mayShrink: boolean;
-  /** It is to be read again before anything is checked by it. */
+  /** True if the usage has to be read again before the next check. */
   isDoubted: boolean;
-  /** The version of each table with rows of the owner: another one may give them other columns. */
+  /** The version of each table with rows of the owner; another version may have other columns. */
   readonly tables: Map<number, number>;
-  /** The version of the catalog at which those were the versions of the tables. */
+  /** The catalog version at which the table versions were read. */
   catalogVersion: number;
   readonly readAtMs: number;
 }
 
-/** What was committed since a reading began. */
+/** The changes committed since a reading began. */
 interface Meanwhile {
   bytes: number;
   readonly tables: Map<number, number>;
   mayShrink: boolean;
-  /** The list of files is not read at one moment. */
+  /** True if files changed: the list of files is not read at a single moment. */
   hasFiles: boolean;
 }
 
@@ -64,9 +64,9 @@ export interface StorageQuotaOptions {
 export class StorageQuota implements StorageMeter {
   readonly bytesMax: number;
   readonly #world: StorageQuotaOptions;
-  /** By owner; the least recently written first. */
+  /** Usages by owner, least recently written first. */
   readonly #usages = new Map<number, Usage>();
-  /** Readings that writers wait for. */
+  /** The readings for which writers wait. */
   readonly #running = new Map<number, Promise<void>>();
   readonly #meanwhile = new Map<number, Set<Meanwhile>>();
 
@@ -75,7 +75,7 @@ export class StorageQuota implements StorageMeter {
     this.#world = options;
   }
 
-  /** Undefined where there is no limit. */
+  /** Returns undefined if there is no limit. */
   static of(options: StorageQuotaOptions): StorageQuota | undefined {
     return options.bytesMax === 0 ? undefined : new StorageQuota(options);
   }
@@ -104,8 +104,9 @@ export class StorageQuota implements StorageMeter {
   }
 
   /**
-   * The same for a commit of several owners that is about to be made: usages that would be doubted
-   * are read again.
+   * Waits until a commit of several owners can be checked. Doubtful usages are read again.
+   *
+   * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED
    */
   async prepare(growths: readonly StorageGrowth[], ledger: RequestLedger): Promise<void> {
     for (const { bytes, owner } of growths) {
@@ -122,7 +123,7 @@ export class StorageQuota implements StorageMeter {
     if (bytes <= this.bytesMax) return;
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      `Cannot write the rows: they have ${bytes} bytes and more, and the rows and files of a user may have ${this.bytesMax} together`,
+      `Cannot write the rows: they take at least ${bytes} bytes, and the rows and files of a user may take at most ${this.bytesMax}`,
       { hint: HINT },
     );
   }
@@ -134,19 +135,19 @@ export class StorageQuota implements StorageMeter {
     const doubt = (): void => {
       for (const { owner } of growths) this.#usages.delete(owner);
     };
-    // The writer is told of the failure; here the rows are taken off the account.
+    // The writer gets the error; here the usage is dropped, so that it is read again.
     this.#world.store.durable(made.lastSeq).then(undefined, doubt);
     return made;
   }
 
-  /** The bytes of an owner, known or read now, a short step at a time. */
+  /** The bytes of an owner; read in short steps if they are not known. */
   *used(owner: number): Generator<void, number> {
     const known = this.#usages.get(owner);
     if (known !== undefined && this.#isSound(known) && !this.#mayHaveShrunk(known)) {
       return known.bytes;
     }
     const usage = yield* this.#read(owner);
-    // A view that shows everybody does not push out who writes.
+    // A view over all owners must not evict the owners that write.
     if (this.#usages.has(owner)) this.#usages.set(owner, usage);
     return usage.bytes;
   }
@@ -160,7 +161,7 @@ export class StorageQuota implements StorageMeter {
     if (this.#mayHaveShrunk(usage)) usage.isDoubted = true;
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      `Cannot write: the rows and files of the user have ${usage.bytes} bytes, this would add ${bytes}, and they may have ${this.bytesMax} together`,
+      `Cannot write: the rows and files of the user take ${usage.bytes} bytes, this would add ${bytes}, and the limit is ${this.bytesMax}`,
       { hint: HINT },
     );
   }
@@ -187,7 +188,7 @@ export class StorageQuota implements StorageMeter {
     }
   }
 
-  /** Whether no table with rows of it was altered or dropped since it was read. */
+  /** Whether no table with rows of the owner was altered or dropped since the reading. */
   #isSound(usage: Usage): boolean {
     const { catalog } = this.#world;
     if (usage.isDoubted || usage.catalogVersion === catalog.version) return !usage.isDoubted;
@@ -223,7 +224,9 @@ export class StorageQuota implements StorageMeter {
     }
   }
 
-  /** For the first rows of an owner, and for what has changed while a statement was prepared. */
+  /**
+   * Reads at once: for the first rows of an owner, and for changes while a statement was prepared.
+   */
   #readNow(owner: number): Usage {
     const steps = this.#read(owner);
     for (;;) {
@@ -261,7 +264,7 @@ export class StorageQuota implements StorageMeter {
     }
   }
 
-  /** @param tables Is given those in which there are any. */
+  /** @param tables Receives the tables in which the owner has rows. */
   *#readRows(
     owner: number,
     tables: Map<number, number>,
@@ -272,7 +275,7 @@ export class StorageQuota implements StorageMeter {
     let mayShrink = false;
     for (const { kind, tableId } of catalog.tables()) {
       if (kind === "shared") continue;
-      // It may have been altered or dropped in another turn.
+      // The table may have been altered or dropped in another turn.
       const table = catalog.tableById(tableId);
       if (table === undefined) continue;
       const ofTable = yield* this.#readTable(table, owner, upTo);
@@ -304,7 +307,7 @@ export class StorageQuota implements StorageMeter {
         scan.close();
       }
     } catch (error) {
-      // Rows that cannot be read count nothing: they keep nobody from writing elsewhere.
+      // Unreadable rows count as nothing, so that they do not prevent writes elsewhere.
       if (!isUnreadable(error)) throw error;
     }
     yield;

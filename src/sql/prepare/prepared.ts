@@ -69,7 +69,7 @@ export interface PreparedDml extends PreparedBase {
   readonly kind: "insert" | "update" | "delete";
   readonly program: DmlProgram;
   readonly target: TableEntry;
-  /** Numbers that it stores as moments. */
+  /** Numbers that the statement stores in timestamp columns. */
   readonly storedNumbers: readonly StoredNumber[];
   /** Of the rows that it reads; none for plain values. */
   readonly plan: PlanNode | undefined;

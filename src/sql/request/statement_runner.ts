@@ -72,7 +72,7 @@ export class StatementRunner {
   readonly #world: StatementWorld;
   readonly #options: RunnerOptions;
   #isWaiting = false;
-  /** A statement is run again for its limit of storage once. */
+  /** Whether the statement already ran a second time because of the storage limit. */
   #hasRunTwice = false;
 
   constructor(world: StatementWorld, options: RunnerOptions) {
@@ -204,7 +204,7 @@ export class StatementRunner {
     return await onceDurable(this.#change(renewedDml(given, options), options, uploads));
   }
 
-  /** Whether it was refused for want of storage that may have become free by itself. */
+  /** Whether the statement was refused for lack of storage that may since have become free. */
   #isRunAgain(error: unknown, { principal, transaction }: RunOptions): boolean {
     const { storageQuota } = this.#world;
     if (storageQuota === undefined || transaction !== undefined || this.#hasRunTwice) return false;

@@ -227,8 +227,8 @@ const STORAGE_COLUMNS: ColumnList = [
 ];
 
 /**
- * The cells of {@linkcode STORAGE_COLUMNS}; both NULL where there is no limit, and so nothing is
- * counted. Empty portions let others run while rows are read.
+ * The cells of {@linkcode STORAGE_COLUMNS}. Without a limit nothing is counted, and both are NULL.
+ * Empty batches let other requests run while rows are read.
  */
 function* storageCells(
   userId: string,

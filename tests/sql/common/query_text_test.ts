@@ -44,7 +44,7 @@ test("textOfStatement reads no more of a long list than it shows, and all of the
   expect(read).toBeLessThan(10);
 });
 
-test("textOfStatement reads no more of a long condition, or of many queries, than it shows", () => {
+test("textOfStatement reads only the shown part of a long condition or of many queries", () => {
   const condition = Array.from({ length: 20_000 }, (_, i) => `a = ${i}`).join(" AND ");
   const arms = Array.from({ length: 500 }, () => `SELECT ${"1, ".repeat(100)}1`).join(" UNION ");
   for (const text of [`SELECT 1 FROM t WHERE ${condition}`, arms]) {

@@ -1,5 +1,6 @@
 /**
- * `limits.storage_bytes_per_user`: what counts, what is refused, and what is free again.
+ * The limit `limits.storage_bytes_per_user`: which bytes count, what is refused, and what frees
+ * room.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { SEQ_EPOCH_MS } from "../../../src/base/seq.ts";
@@ -8,7 +9,7 @@ import { TestEngine } from "../../support/sql_engine.ts";
 
 const LIMIT = 20_000;
 
-/** Of a row of `t`: its head, a number and a text. */
+/** The size of a row of `t`: its head, a number and a text. */
 const rowBytes = (text: string): number => 16 + 9 + 1 + Buffer.byteLength(text);
 
 let clock: ManualClock;
@@ -33,7 +34,7 @@ function open(limit: number): Promise<TestEngine> {
   return TestEngine.open({ clock, config: `[limits]\nstorage_bytes_per_user = ${limit}` });
 }
 
-/** What `system.users` says of a user, as an administrator reads it. */
+/** The usage of a user in `system.users`, as an administrator reads it. */
 async function used(userId = "ann"): Promise<unknown> {
   const before = engine.userId;
   engine.userId = "root";
@@ -43,7 +44,7 @@ async function used(userId = "ann"): Promise<unknown> {
   return bytes;
 }
 
-/** What a new start counts from the tables alone. */
+/** The usage that a restarted server counts from the tables alone. */
 async function counted(): Promise<unknown> {
   await engine.restart();
   return await used();
@@ -51,7 +52,7 @@ async function counted(): Promise<unknown> {
 
 const text = (length: number): string => `repeat('x', ${length})`;
 
-test("every kind of change counts what it adds and gives back what it frees", async () => {
+test("every kind of change counts added bytes and releases freed bytes", async () => {
   await engine.run("INSERT INTO t VALUES (1, 'é'), (2, NULL)");
   expect(await used()).toBe(rowBytes("é") + rowBytes(""));
   const changes = [
@@ -79,7 +80,7 @@ test("every kind of change counts what it adds and gives back what it frees", as
   expect([await used(), await counted()]).toEqual([0, 0]);
 });
 
-test("types count alike when they are written and when they are read", async () => {
+test("values of each type count the same when written and when read", async () => {
   engine.userId = "root";
   await engine.run(
     "CREATE USER TABLE w (id INT PRIMARY KEY, a BOOLEAN, b SMALLINT, c BIGINT, d DECIMAL(30, 2), " +
@@ -125,7 +126,7 @@ test("a statement that would pass the limit is refused, says why, and changes no
   }
   const { error } = await engine.ask(statements[0] ?? "");
   expect(error?.message).toBe(
-    `Cannot write: the rows and files of the user have ${before} bytes, this would add ${row}, and they may have ${LIMIT} together`,
+    `Cannot write: the rows and files of the user take ${before} bytes, this would add ${row}, and the limit is ${LIMIT}`,
   );
   expect(await engine.rows("SELECT count(*) FROM t")).toEqual([[1]]);
   // The limit is exact.
@@ -135,7 +136,7 @@ test("a statement that would pass the limit is refused, says why, and changes no
   expect(await used()).toBe(LIMIT);
 });
 
-test("each user has a limit; a deleted row, also of a transaction, makes room at once", async () => {
+test("each user has a limit; a deleted row makes room at once, also in a transaction", async () => {
   const big = `INSERT INTO t VALUES (1, ${text(15_000)})`;
   await engine.run(big);
   engine.userId = "bob";
@@ -162,7 +163,7 @@ test("rows of SHARED tables count for nobody, and EXECUTE AS for the user acted 
   await engine.run(`INSERT INTO t VALUES (1, ${text(15_000)})`);
 });
 
-test("two commits of one user at a time never share the same room", async () => {
+test("two concurrent commits of one user never use the same free space", async () => {
   const answers = await Promise.all(
     [1, 2, 3, 4].map((id) => engine.ask(`INSERT INTO t VALUES (${id}, ${text(9000)})`)),
   );
@@ -197,14 +198,14 @@ test("expired rows, dropped tables and shorter rows make room", async () => {
   await engine.run(`INSERT INTO u VALUES (2, ${text(15_000)}, NULL)`);
 });
 
-test("a transaction meets room that has become free by itself", async () => {
+test("a transaction can use room that has become free by itself", async () => {
   await engine.run(`INSERT INTO s VALUES (1, ${text(15_000)})`);
   clock.advance(61_000);
   await engine.run(`BEGIN; INSERT INTO t VALUES (1, ${text(15_000)}); COMMIT`);
   expect(await used()).toBe(rowBytes("x".repeat(15_000)));
 });
 
-/** @param key With one the request is a transaction. */
+/** @param key If given, the request is a transaction. */
 function withFile(sql: string, size: number, key?: string): ReturnType<TestEngine["ask"]> {
   const bytes = new Uint8Array(size);
   return engine.ask(sql, {
@@ -255,7 +256,7 @@ test("without a limit nothing is counted", async () => {
   }
 });
 
-test("everybody reads the own usage, and a user who never wrote has none", async () => {
+test("every user can read their own usage, which is 0 before the first write", async () => {
   const mine = "SELECT storage_bytes, storage_bytes_max FROM system.my_account";
   await engine.run("INSERT INTO t VALUES (1, 'x')");
   expect(await engine.rows(mine)).toEqual([[rowBytes("x"), LIMIT]]);

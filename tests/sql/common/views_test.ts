@@ -129,7 +129,7 @@ describe("what a view keeps", () => {
     expect(found?.schema?.map(({ name }) => name)).toEqual(["id", "b", "c"]);
   });
 
-  test("its own columns: OR REPLACE drops, renames, moves and retypes none", async () => {
+  test("its own columns: OR REPLACE must not drop, rename, move or retype any", async () => {
     const message = async (query: string): Promise<string | undefined> => {
       const { error } = await engine.ask(`CREATE OR REPLACE VIEW app.v AS ${query}`);
       expect(error?.condition).toBe("INVALID_DEFINITION");
@@ -150,7 +150,7 @@ describe("what a view keeps", () => {
     await engine.run("CREATE OR REPLACE VIEW app.v (id, b, c) AS SELECT id, b, c FROM app.u");
   });
 
-  test("the types of views that read it, where the digits of a DECIMAL change", async () => {
+  test("the types of views that read it, if the digits of a DECIMAL change", async () => {
     await engine.run(
       "CREATE VIEW app.d AS SELECT 1.5 AS n; CREATE VIEW app.e AS SELECT n FROM app.d",
     );

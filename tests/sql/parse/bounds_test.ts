@@ -124,7 +124,7 @@ test.each([
     STATEMENT_PARTS_MAX - 8,
     (n: number) => `SELECT 1 WHERE ${each(n, () => "a", " OR ")}`,
   ],
-])("a statement may have so much, and is refused beyond: %s", (_title, what, max, textOf) => {
+])("a statement is refused above the limit: %s", (_title, what, max, textOf) => {
   expect(parseStatements(textOf(max))).toHaveLength(1);
   // Some constructs come in pairs, and tables of many queries in groups of 64.
   const error = refusalOf(textOf(max + 64));
@@ -133,7 +133,7 @@ test.each([
 });
 
 describe("a text of many statements", () => {
-  test("is refused beyond its bound, and counts for each statement by itself", () => {
+  test("is refused above the limit, and each statement is counted separately", () => {
     expect(parseStatements("SELECT 1;".repeat(STATEMENTS_MAX))).toHaveLength(STATEMENTS_MAX);
     const error = refusalOf("SELECT 1;".repeat(STATEMENTS_MAX + 1));
     expect(error.condition).toBe("LIMIT_EXCEEDED");
@@ -142,7 +142,7 @@ describe("a text of many statements", () => {
     expect(parseStatements(each(20, () => wide, ";"))).toHaveLength(20);
   });
 
-  test("rows of VALUES are no parts of the statement around them", () => {
+  test("rows of VALUES do not count towards the statement around them", () => {
     const rows = each(60_000, (i) => `(${i}, a)`);
     expect(parseStatements(`INSERT INTO t VALUES ${rows}`)).toHaveLength(1);
   });

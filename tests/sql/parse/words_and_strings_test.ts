@@ -59,7 +59,7 @@ test.each([
   expect(parseStatements(sql)).toMatchObject([{ name: { name } }]);
 });
 
-test("other names are folded without quotes, and keep their case in either kind", () => {
+test("other names are folded unless they have single or double quotes", () => {
   for (const [written, name] of [
     ["App", "app"],
     ['"App"', "App"],

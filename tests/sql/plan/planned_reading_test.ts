@@ -71,7 +71,7 @@ describe("a condition that no row satisfies", () => {
     expect(await engine.rows(`SELECT count(*) FROM t WHERE ${condition}`)).toEqual([[0]]);
   });
 
-  test("of a join or of groups reads nothing of what it has no partners or groups for", async () => {
+  test("of a join or of groups skips reading rows that can have no partner or group", async () => {
     expect(await planOf("SELECT * FROM t JOIN d ON 1 = 0")).not.toContain("Scan");
     expect(await planOf("SELECT g FROM t GROUP BY g HAVING 1 = 0")).not.toContain("Scan");
     const open = await planOf("SELECT count(*) FROM t LEFT JOIN d ON t.g = d.g AND false");
@@ -79,7 +79,7 @@ describe("a condition that no row satisfies", () => {
     expect(open).not.toContain("default.d");
   });
 
-  test("as the values of a run say is asked once, before anything is read", async () => {
+  test("that depends on the values of a run is evaluated once, before anything is read", async () => {
     for (const [condition, params] of [
       ["$1", [false]],
       ["$1 = 1", [0]],
@@ -95,14 +95,14 @@ describe("a condition that no row satisfies", () => {
     ]);
   });
 
-  test("that cannot be computed fails where a row asks for it", async () => {
+  test("that cannot be computed fails when a row evaluates it", async () => {
     expect(await engine.failure("SELECT * FROM t WHERE 1 / 0 = 1")).toStartWith("DIVISION_BY_ZERO");
     expect(await engine.rows("SELECT * FROM t WHERE v < 0 AND 1 / 0 = 1")).toEqual([]);
   });
 });
 
-describe("columns that are equal by way of others", () => {
-  test("join six readers of an entry of WITH without a product", async () => {
+describe("columns that are equal through others", () => {
+  test("join six readers of a WITH entry without a cross product", async () => {
     const entry = "WITH c AS (SELECT id, g, v FROM t WHERE v > 5)";
     const readers = "c c1, c c2, c c3, c c4, c c5, c c6";
     const conditions = [2, 3, 4, 5, 6].map((n) => `c1.id = c${n}.id`).join(" AND ");
@@ -115,7 +115,7 @@ describe("columns that are equal by way of others", () => {
     ).toEqual([[4995]]);
   });
 
-  test("are read by the constant that one of them is", async () => {
+  test("are read by the constant that one of them equals", async () => {
     const sql =
       "SELECT count(*) FROM t a JOIN t b USING (id) JOIN t c ON c.id = b.id WHERE a.id = 7";
     const plan = await planOf(sql);
@@ -126,7 +126,7 @@ describe("columns that are equal by way of others", () => {
     expect(listed.match(/Key Lookup .* key: any of 3;/g)).toHaveLength(2);
   });
 
-  test("are compared within a relation, too", async () => {
+  test("are also compared within a relation", async () => {
     const plan = await planOf("SELECT count(*) FROM t, d WHERE t.g = d.g AND t.v = d.g");
     expect(plan).toContain("Filter  (filter: g = v;");
     expect(await engine.rows("SELECT count(*) FROM t, d WHERE t.g = d.g AND t.v = d.g")).toEqual([
@@ -145,13 +145,13 @@ describe("LATERAL rows of expressions", () => {
     ["SELECT count(*) FROM t LEFT JOIN LATERAL (VALUES (t.v + 1)) x(y) ON true", "Project"],
     ["SELECT count(*) FROM t, LATERAL (SELECT t.v + 1 AS y) x WHERE y = 6", "Project"],
     ["SELECT count(*) FROM t JOIN LATERAL (VALUES (t.v), (t.g)) x(y) ON y > 5", "VALUES(v, g)"],
-  ])("%s is no lateral join", async (sql, shown) => {
+  ])("%s is not a lateral join", async (sql, shown) => {
     const plan = await planOf(sql);
     expect(plan).not.toMatch(/Lateral|Nested Loop/);
     expect(plan).toContain(shown);
   });
 
-  test("stay one where rows may be missing", async () => {
+  test("stay a lateral join if rows may be missing", async () => {
     expect(
       await planOf("SELECT count(*) FROM t LEFT JOIN LATERAL (VALUES (t.v)) x(y) ON y > 5"),
     ).toContain("Lateral Join");

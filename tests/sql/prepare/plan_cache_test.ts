@@ -183,7 +183,7 @@ test("long lists of values say what short ones say", async () => {
   }
 });
 
-test("a DECIMAL beside FLOAT is the nearest FLOAT, a DOUBLE is not", async () => {
+test("a DECIMAL compared with FLOAT becomes the nearest FLOAT, a DOUBLE does not", async () => {
   const compared = (number: string): Promise<unknown> =>
     answer(`SELECT 0.1::real = ${number}, id FROM a.t WHERE id = 1`);
   expect(await compared("0.1")).toEqual([[true, 1]]);

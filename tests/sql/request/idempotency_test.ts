@@ -216,7 +216,7 @@ test("a request that changes no row leaves no record, and runs again", async () 
   expect(recordCount()).toBe(before);
 });
 
-test("records of a user have a bound, beyond which a request is refused and undone", async () => {
+test("a request that would exceed the limit on a user's records is refused and undone", async () => {
   await using other = await TestEngine.open({
     clock,
     config: "[limits]\nidempotency_bytes_per_user = 3000000",

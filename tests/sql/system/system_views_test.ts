@@ -217,7 +217,7 @@ test("system.schemas has a row for each version of a table", async () => {
   ]);
 });
 
-test("SHOW TABLES and system.tables list the same, views of the system too, with one form of ids", async () => {
+test("SHOW TABLES and system.tables list the same tables and system views, with the same ids", async () => {
   const listed = "SELECT table_id, namespace_id, table_name, table_type FROM system.tables";
   const rows = await engine.rows(`${listed} ORDER BY 2, 3`);
   const shown = await engine.rows("SHOW TABLES");

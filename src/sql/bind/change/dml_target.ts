@@ -103,7 +103,7 @@ function assigned(
   return castTo(bound, { to: column.type, mode: "assignment", node });
 }
 
-/** Notes a number that a column of moments takes as it is. */
+/** Notes a number that a timestamp column takes unchanged. */
 export function noteNumber(
   value: BoundExpression,
   column: ColumnEntry,

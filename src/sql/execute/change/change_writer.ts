@@ -103,7 +103,7 @@ export class ChangeWriter {
   #changes: RowChange[] = [];
   #rowCount = 0;
   #staged: StagedCommit | undefined;
-  /** What the staged changes add to the storage of their owner, where that has a limit. */
+  /** The bytes that the staged changes add for their owner, if there is a limit. */
   #growth: StorageGrowth | undefined;
   readonly #returned: Batch[] = [];
 
@@ -248,7 +248,7 @@ export class ChangeWriter {
     const growth = growthOf(this.#runtime, changes, { run });
     if (growth.owner === SHARED_OWNER) return;
     this.#growth = { ...growth, bytes: growth.bytes + (this.#growth?.bytes ?? 0) };
-    // Other rows of the statement may free room, but never more than the owner has now.
+    // Other rows of the statement may free room, but never more than the owner uses now.
     if (this.#isBlind) meter.requireBelow(this.#growth.bytes);
   }
 

@@ -159,7 +159,7 @@ function applyInsert(table: TableEntry, write: TableWrite, run: Run): Commit {
   return storageMeter.charge([growth], () => store.apply({ writes: [write] }));
 }
 
-/** What changes, and the files of `filesOf`, add to the storage of their owner. */
+/** The bytes that changes, and the files of `filesOf`, add for their owner. */
 export function growthOf(
   { table }: TableRuntime,
   changes: readonly RowChange[],

@@ -1,7 +1,7 @@
 /**
- * How many bytes the rows of a user count as for `limits.storage_bytes_per_user`: a measure of the
- * values alone, whatever form they have in memory or on disk. So a row counts the same when it is
- * written and when it is read again, and merges and compression change nothing.
+ * The size of a user's rows as counted for `limits.storage_bytes_per_user`. It depends only on the
+ * values, not on their form in memory or on disk. A row therefore counts the same when it is
+ * written and when it is read, and merges and compression change nothing.
  */
 import type {
   Batch,
@@ -12,10 +12,10 @@ import type {
   Vector,
 } from "../../../types/mod.ts";
 
-/** Of each row, for its sequence number and the sequence number of the version before it. */
+/** The overhead of a row: its sequence number and that of the previous version. */
 const ROW_HEAD_BYTES = 16;
 
-/** Of each cell: NULL has nothing else. */
+/** The overhead of a cell, which is all that NULL takes. */
 const CELL_HEAD_BYTES = 1;
 
 const NUMBER_BYTES = 8;
@@ -27,7 +27,7 @@ export function rowBytes(row: Row): number {
   return bytes;
 }
 
-/** The same for all rows of a batch whose columns are those of a table. */
+/** The size of all rows of a batch whose columns are those of a table. */
 export function bytesOfRows({ columns, rowCount }: Batch): number {
   let bytes = rowCount * ROW_HEAD_BYTES;
   for (const column of columns) bytes += columnBytes(column, rowCount);

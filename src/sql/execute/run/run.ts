@@ -31,7 +31,7 @@ export interface Run {
   readonly call: CallWorld;
   /** Parameters and lifted literals, by slot number. */
   readonly slots: readonly Value[];
-  /** Where users have a limit of storage. */
+  /** Present if users have a storage limit. */
   readonly storageMeter: StorageMeter | undefined;
   /** Files that came with the statement. */
   readonly uploads?: UploadSink | undefined;
@@ -126,6 +126,6 @@ export interface UploadSink {
   place(target: UploadTarget, rows: readonly Row[]): void;
   /** Lists them and moves them to their places: in the turn in which those rows commit. */
   list(nowMs: number): void;
-  /** Bytes of those that rows name. */
+  /** The size of the uploaded files that rows refer to. */
   readonly placedBytes: number;
 }

@@ -1,29 +1,27 @@
-/**
- * What a statement that writes tells of its commit, where users have a limit of storage.
- */
+/** Lets a statement check the bytes of its commit against the storage limit of users. */
 import type { TableEntry } from "../../../catalog/mod.ts";
 import type { Commit } from "../../../storage/mod.ts";
 
-/** How many bytes a commit adds to the rows and files of one owner; below 0 it frees some. */
+/** The bytes that a commit adds to the rows and files of one owner; negative if it frees some. */
 export interface StorageGrowth {
   readonly owner: number;
   readonly bytes: number;
-  /** Those that it writes, but for SHARED ones. */
+  /** The written tables, except SHARED ones. */
   readonly tables: readonly TableEntry[];
-  /** It writes files. */
+  /** True if the commit adds files. */
   readonly hasFiles: boolean;
 }
 
 export interface StorageMeter {
   /**
-   * Makes a commit in this turn, if there is room for what it adds.
+   * Commits in this turn if there is room for the added bytes.
    *
-   * @param growths One for each owner.
-   * @throws {DatabaseError} LIMIT_EXCEEDED, and what `commit` throws.
+   * @param growths One entry for each owner.
+   * @throws {DatabaseError} LIMIT_EXCEEDED, and any error of `commit`.
    */
   charge(growths: readonly StorageGrowth[], commit: () => Commit): Commit;
   /**
-   * For a statement that is still being prepared and has inserted so much.
+   * Checks a statement that is still being prepared, by the bytes inserted so far.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED if nothing else could make room for it.
    */

@@ -50,7 +50,7 @@ export interface TransactionOptions {
   readonly isReadOnly: boolean;
   readonly startedAtMs: number;
   readonly bytesMax: number;
-  /** Whether owners have a limit of storage. */
+  /** Whether owners have a storage limit. */
   readonly isMetered: boolean;
 }
 
@@ -66,7 +66,7 @@ export class Transaction {
   /** Of one statement: a request with files has no other. */
   #uploads: HeldUploads | undefined;
   #bytes = 0;
-  /** What it adds to the storage of each owner, where that has a limit. */
+  /** The bytes added for each owner; undefined without a limit. */
   readonly #growths: Map<number, StorageGrowth> | undefined;
 
   constructor(options: TransactionOptions) {
@@ -156,7 +156,7 @@ export class Transaction {
     rows.set(keyText, staged);
   }
 
-  /** Its commit adds so much to the storage of an owner. */
+  /** Notes bytes that the commit adds for an owner. */
   grow(
     { owner, table }: { owner: number; table: TableEntry },
     bytes: number,
@@ -173,7 +173,7 @@ export class Transaction {
     });
   }
 
-  /** What it adds to the storage of each owner; none where that has no limit. */
+  /** The bytes added for each owner; empty without a limit. */
   get growths(): readonly StorageGrowth[] {
     return [...(this.#growths?.values() ?? [])];
   }
