@@ -89,11 +89,45 @@ describe("a body of /v1/api/sql that is not JSON", () => {
     ],
     ['{"sql":NaN}', 'it is not JSON: unexpected character "N" at line 1, column 8'],
     ['{"sql":"\u0001"}', "it is not JSON: unexpected control character U+0001 at line 1, column 9"],
-    ["[".repeat(300), "its JSON nests deeper than 128 levels, or has more than 10000 parts"],
+    [
+      "[".repeat(300),
+      "its JSON nests deeper than 128 levels, or has more than 10000 parts or 131072 commas",
+    ],
     ['"SELECT 1"', "expected a JSON object, not text"],
     ['["SELECT 1"]', "expected a JSON object, not an array"],
     ["null", "expected a JSON object, not null"],
   ])("%j", async (body, fault) => {
+    const message = `Cannot read the body: ${fault}; ${TAKES}`;
+    expect(await refused("/v1/api/sql", post(body))).toEqual([400, "INVALID_INPUT", message]);
+  });
+
+  test.each([
+    [
+      "a comma too many behind a long text",
+      `{"sql":"${"x".repeat(300_000)}",}`,
+      "it is not JSON: its first 262144 characters are sound, and the fault comes later",
+    ],
+    [
+      "a word that the search cuts",
+      `{"sql":"${"x".repeat(262_129)}",true${" ".repeat(99)}}`,
+      "it is not JSON: its first 262144 characters are sound, and the fault comes later",
+    ],
+    [
+      "a fault before long parameters",
+      `{"sql":'SELECT 1',"params":["${"x".repeat(300_000)}"]}`,
+      `it is not JSON: unexpected character "'" at line 1, column 8; names and strings stand in straight double quotes (")`,
+    ],
+    [
+      "more parameters than any request has",
+      `{"sql":"SELECT 1","params":[${"1,".repeat(200_000)}1]}`,
+      "its JSON nests deeper than 128 levels, or has more than 10000 parts or 131072 commas",
+    ],
+    [
+      "many short arrays",
+      `[${"[0],".repeat(100_000)}0]`,
+      "its JSON nests deeper than 128 levels, or has more than 10000 parts or 131072 commas",
+    ],
+  ])("that is long: %s", async (_what, body, fault) => {
     const message = `Cannot read the body: ${fault}; ${TAKES}`;
     expect(await refused("/v1/api/sql", post(body))).toEqual([400, "INVALID_INPUT", message]);
   });

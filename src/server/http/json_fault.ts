@@ -2,8 +2,9 @@
  * Explains why a text is not JSON: where it goes wrong, which character stands there, and, for the
  * usual slips, how to write it. Runs only for a text that JSON.parse has refused.
  */
-import { JSON_PARTS_MAX, NESTING_MAX } from "../../base/limits.ts";
+import { JSON_COMMAS_MAX, JSON_PARTS_MAX, NESTING_MAX } from "../../base/limits.ts";
 import { checkJson, MalformedJson } from "../../types/mod.ts";
+import { isTooIntricate } from "./request_body.ts";
 
 /** Statements that people send as plain text. */
 const SQL_TEXT =
@@ -14,12 +15,27 @@ const FORM_TEXT = /^[\w.%+-]+=/;
 /** Characters that an editor or a web page puts in place of straight quotes. */
 const CURLY_QUOTES = "“”„‘’";
 
+/**
+ * Characters in which the fault is looked for. Everybody waits meanwhile: a body of 8 MB took more
+ * than a second.
+ */
+const SEARCHED_MAX = 256 * 1024;
+
+/** The end of a text that is cut off may break a literal or an escape, which is no fault. */
+const BROKEN_MAX = 16;
+
 /** A clause that follows "Cannot read …: ". */
 export function jsonFault(text: string): string {
   if (text.trim() === "") return "it is empty, and JSON is expected";
-  const at = faultOffset(text);
+  const isCut = text.length > SEARCHED_MAX;
+  const found = faultOffset(isCut ? text.slice(0, SEARCHED_MAX) : text);
+  const isAtCut = isCut && found !== undefined && found > SEARCHED_MAX - BROKEN_MAX;
+  if (isAtCut && !isTooIntricate(text)) {
+    return `it is not JSON: its first ${SEARCHED_MAX} characters are sound, and the fault comes later`;
+  }
+  const at = isAtCut ? undefined : found;
   if (at === undefined) {
-    return `its JSON nests deeper than ${NESTING_MAX} levels, or has more than ${JSON_PARTS_MAX} parts`;
+    return `its JSON nests deeper than ${NESTING_MAX} levels, or has more than ${JSON_PARTS_MAX} parts or ${JSON_COMMAS_MAX} commas`;
   }
   const slip = slipAt(text, at);
   return `it is not JSON: ${foundAt(text, at)}${slip === undefined ? "" : `; ${slip}`}`;
