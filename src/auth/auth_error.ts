@@ -45,7 +45,7 @@ export class AuthError extends Error {
   }
 }
 
-/** Where a token comes from. */
+/** The call that returns a token. */
 const LOGIN = 'POST /v1/api/auth/login with {"user": "…", "password": "…"}';
 
 const SEND_TOKEN = `send the header Authorization: Bearer <token>; ${LOGIN} returns the token as access_token`;

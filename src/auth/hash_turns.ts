@@ -7,8 +7,8 @@
  *                                                 two lanes, so that neither starves
  *
  * A bounded number of hashes waits. Beyond it the sender with the most waiting hashes loses its
- * newest one, so no sender is refused because of another's flood. Where each of very many senders
- * has one, a known device still finds room: a stranger gives way to it.
+ * newest one, so no sender is refused because of another's flood. If very many senders have one
+ * hash each, a stranger gives way to a known device.
  */
 import { AuthError } from "./auth_error.ts";
 
@@ -66,7 +66,7 @@ export class HashTurns {
     return true;
   }
 
-  /** Makes room for one more of a sender of whom `count` wait. Returns whether it did. */
+  /** Makes room for one more hash of a sender with `count` waiting. Returns whether it did. */
   #makeRoomFor(isTrusted: boolean, count: number): boolean {
     if (isTrusted && this.#refuseOne([this.#others], 0)) return true;
     return this.#refuseOne([this.#trusted, this.#others], count + 1);

@@ -1,6 +1,6 @@
 /**
- * The answer to a text of statements, part by part as somebody asks for it. Bytes are taken from
- * the connection only then, so that the server waits with the statements while nobody does.
+ * Gives the answer to a text of statements part by part, on demand. Bytes are taken from the
+ * connection only on demand too, so the server pauses the statements while nobody reads.
  */
 import type { SchemaField, StatementEntry } from "../protocol/mod.ts";
 import { AnswerScanner } from "./answer_scanner.ts";
@@ -18,7 +18,7 @@ export type ExecutionPart =
       readonly schema: readonly SchemaField[];
       readonly rows: readonly (readonly unknown[])[];
     }
-  /** A statement has ended; its rows, if it has any, were given before. */
+  /** A statement has ended; its rows, if any, came before. */
   | { readonly kind: "entry"; readonly statement: number; readonly entry: StatementEntry }
   | { readonly kind: "end"; readonly tookMs: number };
 
@@ -59,12 +59,12 @@ export async function* partsOfBody(
       }
     }
   } finally {
-    // The server ends the statements that nobody reads any further.
+    // The server ends statements whose answer nobody reads any more.
     reader.cancel().catch(() => undefined);
   }
 }
 
-/** @throws {ServerError} If the statements have not all succeeded. */
+/** @throws {ServerError} If any statement failed. */
 function endOf(fields: Readonly<Record<string, unknown>>): ExecutionPart {
   if (fields["status"] !== "success") throw errorFromBody(fields, 200);
   return { kind: "end", tookMs: Number(fields["took"]) };
@@ -83,7 +83,7 @@ function partsIn(
   }
 }
 
-/** The same of an answer that came as a whole, where the runtime has no streams. */
+/** Gives the parts of a complete answer, for runtimes without streams. */
 export function* partsOfWhole({
   results,
   tookMs,

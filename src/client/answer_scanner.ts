@@ -1,6 +1,6 @@
 /**
- * Reads the answer to a text of statements while it comes: rows as soon as they are whole, entries
- * as they end. Nothing of the rows given is kept.
+ * Reads the answer to a text of statements while it arrives: rows as soon as they are complete, and
+ * entries as they end. Rows that were returned are not kept.
  *
  *     {"results":[ {"schema":[…],"rows":[ [row],[row] ],"row_count":2,…}, … ],"status":…}
  *     depth 1     2 3                   4 5
@@ -15,7 +15,7 @@ export type ScannedPart =
     }
   /** An entry has ended; its rows were given before. */
   | { readonly kind: "entry"; readonly entry: StatementEntry }
-  /** All that stands behind the results. */
+  /** The rest of the answer after the results. */
   | { readonly kind: "end"; readonly fields: Readonly<Record<string, unknown>> };
 
 const [QUOTE, BACKSLASH, OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [
@@ -27,7 +27,7 @@ const RESULTS_DEPTH = 2;
 const ROWS_DEPTH = 4;
 
 export class AnswerScanner {
-  /** From the beginning of what has not ended yet. */
+  /** The text from the start of the first unfinished piece. */
   #text = "";
   #at = 0;
   #depth = 0;
@@ -36,9 +36,9 @@ export class AnswerScanner {
   #isInRows = false;
   #isBehindResults = false;
   #isOver = false;
-  /** Where the piece at hand begins: an entry, its part behind the rows, a row, or the end. */
+  /** The start of the current piece: an entry, its part after the rows, a row, or the end. */
   #start = 0;
-  /** Where whole rows begin and end that were not given yet. */
+  /** The range of the complete rows that were not returned yet. */
   #rowsStart = -1;
   #rowsEnd = -1;
   /** An entry up to its rows. */
@@ -46,7 +46,7 @@ export class AnswerScanner {
   #schema: readonly SchemaField[] = [];
   #parts: ScannedPart[] = [];
 
-  /** @throws {SyntaxError} If it is no answer of this kind. */
+  /** @throws {SyntaxError} If the text is not an answer of this kind. */
   push(text: string): ScannedPart[] {
     if (this.#isOver) return [];
     this.#text += text;
@@ -58,7 +58,7 @@ export class AnswerScanner {
     return this.#parts;
   }
 
-  /** @returns Whether the beginning has come. */
+  /** @returns Whether the beginning has arrived. */
   #begins(): boolean {
     const { length } = this.#text;
     if (!START.startsWith(this.#text.slice(0, START.length))) {
@@ -126,7 +126,7 @@ export class AnswerScanner {
     const text = this.#text.slice(this.#rowsStart, this.#rowsEnd);
     const rows = JSON.parse(`[${text}]`) as readonly (readonly unknown[])[];
     this.#parts.push({ kind: "rows", schema: this.#schema, rows });
-    // A row that has begun is given when it is whole.
+    // A row that has begun is returned once it is complete.
     const isInRow = this.#depth > ROWS_DEPTH;
     this.#rowsStart = isInRow ? this.#rowStartBehind(this.#rowsEnd) : -1;
     this.#rowsEnd = -1;
@@ -136,7 +136,7 @@ export class AnswerScanner {
     return this.#text.indexOf("[", end);
   }
 
-  /** Lets go of the text that was given. */
+  /** Discards the text that was returned. */
   #forget(): void {
     const isBetween = this.#isInRows || (this.#depth === RESULTS_DEPTH && !this.#isBehindResults);
     const kept = this.#isInRows && this.#rowsStart >= 0 ? this.#rowsStart : this.#start;

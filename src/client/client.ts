@@ -133,13 +133,13 @@ export interface Client {
    */
   execute(sql: string, options?: ExecuteOptions): Promise<Execution>;
   /**
-   * Runs statements and gives their answer part by part, as it is asked for. Whoever stops asking
-   * holds the statements up, which the server ends after a minute; whoever leaves ends them.
-   * `timeout` is the time to the beginning of the answer.
+   * Runs statements and gives their answer part by part, on demand. A caller that stops reading
+   * pauses the statements, and the server ends them after a minute. Leaving the loop ends them at
+   * once. `timeout` limits the time to the beginning of the answer.
    *
    *     for await (const part of db.stream(sql)) if (part.kind === "rows") show(part.rows);
    *
-   * @throws {ServerError} Also behind the first rows.
+   * @throws {ServerError} Possibly after the first rows.
    */
   stream(sql: string, options?: ExecuteOptions): AsyncGenerator<ExecutionPart, void>;
   /**
@@ -216,7 +216,7 @@ export function createClient(options: ClientOptions): Client {
   };
 }
 
-/** Sends a text of statements. @param given As the caller gave it, of whatever kind. */
+/** Sends a text of statements. @param given The unchecked argument of the caller. */
 async function send(
   session: Session,
   sql: string,
@@ -248,7 +248,7 @@ function executeBy(session: Session, values: Values): Client["execute"] {
   };
 }
 
-/** The same, read as it comes. */
+/** Sends a text of statements and reads the answer as it arrives. */
 function streamBy(session: Session, values: Values): Client["stream"] {
   return async function* (sql: string, given: ExecuteOptions = {}) {
     try {

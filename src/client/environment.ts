@@ -3,7 +3,7 @@
  * and Node offer all of them as globals; a test gives its own.
  */
 
-/** A body whose bytes come as they are asked for. */
+/** A body whose bytes are read on demand. */
 export interface BodyStream {
   getReader(): {
     read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>;
@@ -16,7 +16,7 @@ export interface HttpResponse {
   readonly ok: boolean;
   readonly status: number;
   readonly headers?: { get(name: string): string | null };
-  /** Of runtimes that have streams; `stream` reads it, and everything at once without. */
+  /** The body, in runtimes with streams. Without it, `stream` reads the whole answer at once. */
   readonly body?: BodyStream | null;
   /** Fails with a SyntaxError if the body is not JSON. */
   json(): Promise<unknown>;

@@ -19,7 +19,7 @@ export interface CallOptions {
   readonly body?: object;
   readonly signal?: AbortSignal;
   readonly token?: string;
-  /** Whether the body of an answer without failure is left to the caller to read. */
+  /** Whether the caller reads the body of a successful answer itself. */
   readonly isStreamed?: boolean;
 }
 
@@ -28,7 +28,7 @@ export interface Answer {
   readonly status: number;
   /** The fields of its JSON object. */
   readonly fields: Readonly<Record<string, unknown>>;
-  /** The body instead, when it is left to the caller. */
+  /** The unread body, if the caller reads it itself. */
   readonly body?: BodyStream;
 }
 

@@ -211,7 +211,7 @@ export class Session {
     return (await this.call(path, body, options)).fields;
   }
 
-  /** The same, with its status, and its body left to the caller if wanted. @internal */
+  /** Like `post`, but returns the status, and the unread body if wanted. @internal */
   async call(
     path: string,
     body: object,

@@ -125,7 +125,11 @@ const RULES: Rules = {
       [0],
       "Bytes of kept answers for one user; 0 means no limit",
     ),
-    storage_bytes_per_user: whole(0, [0], "Bytes of the rows and files of one user; 0 is no limit"),
+    storage_bytes_per_user: whole(
+      0,
+      [0],
+      "Bytes of the rows and files of one user; 0 means no limit",
+    ),
     topic_visibility_secs: whole(60, [1, 86_400], "How long a consumer has to ack", LATER),
     max_poll_secs: whole(60, [1, 300], "Longest wait of a topic poll", LATER),
     require_where: flag(false, "Whether UPDATE and DELETE without WHERE are refused"),

@@ -65,7 +65,7 @@ test("HashTurns refuses the newest hash of the sender with the most, when too ma
   expect(turns.waitingCount).toBe(400);
 });
 
-test("HashTurns has a stranger give way to a known device, where one of each of many waits", async () => {
+test("HashTurns has a stranger give way to a known device when many senders have one hash each", async () => {
   const { order, settle, turns, wait } = setUp();
   for (let index = 0; index < 400; index += 1) wait(`10.0.${index}.1`);
   wait("stranger");
@@ -78,7 +78,7 @@ test("HashTurns has a stranger give way to a known device, where one of each of 
   expect(turns.waitingCount).toBe(399);
 });
 
-test("HashTurns refuses the newest of many known devices, where no stranger waits", async () => {
+test("HashTurns refuses the newest of many known devices when no stranger waits", async () => {
   const { order, settle, wait } = setUp();
   wait("mallory", 400, true);
   wait("ann", 1, true);

@@ -1,6 +1,6 @@
 /**
- * Answers read as they come: of a scripted server, cut at every place, and of a real one, which
- * waits with its statements for whoever reads.
+ * Goal: answers are read as they arrive, from a scripted server that cuts them at every place, and
+ * from a real one that pauses its statements for a slow reader.
  */
 import { expect, test } from "bun:test";
 import { createClient, type ExecutionPart, ServerError } from "../../src/client/mod.ts";
@@ -81,7 +81,7 @@ test.each([1, 2, 3, 7, 64, 100_000])("an answer in pieces of %i bytes is whole",
   expect(parts.at(-1)).toEqual({ kind: "end", tookMs: 1.5 });
 });
 
-test("no more is taken than is asked for, and who leaves ends the answer", async () => {
+test("no more is read than requested, and leaving the loop ends the answer", async () => {
   const { client, isCancelled, piecesRead } = await clientOf(new TextEncoder().encode(BODY), 16);
   const parts = client.stream("SELECT 1");
   await parts.next();
@@ -91,7 +91,7 @@ test("no more is taken than is asked for, and who leaves ends the answer", async
   expect(isCancelled()).toBe(true);
 });
 
-test("a failure behind the first rows is thrown, and so is an answer that is none or has no end", async () => {
+test("a failure after the first rows is thrown, and so is an invalid or incomplete answer", async () => {
   const failed = BODY.replace(
     /"status".*/,
     '"status":"error","took":1,"error":{"code":"QUERY_TIMEOUT","message":"Too long"}}',
@@ -106,7 +106,7 @@ test("a failure behind the first rows is thrown, and so is an answer that is non
   expect(codes).toEqual(["QUERY_TIMEOUT", "http_error", "ConnectionError"]);
 });
 
-test("a server that is read no further has not run the statement behind", async () => {
+test("while nobody reads on, the server does not run the next statement", async () => {
   await using server = await startServer();
   await server.setup();
   await server.rows("CREATE NAMESPACE s; CREATE TABLE s.t (id BIGINT PRIMARY KEY)");
@@ -123,7 +123,7 @@ test("a server that is read no further has not run the statement behind", async 
   expect(await server.rows("SELECT count(*) FROM s.t")).toEqual([[1]]);
 });
 
-test("options that are none are a TypeError, as for execute", async () => {
+test("invalid options are a TypeError, as for execute", async () => {
   const { client } = await clientOf(new TextEncoder().encode(BODY), 16);
   const parts = client.stream("SELECT 1", [1] as never);
   expect(await parts.next().catch((error: unknown) => error)).toBeInstanceOf(TypeError);

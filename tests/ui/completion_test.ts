@@ -1,5 +1,5 @@
 /**
- * What the editor offers at a cursor, written here as a bar: which names, and in which order.
+ * Goal: the editor offers the right names in the right order at the cursor, written here as a bar.
  */
 import { expect, test } from "bun:test";
 import { completionAt } from "../../ui/src/completion.ts";
@@ -105,14 +105,14 @@ test("names are written as the grammar takes them", () => {
   expect(taken('SELECT rem| FROM air."Flight Plans"')).toBe(
     'SELECT "Remark" FROM air."Flight Plans"',
   );
-  // Of a name that both tables have it must be said which is meant.
+  // A name that both tables have has to be qualified.
   expect(labels("SELECT i| FROM notes n JOIN air.order o ON true").slice(0, 2)).toEqual([
     "n.id",
     "o.id",
   ]);
 });
 
-test("nothing is offered in strings, comments and numbers, nor unasked in front of nothing", () => {
+test("nothing is offered in strings, comments and numbers, nor unasked without a prefix", () => {
   for (const marked of ["SELECT 'del|'", "-- del|", "/* del| */ SELECT 1", "SELECT 1de|"]) {
     expect(offered(marked)).toBeNull();
   }

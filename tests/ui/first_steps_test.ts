@@ -190,7 +190,7 @@ describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
       await page.getByText("SELECT 'two' AS second").waitFor();
       await page.goBack();
       await page.getByText("SELECT 'one' AS first").waitFor();
-      // Nothing runs because of an address.
+      // Opening an address runs nothing.
       expect(await page.getByRole("grid").count()).toBe(0);
 
       await writeSql(page, "SELECT id FROM shop.links");
@@ -209,7 +209,7 @@ describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
       expect(await until(kept, (text) => text.includes("eve"))).toContain("eve");
       expect(await kept()).not.toContain("secret");
 
-      // Without an address it is the remembered text.
+      // Without an address the editor has the remembered text.
       await writeSql(page, "SELECT 'remembered'");
       expect(await until(kept, (text) => text.includes("remembered"))).toContain("remembered");
       await page.goto("about:blank");
@@ -225,7 +225,7 @@ describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
   );
 
   test(
-    "tables appear and go by themselves, whoever makes them",
+    "tables appear and disappear by themselves, whoever creates or drops them",
     async () => {
       const { close, faults, page } = await openWorkbench(browser, server);
       await runSql(page, "CREATE TABLE shop.own (id BIGINT PRIMARY KEY)");

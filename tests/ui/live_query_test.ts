@@ -1,5 +1,5 @@
 /**
- * What of a statement is followed, and what the page does itself: the order and the LIMIT.
+ * Goal: the page follows a statement without its ORDER BY and LIMIT, which it applies itself.
  */
 import { expect, test } from "bun:test";
 import { followedQuery } from "../../ui/src/live_query.ts";

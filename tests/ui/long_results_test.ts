@@ -1,5 +1,5 @@
 /**
- * Results longer than a page wants to hold: every row can be reached, few are fetched unasked.
+ * Goal: in results too long for a page, every row can be reached and few are fetched unasked.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Locator } from "playwright-core";
@@ -12,7 +12,7 @@ const TEST_MS_MAX = 40_000;
 /** More than anybody reads. */
 const ENDLESS = "SELECT n, repeat('x', 1000) FROM generate_series(1, 3000000) AS g (n)";
 
-/** What is used here of elements, whose types are not those of the server. */
+/** The used part of DOM elements, as the server's types do not include the DOM. */
 interface Scrolling {
   scrollTop: number;
   readonly scrollHeight: number;
@@ -123,7 +123,7 @@ describeUnless(chromiumMissing)("long results", () => {
       await page.keyboard.press("ArrowUp");
       expect(await page.locator(".cell.current").innerText()).toBe("1299999");
 
-      // With the wheel a row for each row, though the bar stands for far more.
+      // The wheel moves row by row, although a pixel of the bar stands for many rows.
       const before = await drawn(grid);
       await grid.hover();
       await page.mouse.wheel(0, -280);

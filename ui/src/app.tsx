@@ -47,7 +47,7 @@ function logOutAtServer(): void {
 
 export function App(): ReactNode {
   const [screen, setScreen] = useState<Screen>({ kind: "loading" });
-  /** Who worked here last: the address may still have their text. */
+  /** The last user of this page: the address may still have their text. */
   const lastUser = useRef<string>(undefined);
 
   const begin = useCallback(() => {
@@ -74,7 +74,7 @@ export function App(): ReactNode {
   const logOut = (): void => {
     db.close();
     rememberSession(false);
-    // What the editor keeps as it goes away is then forgotten, too.
+    // This also discards the text that the editor saves while it unmounts.
     flushSync(() => setScreen({ kind: "login" }));
     forgetState();
     logOutAtServer();

@@ -1,6 +1,6 @@
 /**
- * What the editor offers while one types: tables and columns first where those belong, found by
- * their own name, whatever their namespace; else the words of the grammar.
+ * Completes names and keywords in the editor. Where tables or columns belong, they come first,
+ * found by their own name in any namespace; elsewhere keywords come first.
  */
 import type { Completion, CompletionResult, CompletionSource } from "@codemirror/autocomplete";
 import { type NamedTable, type Place, placeAt } from "./completion_place.ts";
@@ -11,7 +11,7 @@ import { FUNCTIONS, KEYWORDS, quoted, TYPES } from "./sql_dialect.ts";
 interface Offer {
   readonly option: Completion;
   readonly names: readonly string[];
-  /** Below those with a smaller one. */
+  /** Options with a smaller rank come first. */
   readonly rank: number;
 }
 
@@ -63,7 +63,7 @@ function resultAt(place: Place, listed: readonly ListedTable[]): CompletionResul
 
 const NO_FIT = 9;
 
-/** Columns and tables that contain the text are offered behind all that begins with it. */
+/** Names that contain the text come after those that begin with it. */
 function fitOf({ names, option, rank }: Offer, typed: string): number {
   const lower = names.map((name) => name.toLowerCase());
   if (lower.some((name) => name.startsWith(typed))) return rank === FIRST ? 0 : 1;

@@ -1,5 +1,5 @@
 /**
- * Where in a statement the cursor stands: which tables it may speak of there, and what can follow.
+ * Finds the place of the cursor in a statement: the tables in scope, and what can follow.
  * Read from the words alone, since a statement that is being written does not parse.
  */
 import { isInComment, type Token, tokensOf } from "./sql_tokens.ts";
@@ -12,7 +12,7 @@ export interface NamedTable {
 }
 
 export interface Place {
-  /** Where the word that is being typed begins and ends. */
+  /** The range of the word that is being typed. */
   readonly from: number;
   readonly to: number;
   /** Its text so far, without quotes. */
@@ -20,8 +20,7 @@ export interface Place {
   /** The names before it, each with its dot: `air.flights.` are two. */
   readonly qualifiers: readonly string[];
   /**
-   * A table, a column, or a word of the grammar: what stands here most likely, though the others
-   * may too.
+   * The most likely kind of word here; the other kinds are possible too.
    */
   readonly expects: "table" | "column" | "word";
   /** In scope at the cursor, the innermost first. */

@@ -51,7 +51,7 @@ function csvField(text: string): string {
 function jsonLine(row: readonly unknown[], schema: readonly SchemaField[]): string {
   const cells = schema.map(({ data_type: type, index, name }) => {
     const cell = row[index] ?? null;
-    // Of what JSON has, the wire's own; times and bytes as the text that SQL takes.
+    // Types of JSON stay as on the wire; times and bytes become the text that SQL accepts.
     const isPlain = ["string", "number", "boolean"].includes(typeof cell) && !isTime(type);
     return [name, isPlain || cell === null ? cell : (cellText(cell, type) ?? null)];
   });

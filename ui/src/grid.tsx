@@ -41,7 +41,7 @@ export interface GridProps {
   readonly row: (index: number) => GridRow;
   /** Stands left of the copy button. */
   readonly footer: ReactNode;
-  /** What reads further rows, where there are any. */
+  /** Reads further rows, if there are any. */
   readonly more?: Pick<Reading, "all" | "isBusy" | "more"> | undefined;
   /** Rows may come and go above: what is in sight and what is chosen then stay where they are. */
   readonly isMoving?: boolean;
@@ -104,7 +104,7 @@ export function Grid(props: GridProps): ReactNode {
         className="grid-scroll"
         role="grid"
         aria-label={label}
-        // Of an unknown number, -1.
+        // An unknown number of rows is -1.
         aria-rowcount={props.more === undefined ? rowCount + 1 : -1}
         aria-colcount={schema.length}
         tabIndex={0}

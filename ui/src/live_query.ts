@@ -9,9 +9,9 @@ import { type Token, tokensOf } from "./sql_tokens.ts";
 const SNAPSHOT_ROWS_MAX = 10_000;
 
 export interface LiveOrder {
-  /** As it was written. */
+  /** The text of the order, as written. */
   readonly text: string;
-  /** Undefined if it is more than columns. */
+  /** Undefined if the order has more than columns. */
   readonly terms: readonly OrderTerm[] | undefined;
 }
 
@@ -20,7 +20,7 @@ export interface FollowedQuery {
   /** Begin with the newest so many rows, and keep no more. */
   readonly lastRows: number;
   readonly order: LiveOrder | undefined;
-  /** Of the rows in their order, show so many. */
+  /** The number of sorted rows to show. */
   readonly shownRows: number;
 }
 
@@ -40,7 +40,7 @@ export function followedQuery(statement: string): FollowedQuery {
     // Without an order they are the newest.
     return { sql: text.slice(0, end).trimEnd(), lastRows: rows, order: undefined, shownRows: rows };
   }
-  // What follows it otherwise, as OFFSET, is the server's to refuse.
+  // The server refuses other trailing clauses, such as OFFSET.
   const next = tokens.slice(at).find((token) => ENDS.some((word) => isWord(token, word)));
   const orderEnd = next === undefined ? end : Math.min(next.from, end);
   return {

@@ -1,5 +1,5 @@
 /**
- * What the address says and the browser remembers: the text of the editor, and whether it is
+ * The state in the address and in the browser's storage: the text of the editor, and whether it is
  * followed. The address can be shared, and its history goes back through what was run; opening it
  * runs nothing that could change anything. Passwords in the text are left out of both.
  *
@@ -39,7 +39,7 @@ export function stateFromHash(hash: string): PageState {
   };
 }
 
-/** What the page begins with for a user. */
+/** The initial state of the page for a user. */
 export function firstState(userId: string): { readonly isLive: boolean; readonly text: string } {
   const { isLive, text } = stateFromHash(location.hash);
   return { isLive, text: text ?? storedText(userId) ?? EXAMPLE };
@@ -58,7 +58,7 @@ export function keepState(
   else history.replaceState(null, "", hash);
 }
 
-/** Forgets the text of whoever has left. */
+/** Forgets the text of a user who has logged out. */
 export function forgetState(): void {
   forgetText();
   history.replaceState(null, "", location.pathname);

@@ -173,7 +173,7 @@ function Exports({
   useEffect(() => {
     if (wanted === undefined || isBusy) return;
     setWanted(undefined);
-    // What was stopped on the way is not the whole.
+    // A run that was stopped is incomplete and is not saved.
     if (!hasMore && entry.schema !== undefined) void saveRows(rows, entry.schema, wanted);
   }, [entry, hasMore, isBusy, rows, wanted]);
   const save = async (format: ExportFormat): Promise<void> => {

@@ -1,6 +1,6 @@
 /**
- * Reads the answer to a run no further than somebody looks. The statements run once: while nobody
- * asks for more rows of the last one, the server waits with it.
+ * Reads the answer to a run only as far as the user looks. The statements run once: while nobody
+ * asks for more rows of the last statement, the server pauses it.
  */
 import { type ExecutionPart, ServerError, type StatementEntry } from "../../src/client/mod.ts";
 
@@ -10,7 +10,7 @@ const FIRST_ROWS = 1000;
 /** More rows than these at once would let the page stand still. */
 const MORE_ROWS_MAX = 100_000;
 
-/** Of a statement with others behind it, which wait for it to end, no more rows are kept. */
+/** The most rows kept of a statement that is not the last, as later statements wait for its end. */
 const KEPT_ROWS_MAX = 10_000;
 
 export interface ReadEntry {

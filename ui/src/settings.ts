@@ -1,6 +1,6 @@
 /**
- * What the browser remembers between visits: the chosen colours, that there was a session, and the
- * text of the editor until its user logs out. Never a token or a password.
+ * Settings that the browser keeps between visits: the chosen colours, that there was a session, and
+ * the text of the editor until its user logs out. Never a token or a password.
  */
 
 export type Theme = "system" | "light" | "dark";

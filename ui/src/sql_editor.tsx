@@ -58,7 +58,7 @@ export interface SqlEditorProps {
   readonly ref: Ref<EditorHandle>;
   /** What it begins with. */
   readonly text: string;
-  /** What completion offers. */
+  /** The tables for completion. */
   readonly tables: readonly ListedTable[];
   readonly onRun: () => void;
   /** Given the whole text after each change. */

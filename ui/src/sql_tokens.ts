@@ -4,7 +4,7 @@
 
 export interface Token {
   readonly kind: "name" | "quoted" | "sign" | "value";
-  /** Of names the name itself, of bare words in lower case as well. */
+  /** The text of the token; a name is unquoted, and a bare word is in lower case. */
   readonly text: string;
   readonly from: number;
   readonly to: number;

@@ -1,6 +1,6 @@
 /**
- * Ties the text of the editor to the address and to what the browser remembers. What is typed
- * replaces the newest step of the history; what was run stays there to be come back to.
+ * Ties the text of the editor to the address and to the browser's storage. Typed text replaces the
+ * newest step of the history; a text that was run remains as a step to come back to.
  */
 import { useCallback, useEffect, useLayoutEffect, useRef } from "react";
 import { keepState, type PageState, stateFromHash } from "./page_state.ts";
@@ -16,7 +16,7 @@ interface Kept {
 export interface KeptPage {
   /** The text or the page has changed. */
   readonly changed: (now: Kept) => void;
-  /** What it shows now was run: the history can come back to it. */
+  /** The shown text was run: the history can come back to it. */
   readonly ran: (now: Kept) => void;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Which rows of a long table are in sight, and where each is drawn.
+ * Determines which rows of a long table are visible, and where each is drawn.
  *
  * Browsers make no element higher than some ten million pixels, and a table may be longer. The
  * scroll range is then shorter than the table: a long way, as with the bar, goes through the table
@@ -35,12 +35,12 @@ export interface RowWindow {
 interface Position {
   /** How far down the whole table the upper edge is, in pixels of the table. */
   tableTop: number;
-  /** Where the scroll bar was when that was found. */
+  /** The position of the scroll bar when the value above was found. */
   scrollTop: number;
   isDragged: boolean;
 }
 
-/** What of a scrolling element is needed to know what it shows. */
+/** The properties of a scrolling element that determine its visible part. */
 interface Sizes {
   readonly view: number;
   readonly tableTopMax: number;
@@ -154,7 +154,7 @@ function useScrolls(
       if (sizes.isScaled) timer = setTimeout(rest, REST_MS);
       redraw();
     };
-    // Of the element itself only its scroll bars can be pressed.
+    // A press on the element itself is always on its scroll bars.
     const onPress = ({ target }: Event): void => {
       now.isDragged = target === element;
     };

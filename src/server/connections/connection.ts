@@ -59,7 +59,7 @@ const CLOSE_GOING_AWAY = 1001;
 const CLOSE_POLICY = 1008;
 const CLOSE_INTERNAL = 1011;
 
-/** What a client is told that sends a message too early. */
+/** The error for a client that sends a message before it has authenticated. */
 const AUTHENTICATE_FIRST =
   'Authenticate first: send {"type": "authenticate", "token": "<token>"}, or open the connection ' +
   "with the header Authorization: Bearer <token>; POST /v1/api/auth/login answers with a token " +

@@ -87,7 +87,7 @@ function hex(code: number): string {
   return code.toString(16).toUpperCase().padStart(4, "0");
 }
 
-/** How to mend one of the usual slips; undefined for any other. */
+/** How to fix one of the usual slips; undefined for any other fault. */
 function slipAt(text: string, at: number): string | undefined {
   const found = text[at];
   if (at === text.search(/\S/)) {

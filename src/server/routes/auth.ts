@@ -152,7 +152,7 @@ function optionalFields(body: unknown): Readonly<Record<string, unknown>> {
 }
 
 /**
- * The JSON value of a body; undefined when it is empty.
+ * The JSON value of a body; undefined if the body is empty.
  *
  * @throws {HttpError} invalid_request when it is malformed.
  */

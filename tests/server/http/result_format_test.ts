@@ -45,7 +45,7 @@ test("jsonBody names each user in turn, escaped where that must be", () => {
   }
 });
 
-test("notices stand in the entry of their statement, and in the last line of NDJSON", () => {
+test("notices are in the entry of their statement, and in the last line of NDJSON", () => {
   const notices = ['Column "at" holds 1970'];
   const body = jsonBody([{ ...INSERTED, notices }, INSERTED], { tookMs: 1 });
   const { results } = JSON.parse(body) as { results: { notices?: unknown }[] };
