@@ -9,7 +9,7 @@ const LEAST = ["-2147483648", "-9223372036854775808"] as const;
 
 const LEAST_INTEGERS: CaseFile = {
   name: "least_integers",
-  about: "the least INT and BIGINT as literals",
+  about: "the smallest INT and BIGINT as literals",
   statements: [
     "CREATE TABLE least (id INT PRIMARY KEY, i INT DEFAULT -2147483648 CHECK (i >= -2147483648), b BIGINT DEFAULT -9223372036854775808)",
     "INSERT INTO least (id) VALUES (1)",
@@ -92,7 +92,7 @@ const PARTED = [
 
 const SIMILAR: CaseFile = {
   name: "similar",
-  about: "SIMILAR TO and SUBSTRING with parts between escapes and quotes",
+  about: "SIMILAR TO and SUBSTRING with separators",
   statements: [
     ...PARTED.flatMap((pattern) => [
       `SELECT substring('abcdefg' SIMILAR '${pattern}' ESCAPE '#')`,
@@ -255,7 +255,7 @@ const ZERO = "'-0'::float8";
 
 const ZEROS: CaseFile = {
   name: "negative_zero",
-  about: "the zero with a sign of DOUBLE and REAL",
+  about: "negative zero in DOUBLE and REAL",
   statements: [
     "CREATE TABLE zeros (id INT PRIMARY KEY, d DOUBLE PRECISION, r REAL)",
     "INSERT INTO zeros VALUES (1, '-0', '-0'), (2, 0, 0), (3, -1, -1)",
@@ -319,7 +319,7 @@ const INTERVALS = [
 
 const ACCEPTED: CaseFile = {
   name: "refused_values",
-  about: "units that come twice, options and positions out of range, replaced views",
+  about: "repeated units, options and positions out of range, replaced views",
   statements: [
     ...INTERVALS.map((text) => `SELECT interval '${text}'`),
     ...selects(["regexp_instr('abcabc', 'a.c', 1, 1, #)"], ["-1", "0", "1", "2"]),

@@ -157,7 +157,7 @@ const EXPANSIONS: CaseFile = {
 
 const OUTER_AGGREGATES: CaseFile = {
   name: "outer_aggregates",
-  about: "aggregates that belong to a query around their own",
+  about: "aggregates that belong to an outer query",
   statements: [
     "CREATE TABLE o (id INT PRIMARY KEY, g INT, v INT)",
     "CREATE TABLE i (id INT PRIMARY KEY, oid INT, w INT)",

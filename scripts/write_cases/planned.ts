@@ -6,7 +6,7 @@ import type { CaseFile } from "./answer.ts";
 
 const PLANNED_CASES: CaseFile = {
   name: "planned",
-  about: "joins, conditions and LATERAL rows that are planned in other ways than they are written",
+  about: "joins, conditions and LATERAL rows that the planner rewrites",
   statements: [
     "CREATE TABLE t (id INT PRIMARY KEY, g INT, v INT, s TEXT)",
     "CREATE TABLE d (g INT PRIMARY KEY, h INT, n TEXT)",

@@ -62,11 +62,7 @@ const NAMES: readonly Mistake[] = [
     "GLOB 'x*' FROM demo.kv",
     "write a LIKE 'pattern%', where % matches any text and _ any character",
   ],
-  [
-    "SELECT 5 XOR 3",
-    "XOR 3",
-    "write a != b for conditions, and a # b for the bits of whole numbers",
-  ],
+  ["SELECT 5 XOR 3", "XOR 3", "write a != b for conditions, and a # b for the bits of integers"],
   ["SELECT v FROM demo.kv LIMIT 5 10", "10", "write LIMIT count OFFSET start"],
   [
     "SELECT JSON_OBJECT('a', 1)",
@@ -81,7 +77,7 @@ const NAMES: readonly Mistake[] = [
   [
     'INSERT INTO demo.kv VALUES (1, {"a":1})',
     '{"a":1})',
-    `write parameters as $1, $2, … and send their values in order in params; JSON is written as text: '{"a": 1}'`,
+    `write parameters as $1, $2, … and send their values in order in params; write JSON as text: '{"a": 1}'`,
   ],
   ["SELECT * FROM dual", "dual", "SELECT without FROM returns one row"],
   ["SELECT * FROM demo.dbo.notes", ".notes", "a name has two parts: namespace.table"],

@@ -15,9 +15,7 @@ export interface StoredNumber {
   readonly value: Value;
 }
 
-/**
- * As milliseconds, the years 1973 to 5138; as microseconds, the first 1157 days of 1970 and later.
- */
+/** The years 1973 to 5138 in milliseconds; read as microseconds, the first 1157 days from 1970. */
 const LIKE_MILLISECONDS_MIN = 1e11;
 const LIKE_MILLISECONDS_MAX = 1e14;
 

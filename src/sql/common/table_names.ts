@@ -119,7 +119,7 @@ function meantBy(shown: string, name: string, known: readonly string[]): string 
   return alike.length > 0 ? alike.join(" or ") : nearestName(shown, known);
 }
 
-/** The one whose name is nearest, whatever its namespace. */
+/** Finds the table with the nearest name, in any namespace. */
 function anywhere(name: string, known: readonly string[]): string | undefined {
   const shownOf = new Map(known.map((shown) => [shown.slice(shown.indexOf(".") + 1), shown]));
   const near = nearestName(name, shownOf.keys());

@@ -73,7 +73,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/match (?=\( .*▸ against)/, "write a LIKE '%word%', or a ~* 'word'"],
   [/\b(regexp|rlike) ▸ '…'/, "write a ~ 'pattern', or a ~* 'pattern' to ignore case"],
   [/\bglob ▸ '…'/, "write a LIKE 'pattern%', where % matches any text and _ any character"],
-  [/▸ xor\b|\bxor ▸ /, "write a != b for conditions, and a # b for the bits of whole numbers"],
+  [/▸ xor\b|\bxor ▸ /, "write a != b for conditions, and a # b for the bits of integers"],
   [/▸ glob\b/, "write a LIKE 'pattern%', where % matches any text and _ any character"],
   [/▸ contains\b/, "write a LIKE '%text%', or position('text' IN a) > 0"],
   [/▸ starts with/, "write a LIKE 'text%', or starts_with(a, 'text')"],

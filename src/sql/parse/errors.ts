@@ -80,7 +80,7 @@ export function unexpectedToken(stop: SyntaxStop, expected: Expected): DatabaseE
   // A text that does not parse is parsed a second time with notes, so that the error can be
   // explained.
   const advice = stop.expectations && adviceAt(stop.tokens, stop.token);
-  // A word of another system is near to some keyword, too.
+  // A keyword of another system may resemble one of ours, so advice takes precedence.
   if (misspelt !== undefined && advice?.token !== alias) {
     const fault = `expected ${shown(misspelt)}`;
     return faultAt(stop, { token: alias, fault, hint: meaning(misspelt) });

@@ -91,7 +91,7 @@ const HINTS: readonly (readonly [characters: string, hint: string])[] = [
   ["÷", "write /"],
   ["，；（）＝", "SQL uses ASCII punctuation"],
   ["$", PARAMETERS],
-  ["{}", `${PARAMETERS}; JSON is written as text: '{"a": 1}'`],
+  ["{}", `${PARAMETERS}; write JSON as text: '{"a": 1}'`],
   ["!", "write NOT before a condition"],
   [
     "\\",
