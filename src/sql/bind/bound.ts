@@ -175,6 +175,8 @@ export interface SystemCall {
   readonly role: Role;
   /** Inside EXECUTE AS, where nobody owns a namespace. */
   readonly isImpersonated: boolean;
+  /** The columns that are read of it, by their place: others need not be found out. */
+  readonly positions: readonly number[];
 }
 
 export type BoundFrom =

@@ -190,7 +190,9 @@ function usersView({
       ["erase_after", DATETIME],
       ...STORAGE_COLUMNS,
     ],
-    function* () {
+    function* ({ positions }) {
+      const usage = { catalog, storageQuota, isRead: positions.includes(USER_BYTES_POSITION) };
+      let rows: Row[] = [];
       const troubles = auth.loginTroubles();
       const nowMs = clock.nowMs();
       for (const user of catalog.users()) {
@@ -213,13 +215,23 @@ function usersView({
           microsOf(user.deletedAtMs),
           microsOf(user.eraseAfterMs),
         ];
-        const cells = yield* storageCells(user.userId, { catalog, storageQuota });
-        yield [[...row, ...cells]];
+        rows.push([...row, ...(yield* storageCells(user.userId, usage))]);
+        if (rows.length < USERS_PER_PORTION) continue;
+        yield rows;
+        rows = [];
       }
+      yield rows;
     },
     ADMIN_ONLY,
   );
 }
+
+/** Users that are shown in one turn. */
+const USERS_PER_PORTION = 1024;
+
+/** The places of `storage_bytes` in the views that have it. */
+const USER_BYTES_POSITION = 13;
+const ACCOUNT_BYTES_POSITION = 6;
 
 const STORAGE_COLUMNS: ColumnList = [
   ["storage_bytes", BIGINT],
@@ -228,20 +240,30 @@ const STORAGE_COLUMNS: ColumnList = [
 
 /**
  * The cells of {@linkcode STORAGE_COLUMNS}. Without a limit nothing is counted, and both are NULL.
- * Empty batches let other requests run while rows are read.
+ * The rows of a user are read only where the statement asks for their bytes. Empty batches let
+ * other requests run meanwhile.
  */
 function* storageCells(
   userId: string,
-  { catalog, storageQuota }: Pick<SqlEnvironment, "catalog" | "storageQuota">,
+  {
+    catalog,
+    isRead,
+    storageQuota,
+  }: Pick<SqlEnvironment, "catalog" | "storageQuota"> & { isRead: boolean },
 ): Generator<Row[], Row> {
   if (storageQuota === undefined) return [null, null];
   const owner = catalog.ownerNumber(userId);
-  if (owner === undefined) return [0, storageQuota.bytesMax];
+  if (owner === undefined || !isRead) return [0, storageQuota.bytesMax];
   const steps = storageQuota.used(owner);
-  for (;;) {
-    const step = steps.next();
-    if (step.done === true) return [step.value, storageQuota.bytesMax];
-    yield [];
+  try {
+    for (;;) {
+      const step = steps.next();
+      if (step.done === true) return [step.value, storageQuota.bytesMax];
+      yield [];
+    }
+  } finally {
+    // Whoever reads the view may stop before its end.
+    steps.return(0);
   }
 }
 
@@ -259,12 +281,13 @@ function accountView({
       ["created_at", DATETIME],
       ...STORAGE_COLUMNS,
     ],
-    function* ({ userId }) {
+    function* ({ positions, userId }) {
       const user = catalog.user(userId);
       if (user === undefined) return;
       const { authType, createdAtMs, email, lastLoginAtMs, role } = user;
       const row = [userId, role, email ?? null, authType, microsOf(lastLoginAtMs)];
-      const cells = yield* storageCells(userId, { catalog, storageQuota });
+      const isRead = positions.includes(ACCOUNT_BYTES_POSITION);
+      const cells = yield* storageCells(userId, { catalog, isRead, storageQuota });
       yield [[...row, createdAtMs * 1000, ...cells]];
     },
     OPEN,

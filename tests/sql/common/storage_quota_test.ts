@@ -3,7 +3,11 @@
  * room.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { bunDisk } from "../../../src/base/bun_disk.ts";
+import type { DiskFile, OpenOptions } from "../../../src/base/disk.ts";
+import { DiskError } from "../../../src/base/errors.ts";
 import { SEQ_EPOCH_MS } from "../../../src/base/seq.ts";
+import { ForwardingDisk, ForwardingFile } from "../../support/forwarding_disk.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
@@ -262,4 +266,71 @@ test("every user can read their own usage, which is 0 before the first write", a
   expect(await engine.rows(mine)).toEqual([[rowBytes("x"), LIMIT]]);
   engine.userId = "bob";
   expect(await engine.rows(mine)).toEqual([[0, LIMIT]]);
+});
+
+test("uploads and long changes meet room that has become free by itself", async () => {
+  await engine.run(`INSERT INTO s VALUES (1, ${text(15_000)})`);
+  clock.advance(61_000);
+  const { error } = await withFile("INSERT INTO u VALUES (1, NULL, FILE('f'))", 12_000);
+  expect(error).toBeUndefined();
+  await using other = await TestEngine.open({
+    clock,
+    config: "[limits]\nstorage_bytes_per_user = 1000000",
+  });
+  await other.run(
+    "CREATE USER TABLE t (id BIGINT PRIMARY KEY, v TEXT); " +
+      "CREATE STREAM TABLE s (id INT PRIMARY KEY, v TEXT) WITH (TTL_SECONDS = 60)",
+  );
+  const long = "INSERT INTO t SELECT g, 'x' FROM generate_series(1, 9000) AS g(g)";
+  await other.run(`INSERT INTO s VALUES (1, ${text(900_000)})`);
+  expect(await other.failure(long)).toStartWith("LIMIT_EXCEEDED");
+  clock.advance(61_000);
+  await other.run(long);
+  const [[bytes] = []] = await other.rows("SELECT storage_bytes FROM system.my_account");
+  expect(bytes).toBe(9000 * rowBytes("x"));
+});
+
+/** A disk that has no room for the next write of the log. */
+class FullDisk extends ForwardingDisk {
+  isFull = false;
+
+  override open(path: string, options: OpenOptions): DiskFile {
+    const file = this.disk.open(path, options);
+    return path.endsWith(".wal") ? new FullFile(file, () => this.#takeFull()) : file;
+  }
+
+  #takeFull(): boolean {
+    const { isFull } = this;
+    this.isFull = false;
+    return isFull;
+  }
+}
+
+class FullFile extends ForwardingFile {
+  readonly #takeFull: () => boolean;
+
+  constructor(file: DiskFile, takeFull: () => boolean) {
+    super(file);
+    this.#takeFull = takeFull;
+  }
+
+  override write(bytes: Uint8Array, offset: number): void {
+    if (this.#takeFull()) throw new DiskError("ENOSPC", this.path, "write");
+    super.write(bytes, offset);
+  }
+}
+
+test("rows that a full disk took back are taken off again", async () => {
+  const disk = new FullDisk(bunDisk);
+  const config = `[limits]\nstorage_bytes_per_user = ${LIMIT}`;
+  await using other = await TestEngine.open({ clock, config, disk });
+  await other.run(
+    "CREATE USER TABLE t (id BIGINT PRIMARY KEY, v TEXT); INSERT INTO t VALUES (1, 'x')",
+  );
+  const insert = `INSERT INTO t VALUES (2, ${text(15_000)})`;
+  disk.isFull = true;
+  expect(await other.failure(insert)).toStartWith("DISK_FULL");
+  await other.run(insert);
+  const [[bytes] = []] = await other.rows("SELECT storage_bytes FROM system.my_account");
+  expect(bytes).toBe(rowBytes("x") + rowBytes("x".repeat(15_000)));
 });

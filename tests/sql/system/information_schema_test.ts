@@ -15,7 +15,7 @@ test("the columns of many tables are listed in small portions, in order", async 
     await engine.run(`CREATE TABLE wide_${i} (id INT PRIMARY KEY, ${columns})`);
   }
   const views = new Map(informationSchema(engine.database.catalog, new Map()));
-  const call = { userId: "root", role: "system", isImpersonated: false } as const;
+  const call = { userId: "root", role: "system", isImpersonated: false, positions: [] } as const;
   const portions = [...(views.get("information_schema.columns")?.rows(call) ?? [])];
 
   expect(Math.max(...portions.map((rows) => rows.length))).toBeLessThanOrEqual(1024);

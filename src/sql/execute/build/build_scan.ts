@@ -63,7 +63,7 @@ export function buildSystemView(node: Extract<PlanNode, { kind: "system" }>): Op
   const types = columns.map(({ type }) => type);
   return ({ principal }) => {
     const { isImpersonated, role, userId } = principal;
-    const portions = source({ userId, role, isImpersonated });
+    const portions = source({ userId, role, isImpersonated, positions });
     return new PortionSource(portions, { positions, types });
   };
 }
