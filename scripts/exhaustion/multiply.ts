@@ -99,7 +99,7 @@ export async function multiplyGrammar(options: GrammarOptions): Promise<readonly
   const { answers, errors, missed, p99Ms } = await victim.stop();
   memory.stop();
   held.push(...errors.slice(0, 5).map((error) => `the victim saw: ${error}`));
-  if (missed > 0) held.push(`the victim waited in vain for ${missed} changes`);
+  if (missed > 0) held.push(`the victim never received ${missed} changes`);
   for (const [kind, ms] of Object.entries(p99Ms)) {
     if (ms > options.p99MsMax) held.push(`p99 of the victim's ${kind}: ${ms.toFixed(0)} ms`);
   }

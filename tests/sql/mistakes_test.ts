@@ -566,8 +566,12 @@ const REFUSED: readonly Mistake[] = [
     "CHANGE v w TEX",
     "RENAME COLUMN a TO b, ALTER COLUMN b TYPE new_type",
   ],
-  ["CREATE TOPIC t", "TOPIC t", "SUBSCRIBE TO follows a table, and resumes where it was"],
-  ["CONSUME FROM t", "CONSUME FROM t", "SUBSCRIBE TO follows a table, and resumes where it was"],
+  ["CREATE TOPIC t", "TOPIC t", "SUBSCRIBE TO follows a table, and resumes where it stopped"],
+  [
+    "CONSUME FROM t",
+    "CONSUME FROM t",
+    "SUBSCRIBE TO follows a table, and resumes where it stopped",
+  ],
   ["TRUNCATE TABLE demo.kv", "TRUNCATE TABLE", "DELETE FROM t WHERE true"],
   [
     "SAVEPOINT s",

@@ -11,7 +11,7 @@ export const EXPRESSIONS: readonly Construct[] = [
   { title: "joined texts", sql: (count) => `SELECT ${each(count, (i) => `'a${i}'`, "||")}` },
   { title: "casts", sql: (count) => `SELECT 1${"::bigint::text".repeat(count)}` },
   {
-    title: "casts beside each other",
+    title: "casts side by side",
     sql: (count) => `SELECT ${each(count, (i) => `'${i}'::bigint`, "+")}`,
   },
   { title: "parentheses", sql: (count) => `SELECT ${nested(count, "(", "1", ")")}` },
@@ -68,7 +68,7 @@ export const EXPRESSIONS: readonly Construct[] = [
   { title: "arrays in arrays", sql: (count) => `SELECT ${nested(count, "ARRAY[", "1", "]")}` },
   { title: "JSON operators", sql: (count) => `SELECT '{}'::jsonb${" -> 'a'".repeat(count)}` },
   {
-    title: "JSON operators beside each other",
+    title: "JSON operators side by side",
     sql: (count) => `SELECT ${each(count, (i) => `'{"a":1}'::jsonb ->> 'a${i}'`, ",")}`,
   },
   { title: "AT TIME ZONE", sql: (count) => `SELECT now()${" AT TIME ZONE 'UTC'".repeat(count)}` },

@@ -36,7 +36,7 @@ const OWN_ROWS =
   "in a USER table, each user sees and writes only their own rows: CREATE USER TABLE";
 const COPYING =
   "INSERT takes many rows at once; SELECT returns CSV with the header Accept: text/csv";
-const TOPICS = "SUBSCRIBE TO follows a table, and resumes where it was";
+const TOPICS = "SUBSCRIBE TO follows a table, and resumes where it stopped";
 const ON_CONFLICT = "INSERT INTO t (…) VALUES (…) ON CONFLICT (key) DO UPDATE SET a = EXCLUDED.a";
 const NO_PROGRAMS = "a text is a plain sequence of statements; put conditions into the client";
 const NO_DIRECTORY = "one directory is one database: divide it with CREATE NAMESPACE";
@@ -54,14 +54,8 @@ const STATEMENTS = new Map<string, Refused>([
   ["replace", ["REPLACE INTO", ON_CONFLICT]],
   ["upsert", ["UPSERT", ON_CONFLICT]],
   ["optimize", ["OPTIMIZE TABLE", "STORAGE COMPACT TABLE merges segments"]],
-  [
-    "repair",
-    ["REPAIR TABLE", "the command tidemark repair repairs the directory of a stopped server"],
-  ],
-  [
-    "check",
-    ["CHECK TABLE", "the command tidemark verify checks the directory of a stopped server"],
-  ],
+  ["repair", ["REPAIR TABLE", "stop the server and run tidemark repair"]],
+  ["check", ["CHECK TABLE", "stop the server and run tidemark verify"]],
   ["unlock", ["UNLOCK TABLES", "there are no locks to release"]],
   ["rename", ["RENAME TABLE", "create a table and copy the rows: INSERT INTO … SELECT"]],
   ["pragma", ["PRAGMA", "DESCRIBE t shows columns, SHOW ALL the settings"]],
@@ -202,14 +196,14 @@ const ALTERATIONS: readonly (readonly [words: string, construct: string, hint?: 
   ["attach", "ATTACH PARTITION", "partitioning by user is built in: CREATE USER TABLE"],
   ["detach", "DETACH PARTITION", "partitioning by user is built in: CREATE USER TABLE"],
   ["inherit", "INHERIT", "repeat the columns in both tables"],
-  ["replica", "REPLICA IDENTITY", "changes carry old_values as they are"],
+  ["replica", "REPLICA IDENTITY", "changes carry old_values without it"],
   ["validate", "VALIDATE CONSTRAINT", "a constraint is checked when it is added"],
   ["cluster", "CLUSTER ON", "rows are stored by their primary key"],
   ["engine", "ENGINE", "there is one storage engine"],
   ["convert", "CONVERT TO CHARACTER SET", "text is UTF-8"],
   ["comment", "COMMENT of a table", "tables and columns have no comments"],
   ["auto_increment", "AUTO_INCREMENT of a table", SEQUENCES],
-  ["drop primary", "DROP PRIMARY KEY", "create a table with the other key and copy the rows"],
+  ["drop primary", "DROP PRIMARY KEY", "create a table with the new key and copy the rows"],
   ["drop index", "DROP INDEX", INDEX_HINT],
   ["drop key", "DROP KEY", INDEX_HINT],
   ["drop foreign", "DROP FOREIGN KEY"],
@@ -254,8 +248,8 @@ const SHOWN: readonly (readonly [words: string, construct: string, hint?: string
   ["search_path", "SHOW search_path", "SELECT CURRENT_NAMESPACE() gives the current namespace"],
   ["functions", "SHOW FUNCTIONS"],
   ["triggers", "SHOW TRIGGERS", LIVE],
-  ["warnings", "SHOW WARNINGS", "every problem is reported as an error in the response"],
-  ["errors", "SHOW ERRORS", "every problem is reported as an error in the response"],
+  ["warnings", "SHOW WARNINGS", "the response contains errors and notices"],
+  ["errors", "SHOW ERRORS", "the response contains errors and notices"],
   ["engines", "SHOW ENGINES", "there is one storage engine"],
   ["export", "SHOW EXPORT", "SELECT returns CSV with the header Accept: text/csv"],
 ];

@@ -98,7 +98,10 @@ export function planBeside(
   const [toLeft, above] = parted(all, columnIdsOf(from.left));
   const left = state.planFrom(from.left, toLeft);
   const { right } = from;
-  assert(right.kind === "relation" && right.relation.kind === "values", "rows stand beside others");
+  assert(
+    right.kind === "relation" && right.relation.kind === "values",
+    "the right side is rows of expressions",
+  );
   const { columns: own, rows } = right.relation;
   const columns = [...left.columns, ...own];
   const [only] = rows;
