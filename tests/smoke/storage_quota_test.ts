@@ -18,7 +18,7 @@ test("a refusal is told on the wire, and a limit that is lowered keeps nobody fr
   expect(body.error).toMatchObject({
     code: "SQL_EXECUTION_ERROR",
     message:
-      "Statement 1: Cannot write: the rows and files of the user have 6026 bytes, this would add 6026, and they may have 10000 together",
+      "Statement 1: Cannot write: the rows and files of the user take 6026 bytes, this would add 6026, and the limit is 10000",
     hint: expect.stringContaining("raise limits.storage_bytes_per_user"),
   });
   const seen = "SELECT storage_bytes, storage_bytes_max FROM system.users WHERE user_id = 'ann'";

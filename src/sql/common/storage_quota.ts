@@ -328,7 +328,7 @@ export class StorageQuota implements StorageMeter {
 }
 
 const HINT =
-  "delete rows or files, or ask an administrator to raise limits.storage_bytes_per_user; a file counts until the hourly sweep has removed it";
+  "delete rows or files, or ask an administrator to raise limits.storage_bytes_per_user; the file of a deleted row counts until its history is over (storage.history_hours) and the hourly sweep has removed it";
 
 function addTo(usage: Meanwhile | Usage, { bytes, hasFiles, tables }: StorageGrowth): void {
   usage.bytes += bytes;

@@ -334,3 +334,24 @@ test("rows that a full disk took back are taken off again", async () => {
   const [[bytes] = []] = await other.rows("SELECT storage_bytes FROM system.my_account");
   expect(bytes).toBe(rowBytes("x") + rowBytes("x".repeat(15_000)));
 });
+
+test("the file of a deleted row counts until a sweep has removed it", async () => {
+  await using other = await TestEngine.open({
+    clock,
+    config: `limits.storage_bytes_per_user = ${LIMIT}\nstorage.history_hours = 1`,
+  });
+  await other.run("CREATE USER TABLE u (id INT PRIMARY KEY, f FILE)");
+  const upload = async (id: number): Promise<string | undefined> => {
+    const files = new Map([["f", { name: "a", mime: "x/y", bytes: new Uint8Array(15_000) }]]);
+    const { error } = await other.ask(`INSERT INTO u VALUES (${id}, FILE('f'))`, { files });
+    return error?.condition;
+  };
+  expect(await upload(1)).toBeUndefined();
+  await other.run("DELETE FROM u");
+  expect(await upload(2)).toBe("LIMIT_EXCEEDED");
+  while (other.database.catalog.files().length > 0) {
+    clock.advance(3_600_000);
+    await clock.yield();
+  }
+  expect(await upload(3)).toBeUndefined();
+});
