@@ -22,7 +22,7 @@ export interface StatementEntry {
   readonly message?: string;
   readonly as_user: string;
   readonly last_seq?: number | null;
-  /** What the statement did and its writer may not have meant. */
+  /** Effects of the statement that may be unintended. */
   readonly notices?: readonly string[];
 }
 

@@ -165,7 +165,7 @@ testUnless(chromiumMissing)(
 
 const LOGIN = 'auth: { user: "ada", password: "correct horse 9" }';
 
-/** With a token there is no login to wait for: the socket is requested while React mounts. */
+/** A token needs no login first, so the socket is requested while React mounts. */
 const HOOKS: [string, (hook: string) => string][] = [
   ["compiles, and follows", (hook) => hook],
   ["with a token follows", (hook) => hook.replace(LOGIN, `auth: { token: "${server.token}" }`)],

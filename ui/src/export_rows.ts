@@ -43,7 +43,7 @@ function csvLine(row: readonly unknown[], schema: readonly SchemaField[]): strin
   return `${fields.join()}\r\n`;
 }
 
-/** NULL is nothing, and an empty text is quoted. */
+/** NULL is an empty cell, and empty text is quoted. */
 function csvField(text: string): string {
   return text === "" || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -10,11 +10,11 @@ import { forgetText, rememberText, storedText } from "./settings.ts";
 
 export interface PageState {
   readonly isLive: boolean;
-  /** Undefined where the address has no text. */
+  /** Undefined if the address has no text. */
   readonly text: string | undefined;
 }
 
-/** Longer texts are remembered, but stand in no address. */
+/** Longer texts are remembered but not put into the address. */
 const ADDRESS_CHARACTERS_MAX = 8000;
 
 const PASSWORD = /(\bpassword\s*)(?:'(?:[^']|'')*'?|"(?:[^"]|"")*"?)/gi;

@@ -4,10 +4,10 @@
  */
 import { type ExecutionPart, ServerError, type StatementEntry } from "../../src/client/mod.ts";
 
-/** Rows that are read before anybody asks for more. */
+/** Rows to read before the user asks for more. */
 const FIRST_ROWS = 1000;
 
-/** More rows than these at once would let the page stand still. */
+/** Reading more rows than this at once would freeze the page. */
 const MORE_ROWS_MAX = 100_000;
 
 /** The most rows kept of a statement that is not the last, as later statements wait for its end. */
@@ -39,7 +39,7 @@ export class RunReader {
   #isOver = false;
   #reading: Promise<void> = Promise.resolve();
 
-  /** @param statements How many there are. */
+  /** @param statements The number of statements. */
   constructor(parts: AsyncIterable<ExecutionPart>, statements: number) {
     this.#parts = parts[Symbol.asyncIterator]();
     this.#statements = statements;
@@ -59,7 +59,7 @@ export class RunReader {
     });
   }
 
-  /** Reads as many rows again as there are. @throws What ended the run. */
+  /** Reads as many rows again as there are. @throws The error that ended the run. */
   readMore(): Promise<void> {
     return this.#readTo(this.#shown + Math.min(Math.max(this.#shown, FIRST_ROWS), MORE_ROWS_MAX));
   }
@@ -88,7 +88,7 @@ export class RunReader {
     } else if (part.kind === "rows") this.#addRows(part);
     else {
       const held = this.#heldOf(part.statement, part.entry);
-      // The columns stay the same object, by which the grid knows them again.
+      // The columns stay the same object, so that the grid recognizes them.
       const { schema = part.entry.schema } = held.entry;
       held.entry = { ...part.entry, ...(schema && { schema }) };
       held.isWhole = true;

@@ -1,5 +1,5 @@
 /**
- * A text of SQL as words and signs, without its comments; also of a text that does not parse.
+ * Splits a text of SQL into tokens without its comments, even if the text does not parse.
  */
 
 export interface Token {
@@ -32,7 +32,7 @@ export function isInComment(text: string, cursor: number): boolean {
   for (const { 0: all, index } of comments) {
     const isComment = all.startsWith("--") || all.startsWith("/*");
     const end = index + all.length;
-    // Behind the end of a block one is outside of it; at the end of a line still in it.
+    // The end of a block comment is outside it; the end of a line comment is still inside.
     if (isComment && index < cursor && (all.startsWith("--") ? cursor <= end : cursor < end)) {
       return true;
     }

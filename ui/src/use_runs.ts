@@ -40,7 +40,7 @@ const NO_QUERY: Failure = {
   place: undefined,
 };
 
-/** An answer of which more rows can be read. */
+/** An answer with more rows to read. */
 export interface Reading {
   /** Whether they are being read. */
   readonly isBusy: boolean;
@@ -85,7 +85,7 @@ export function useRuns(
   onAnswer: (entries: readonly ReadEntry[]) => void,
 ): Runs {
   const count = useRef(0);
-  /** Ends what the server still has to say to the run before. */
+  /** Ends the unread answer of the previous run. */
   const latest = useRef<AbortController>(undefined);
   useEffect(() => () => latest.current?.abort(), []);
   const [outcome, setOutcome] = useState<Outcome>({ kind: "none" });
@@ -155,7 +155,7 @@ export function useRuns(
   return { outcome, start, clear, place };
 }
 
-/** Reads on, and gives what has come by then. */
+/** Reads on, and returns the results so far. */
 async function answerOf(reader: RunReader, place: (error: unknown) => Failure): Promise<Answer> {
   const answer = (rest: Partial<Answer>): Answer => ({
     ...NO_ANSWER,
@@ -174,7 +174,7 @@ async function answerOf(reader: RunReader, place: (error: unknown) => Failure): 
   }
 }
 
-/** Shows an answer, and each that comes of reading on. */
+/** Shows an answer, and each update from reading on. */
 function readingOf({
   abort,
   answer: first,

@@ -18,7 +18,7 @@ const OVERSCAN = 12;
 const REST_MS = 150;
 
 export interface RowWindow {
-  /** The rows that are drawn: from `first` up to before `end`. */
+  /** The drawn rows: from `first` up to, but not including, `end`. */
   readonly first: number;
   readonly end: number;
   readonly bodyHeight: number;
@@ -26,9 +26,9 @@ export interface RowWindow {
   readonly topOf: (index: number) => number;
   /** The row at the upper edge. */
   readonly topRow: () => number;
-  /** Brings a row into sight. */
+  /** Scrolls a row into view. */
   readonly reveal: (index: number, rowCount?: number) => void;
-  /** Moves what is in sight by so many rows. */
+  /** Moves the visible part by this many rows. */
   readonly moveBy: (rows: number) => void;
 }
 
@@ -60,7 +60,7 @@ function sizesOf(element: HTMLElement, rowCount: number): Sizes {
   };
 }
 
-/** How far down the table one is after a scroll. */
+/** The position in the table after a scroll. */
 function tableTopAfter(
   { isDragged, scrollTop: before, tableTop }: Position,
   scrollTop: number,
@@ -125,7 +125,7 @@ export function useWindow(scroller: RefObject<HTMLElement | null>, rowCount: num
 
 interface Scrolled {
   readonly position: RefObject<Position>;
-  /** Of rows. */
+  /** The number of rows. */
   readonly count: RefObject<number>;
   readonly place: (tableTop: number) => void;
   readonly redraw: () => void;

@@ -33,7 +33,7 @@ interface Listed {
   readonly state: ListState;
 }
 
-/** Tables made elsewhere are in the list after so long. */
+/** The delay until tables created elsewhere appear in the list. */
 const TABLES_MS = 5000;
 
 /** Tables as they are now: read again after a run that may have changed them, and now and then. */
@@ -245,7 +245,7 @@ function OutcomeView({ onGoTo, onLiveError, outcome }: OutcomeProps): ReactNode 
       ) : (
         failure && <FailureBox failure={failure} sql={submitted.text} onGoTo={onGoTo} />
       );
-      // A run that ends badly while it is read on shows that.
+      // A run that fails while more rows are read reports the failure itself.
       const key = `${run}${end === undefined ? "" : " ended"}`;
       return <Results key={key} {...{ entries, tookMs, isStopped, reading }} failure={end} />;
     }

@@ -139,7 +139,7 @@ const STATEMENT: Schema = bodyOf<StatementEntry>({
     type: "array",
     items: TEXT,
     description:
-      "What the statement did and its writer may not have meant: a number that is stored as a moment and looks like milliseconds",
+      "Effects that may be unintended, such as a stored moment whose number looks like milliseconds",
   }),
 });
 
