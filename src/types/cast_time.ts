@@ -48,7 +48,7 @@ function toTimestamp(
     return (value) => roundTimestamp(value as Whole, to.digits);
   }
   if (!isInteger(from) || mode !== "assignment") return undefined;
-  return (value) => roundTimestamp(checkTimestamp(value as Whole), to.digits);
+  return (value) => roundTimestamp(momentOf(value as Whole), to.digits);
 }
 
 function toDate(from: DataType, mode: CastMode): FoundCast {
@@ -58,7 +58,34 @@ function toDate(from: DataType, mode: CastMode): FoundCast {
     return (value) => splitTimestamp(value as Whole).days;
   }
   if (!isInteger(from) || mode !== "assignment") return undefined;
-  return (value) => checkDate(Number(value));
+  return (value) => dayOf(Number(value));
+}
+
+function momentOf(micros: Whole): Whole {
+  try {
+    return checkTimestamp(micros);
+  } catch (error) {
+    if (!(error instanceof DatabaseError)) throw error;
+    throw notInUnits(micros, "a timestamp", "microseconds", "2026-01-31T14:30:00Z");
+  }
+}
+
+function dayOf(days: number): number {
+  try {
+    return checkDate(days);
+  } catch (error) {
+    if (!(error instanceof DatabaseError)) throw error;
+    throw notInUnits(days, "a date", "days", "2026-01-31");
+  }
+}
+
+/** The failure of a number that was most likely meant in another unit. */
+function notInUnits(value: Whole, what: string, units: string, example: string): DatabaseError {
+  return new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    `Cannot hold ${value} as ${what}: a number for ${what} counts ${units} since 1970, ` +
+      `and its year must be between 1 and 9999; send text such as '${example}'`,
+  );
 }
 
 function toTime(from: DataType, digits: number, mode: CastMode): FoundCast {
@@ -84,6 +111,7 @@ function checkTime(micros: number): number {
   if (micros >= 0 && micros <= MICROS_PER_DAY) return micros;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot hold ${micros} as a time of day: it must be 0 to ${MICROS_PER_DAY} microseconds`,
+    `Cannot hold ${micros} as a time of day: it must be 0 to ${MICROS_PER_DAY} microseconds; ` +
+      "send text such as '14:30:00'",
   );
 }

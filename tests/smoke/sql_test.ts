@@ -21,6 +21,36 @@ afterAll(async () => {
 });
 
 describe("an answer", () => {
+  test("has a notice where milliseconds are stored as a moment", async () => {
+    await server.rows("CREATE TABLE chat.seen (id INT PRIMARY KEY, at TIMESTAMP)");
+    const insert = "INSERT INTO chat.seen (id, at) VALUES (1, $1)";
+    const { body } = await server.sql(insert, { params: [1_732_830_000_000] });
+    expect(body.results).toEqual([
+      {
+        row_count: 1,
+        message: "Inserted 1 row(s)",
+        as_user: "ada",
+        last_seq: expect.any(Number),
+        notices: [
+          "Column \"at\" holds 1970-01-21 01:20:30: a number for it counts microseconds, and $1, which is 1732830000000, looks like milliseconds; multiply by 1000, or send text such as '2026-01-31T14:30:00Z'",
+        ],
+      },
+    ]);
+    expect(await server.rows("SELECT at::text FROM chat.seen")).toEqual([["1970-01-21 01:20:30"]]);
+  });
+
+  test("to a list or an object names the text to send, which is taken", async () => {
+    const sql = "SELECT id FROM chat.messages WHERE id = ANY($1)";
+    const refused = await server.sql(sql, { params: [[1, 2, 3]] });
+    expect([refused.status, refused.body.error?.code]).toEqual([400, "INVALID_PARAMETER"]);
+    expect(refused.body.error?.message).toContain('send its text, as "{1,2,3}" for = ANY($1)');
+    expect(await server.rows(sql, { params: ["{1,2,3}"] })).toEqual([[1]]);
+    const json = "SELECT $1::jsonb -> 'a', jsonb_array_length($2::jsonb)";
+    expect(await server.rows(json, { params: ['{"a":1}', "[1,2,3]"] })).toEqual([
+      [expect.anything(), 3],
+    ]);
+  });
+
   test("to INSERT is the example of the contract", async () => {
     const { status, body } = await server.sql(
       "INSERT INTO chat.messages (id, room, text) VALUES ($1, $2, $3)",

@@ -1,7 +1,7 @@
 /**
- * Goal: a number that looks like milliseconds, as from `Date.now()`, is stored in a timestamp
- * column as microseconds, as the wire contract says, and a notice in the answer names the stored
- * timestamp.
+ * Goal: a number that looks like milliseconds or seconds, as from `Date.now()`, is stored in a
+ * timestamp column as microseconds, as the wire contract says, and a notice in the answer names the
+ * stored timestamp. A date or time that takes no such number names the form to send.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -14,7 +14,7 @@ let engine: TestEngine;
 beforeAll(async () => {
   engine = await TestEngine.open();
   await engine.run(
-    "CREATE TABLE t (id INT PRIMARY KEY, at TIMESTAMP, tz TIMESTAMPTZ, n BIGINT); INSERT INTO t VALUES (1)",
+    "CREATE TABLE t (id INT PRIMARY KEY, at TIMESTAMP, tz TIMESTAMPTZ, n BIGINT, d DATE, clock TIME); INSERT INTO t VALUES (1)",
   );
 });
 afterAll(() => engine[Symbol.asyncDispose]());
@@ -51,6 +51,68 @@ describe("a notice points out milliseconds", () => {
     const rows = Array.from({ length: 9 }, (_, i) => `(${i + 20}, ${MILLISECONDS + i})`);
     expect(await noticesOf(`INSERT INTO t (id, at) VALUES ${rows.join(", ")}`)).toHaveLength(3);
   });
+});
+
+test("a notice points out seconds", async () => {
+  for (const sql of [
+    "UPDATE t SET at = $1 WHERE id = 1",
+    "INSERT INTO t (id, tz) VALUES (7, $1)",
+  ]) {
+    const [notice] = await noticesOf(sql, [1_795_900_848]);
+    expect(notice).toEndWith(
+      "holds 1970-01-01 00:29:55.900848: a number for it counts microseconds, and $1, which is 1795900848, looks like seconds; multiply by 1000000, or send text such as '2026-01-31T14:30:00Z'",
+    );
+  }
+  const [notice] = await noticesOf("UPDATE t SET at = 1795900848 WHERE id = 1");
+  expect(notice).toContain("and 1795900848 looks like seconds");
+});
+
+test.each([
+  [
+    "UPDATE t SET d = $1",
+    "VALUE_OUT_OF_RANGE",
+    `Cannot hold ${MILLISECONDS} as a date: a number for a date counts days since 1970, and its year must be between 1 and 9999; send text such as '2026-01-31' (column "d", parameter $1)`,
+    undefined,
+  ],
+  [
+    "UPDATE t SET clock = $1",
+    "VALUE_OUT_OF_RANGE",
+    `Cannot hold ${MILLISECONDS} as a time of day: it must be 0 to 86400000000 microseconds; send text such as '14:30:00' (column "clock", parameter $1)`,
+    undefined,
+  ],
+  [
+    "UPDATE t SET at = $1 * 1000000",
+    "VALUE_OUT_OF_RANGE",
+    `Cannot hold ${MILLISECONDS}000000 as a timestamp: a number for a timestamp counts microseconds since 1970, and its year must be between 1 and 9999; send text such as '2026-01-31T14:30:00Z' (column "at")`,
+    undefined,
+  ],
+  [
+    "SELECT $1::timestamp",
+    "TYPE_MISMATCH",
+    "Cannot use a value of type bigint as timestamp without time zone",
+    "send text such as '2026-01-31T14:30:00Z', or to_timestamp of seconds",
+  ],
+  [
+    "SELECT $1::date",
+    "TYPE_MISMATCH",
+    "Cannot use a value of type bigint as date",
+    "send text such as '2026-01-31'",
+  ],
+  [
+    "SELECT $1::time",
+    "TYPE_MISMATCH",
+    "Cannot use a value of type bigint as time without time zone",
+    "send text such as '14:30:00'",
+  ],
+  [
+    "SELECT id FROM t WHERE at > $1",
+    "TYPE_MISMATCH",
+    "Cannot apply > to timestamp without time zone and bigint",
+    "send text such as '2026-01-31T14:30:00Z', or to_timestamp of seconds",
+  ],
+])("%s refuses milliseconds, and names the form to send", async (sql, code, message, hint) => {
+  const { error } = await engine.ask(sql, { params: [MILLISECONDS] });
+  expect([error?.condition, error?.message, error?.hint]).toEqual([code as never, message, hint]);
 });
 
 test.each([

@@ -57,6 +57,7 @@ export interface SqlEntry {
   readonly message?: string;
   readonly as_user: string;
   readonly last_seq?: number | null;
+  readonly notices?: readonly string[];
 }
 
 export interface SqlError {

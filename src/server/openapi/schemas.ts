@@ -139,7 +139,7 @@ const STATEMENT: Schema = bodyOf<StatementEntry>({
     type: "array",
     items: TEXT,
     description:
-      "Effects that may be unintended, such as a stored moment whose number looks like milliseconds",
+      "Effects that may be unintended, such as a stored moment whose number looks like milliseconds or seconds",
   }),
 });
 

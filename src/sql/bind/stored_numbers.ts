@@ -1,9 +1,10 @@
 /**
  * Finds numbers that a statement stores as timestamps. A number for a TIMESTAMP counts
- * microseconds, but the clocks of many languages count milliseconds, so their numbers end up in
- * January 1970. The answer then contains a notice with the stored timestamp.
+ * microseconds, but the clocks of many languages count milliseconds or seconds, so their numbers
+ * end up in the first years after 1970. The answer then contains a notice with the stored
+ * timestamp.
  */
-import { type DataType, TIMESTAMP, textFromValue, type Value } from "../../types/mod.ts";
+import { type DataType, isInteger, TIMESTAMP, textFromValue, type Value } from "../../types/mod.ts";
 import type { BoundExpression } from "./bound_expressions.ts";
 
 /** A number, in the text or in a parameter, that a timestamp column takes unchanged. */
@@ -15,9 +16,20 @@ export interface StoredNumber {
   readonly value: Value;
 }
 
-/** The years 1973 to 5138 in milliseconds; read as microseconds, the first 1157 days from 1970. */
-const LIKE_MILLISECONDS_MIN = 1e11;
-const LIKE_MILLISECONDS_MAX = 1e14;
+/** A unit in which clocks count, with the numbers that are likely meant in it. */
+interface ClockUnit {
+  readonly name: string;
+  readonly min: number;
+  readonly max: number;
+  readonly micros: number;
+}
+
+const CLOCK_UNITS: readonly ClockUnit[] = [
+  // The years 1973 to 5138; as microseconds, the first 28 hours to 1157 days from 1970.
+  { name: "milliseconds", min: 1e11, max: 1e14, micros: 1000 },
+  // The years 2000 to 2100; as microseconds, the first 15 to 69 minutes from 1970.
+  { name: "seconds", min: 946_684_800, max: 4_102_444_800, micros: 1_000_000 },
+];
 
 /** The most notices in one answer: a long list of values has the same fault in each row. */
 const NOTICES_MAX = 3;
@@ -28,12 +40,12 @@ export function storedNumber(
   { name, type }: { readonly name: string; readonly type: DataType },
 ): StoredNumber | undefined {
   if (type.kind !== "timestamp" && type.kind !== "datetime") return undefined;
-  if (value.type.kind !== "bigint") return undefined;
+  if (!isInteger(value.type)) return undefined;
   if (value.kind === "slot") {
     const { isParameter = false, slot } = value;
     return { column: name, slot, isParameter, value: null };
   }
-  if (value.kind !== "constant" || !isLikeMilliseconds(value.value)) return undefined;
+  if (value.kind !== "constant" || likelyUnit(value.value) === undefined) return undefined;
   return { column: name, slot: undefined, isParameter: false, value: value.value };
 }
 
@@ -45,18 +57,20 @@ export function noticesOf(
   const notices: string[] = [];
   for (const { column, isParameter, slot, value } of numbers) {
     const number = slot === undefined ? value : (slots[slot] ?? null);
-    if (!isLikeMilliseconds(number)) continue;
+    const unit = likelyUnit(number);
+    if (unit === undefined) continue;
     if (notices.length === NOTICES_MAX) break;
     const shown = isParameter ? `$${(slot ?? 0) + 1}, which is ${number},` : String(number);
     notices.push(
-      `Column "${column}" holds ${textFromValue(TIMESTAMP, number)}: a number for it counts microseconds, and ${shown} looks like milliseconds; multiply by 1000, or send text such as '2026-01-31T14:30:00Z'`,
+      `Column "${column}" holds ${textFromValue(TIMESTAMP, number)}: a number for it counts microseconds, and ${shown} looks like ${unit.name}; multiply by ${unit.micros}, or send text such as '2026-01-31T14:30:00Z'`,
     );
   }
   return notices.length === 0 ? undefined : notices;
 }
 
-function isLikeMilliseconds(value: Value): value is number {
-  if (typeof value !== "number") return false;
+/** The unit in which a number was likely meant; undefined for one that is plausible as it is. */
+function likelyUnit(value: Value): ClockUnit | undefined {
+  if (typeof value !== "number") return undefined;
   const size = Math.abs(value);
-  return size >= LIKE_MILLISECONDS_MIN && size < LIKE_MILLISECONDS_MAX;
+  return CLOCK_UNITS.find(({ max, min }) => size >= min && size < max);
 }

@@ -20,6 +20,7 @@ import { comparedByDay } from "./day_comparison.ts";
 import { decimalLiteral } from "./decimal_literal.ts";
 import { comparedWith } from "./float_literal.ts";
 import { castArgument } from "./integer_parameters.ts";
+import { numberAsTimeHint } from "./time_hints.ts";
 
 /** Magnitude up to which whole numbers are exact in doubles. */
 const WHOLE_MAX = Number.MAX_SAFE_INTEGER;
@@ -198,11 +199,9 @@ function hintOf({ left, op, right }: BinaryOperands): string {
       if (kinds.every((kind) => kind === "text" || kind === "unknown")) return "write a || b";
       break;
   }
-  const isTime = kinds.some((kind) => TIMES.has(kind));
-  if (!isTime || !kinds.includes("int")) return "cast one side explicitly";
-  return op === "+" || op === "-"
-    ? "write a + INTERVAL '1 day'"
-    : "write a date in quotes: '2026-01-31'";
+  const timeHint =
+    numberAsTimeHint(left.type, right.type) ?? numberAsTimeHint(right.type, left.type);
+  if (timeHint === undefined) return "cast one side explicitly";
+  if (op === "+" || op === "-") return "write a + INTERVAL '1 day'";
+  return kinds.includes("int") ? "write a date in quotes: '2026-01-31'" : timeHint;
 }
-
-const TIMES: ReadonlySet<string> = new Set(["date", "time", "timestamp", "datetime"]);

@@ -24,6 +24,7 @@ import type { AstNode } from "../../parse/ast/ast.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import type { CellPlace } from "../cell_error.ts";
 import { mayFail } from "../walk.ts";
+import { numberAsTimeHint } from "./time_hints.ts";
 
 export interface CastTarget {
   readonly to: DataType;
@@ -41,7 +42,8 @@ export function castTo(
   if (sameType(from, to)) return expression;
   const cast = castBetween(from, to, mode);
   if (cast === undefined) {
-    const details = node === undefined ? {} : { position: node._location.start };
+    const hint = numberAsTimeHint(from, to);
+    const details = node === undefined ? { hint } : { position: node._location.start, hint };
     throw new DatabaseError(
       "TYPE_MISMATCH",
       `Cannot use a value of type ${typeName(from)} as ${typeName(to)}`,
