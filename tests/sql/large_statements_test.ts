@@ -90,8 +90,8 @@ describe("a long product", () => {
     expect(await engine.rows("SELECT v FROM few WHERE id = 3")).toEqual([["three"]]);
     expect(await failing).toBe("STATEMENT_TIMEOUT@1");
     clearInterval(timer);
-    // Of the few milliseconds that it keeps the event loop at a time, there are many in its life.
-    expect(turns).toBeGreaterThan(5);
+    // A statement that kept the event loop until its time-out would let the timer run once at most.
+    expect(turns).toBeGreaterThan(1);
   });
 
   test.each([
