@@ -110,6 +110,12 @@ test.each([
     "Cannot apply > to timestamp without time zone and bigint",
     "send text such as '2026-01-31T14:30:00Z', or to_timestamp of seconds",
   ],
+  [
+    "SELECT coalesce(at, $1) FROM t",
+    "TYPE_MISMATCH",
+    "Cannot match types timestamp without time zone and bigint in COALESCE",
+    "send text such as '2026-01-31T14:30:00Z', or to_timestamp of seconds",
+  ],
 ])("%s refuses milliseconds, and names the form to send", async (sql, code, message, hint) => {
   const { error } = await engine.ask(sql, { params: [MILLISECONDS] });
   expect([error?.condition, error?.message, error?.hint]).toEqual([code as never, message, hint]);

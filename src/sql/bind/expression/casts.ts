@@ -24,7 +24,7 @@ import type { AstNode } from "../../parse/ast/ast.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import type { CellPlace } from "../cell_error.ts";
 import { mayFail } from "../walk.ts";
-import { numberAsTimeHint } from "./time_hints.ts";
+import { mixedTimesHint, numberAsTimeHint } from "./time_hints.ts";
 
 export interface CastTarget {
   readonly to: DataType;
@@ -265,7 +265,8 @@ function castAllTo(
   if (type === undefined) {
     const types = [...new Set(expressions.map((e) => typeName(e.type)))].join(" and ");
     const [node] = nodes;
-    const details = node === undefined ? {} : { position: node._location.start };
+    const hint = mixedTimesHint(typesOf(expressions));
+    const details = node === undefined ? { hint } : { position: node._location.start, hint };
     throw new DatabaseError("TYPE_MISMATCH", `Cannot match types ${types} in ${what}`, details);
   }
   const cast = expressions.map((expression, i) =>

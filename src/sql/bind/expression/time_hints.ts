@@ -11,6 +11,13 @@ const FORMS: Readonly<Partial<Record<DataType["kind"], string>>> = {
   time: "send text such as '14:30:00'",
 };
 
+/** A hint for types that have no common type because numbers are among dates or times. */
+export function mixedTimesHint(types: readonly DataType[]): string | undefined {
+  const number = types.find(isNumeric);
+  const time = types.find(({ kind }) => FORMS[kind] !== undefined);
+  return number === undefined || time === undefined ? undefined : FORMS[time.kind];
+}
+
 /** Undefined unless a number meets a date or time. */
 export function numberAsTimeHint(number: DataType, time: DataType): string | undefined {
   return isNumeric(number) ? FORMS[time.kind] : undefined;
