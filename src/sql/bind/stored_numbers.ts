@@ -45,7 +45,8 @@ export function storedNumber(
     const { isParameter = false, slot } = value;
     return { column: name, slot, isParameter, value: null };
   }
-  if (value.kind !== "constant" || likelyUnit(value.value) === undefined) return undefined;
+  if (value.kind !== "constant" || typeof value.value !== "number") return undefined;
+  if (likelyUnit(value.value) === undefined) return undefined;
   return { column: name, slot: undefined, isParameter: false, value: value.value };
 }
 
@@ -57,6 +58,7 @@ export function noticesOf(
   const notices: string[] = [];
   for (const { column, isParameter, slot, value } of numbers) {
     const number = slot === undefined ? value : (slots[slot] ?? null);
+    if (typeof number !== "number") continue;
     const unit = likelyUnit(number);
     if (unit === undefined) continue;
     if (notices.length === NOTICES_MAX) break;
@@ -69,8 +71,7 @@ export function noticesOf(
 }
 
 /** The unit in which a number was likely meant; undefined for one that is plausible as it is. */
-function likelyUnit(value: Value): ClockUnit | undefined {
-  if (typeof value !== "number") return undefined;
+function likelyUnit(value: number): ClockUnit | undefined {
   const size = Math.abs(value);
   return CLOCK_UNITS.find(({ max, min }) => size >= min && size < max);
 }

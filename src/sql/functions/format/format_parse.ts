@@ -202,7 +202,8 @@ class Reader {
     } else if (field === "TZH") {
       this.#offsetHours(width);
     } else if (field === "TZM") {
-      fields.setOffset("minutes of the offset", this.#number(field, width && 2).value, field);
+      const { value } = this.#number(field, width === undefined ? undefined : 2);
+      fields.setOffset("minutes of the offset", value, field);
     } else {
       const { value } = this.#number(field, width);
       const slot = SLOTS.get(field);
@@ -218,7 +219,8 @@ class Reader {
     const before = this.#surplus > 0 ? this.#text[this.#at - 1] : "";
     this.#fields.offsetSign = (isSigned ? here : before) === "-" ? -1 : 1;
     if (isSigned) this.#at += 1;
-    this.#fields.setOffset("hours of the offset", this.#number("TZH", width && 2).value, "TZH");
+    const { value } = this.#number("TZH", width === undefined ? undefined : 2);
+    this.#fields.setOffset("hours of the offset", value, "TZH");
   }
 
   #number(field: string, width: number | undefined): { value: number; length: number } {

@@ -131,7 +131,7 @@ function instr(values: readonly Value[]): Value {
   if (end !== 0 && end !== 1) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      `Cannot search the text: the end option must be 0 or 1, not ${String(end)}`,
+      `Cannot search the text: the end option must be 0 or 1, not ${end as number}`,
     );
   }
   checkGroup(group as number);
