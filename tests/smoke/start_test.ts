@@ -333,6 +333,8 @@ describe("the server", () => {
 
   test("warns of relaxed durability, and logs a missing secret and a missing launcher at info level", async () => {
     await using server = await startReadyServer({
+      // Only a server that runs from its sources has a launcher.
+      command: [process.execPath, "src/main.ts"],
       config: { storage: { durability: "relaxed" } },
       env: { MIMALLOC_PURGE_DELAY: undefined },
     });
