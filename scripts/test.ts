@@ -10,6 +10,9 @@
  * The test files of a worker share one module registry. This is safe because no test replaces a
  * module, and it saves a quarter of the run, which loading the sources for each of 300 files takes.
  *
+ * A complete run starts the slowest files first, by `tests/timings.json`, and writes that file with
+ * `--update-timings`.
+ *
  * Exits with the code of the runner. A signal also ends the runner.
  */
 import { mkdtempSync, rmSync } from "node:fs";
@@ -18,6 +21,12 @@ import { join } from "node:path";
 import { SkippedTests } from "./support/skipped_tests.ts";
 
 const TIMEOUT_MS = 30_000;
+
+/** One more than there are processors, because many tests wait for a server or a browser. */
+const WORKERS = navigator.hardwareConcurrency + 1;
+
+/** The slowest files start first, so that none of them runs alone at the end. */
+const TIMINGS = "--timings=tests/timings.json";
 
 const skipped = new SkippedTests();
 
@@ -42,7 +51,7 @@ function compileServer(directory: string): string {
 }
 
 async function run(args: readonly string[], env: Record<string, string>): Promise<number> {
-  const flags = ["--parallel", "--no-isolate", `--timeout=${TIMEOUT_MS}`];
+  const flags = [`--parallel=${WORKERS}`, "--no-isolate", `--timeout=${TIMEOUT_MS}`];
   const runner = Bun.spawn([process.execPath, "test", ...flags, ...args], {
     env: { ...process.env, ...env },
     stdin: "ignore",
@@ -63,7 +72,7 @@ const isWhole = args.every((arg) => arg.startsWith("-"));
 const directory = isWhole ? mkdtempSync(join(tmpdir(), "tidemark-tests-")) : undefined;
 try {
   if (directory !== undefined) env["TIDEMARK_TEST_PROGRAM"] = compileServer(directory);
-  process.exitCode = await run(args, env);
+  process.exitCode = await run(isWhole ? [TIMINGS, ...args] : args, env);
 } finally {
   if (directory !== undefined) rmSync(directory, { recursive: true, force: true });
 }
