@@ -18,7 +18,7 @@ import { type Attack, type AttackName, attacksOf } from "./attacks.ts";
 export const BUDGET_BYTES: number = 64 * 2 ** 20;
 
 /** What the server may use besides. */
-export const MEMORY_BYTES_MAX = 200_000_000;
+const MEMORY_BYTES_MAX = 200_000_000;
 
 /** So much is read of an answer that has no end in sight. */
 const READ_BYTES_MAX = 256 * 2 ** 20;

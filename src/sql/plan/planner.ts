@@ -276,7 +276,7 @@ export function planOfCte(cte: BoundCte): PlanNode {
 }
 
 /** Plans a query so that it yields its outputs and nothing else. */
-export function planWhole(query: BoundSelect): PlanNode {
+function planWhole(query: BoundSelect): PlanNode {
   const { outputCount, root } = planSelect(query);
   if (root.columns.length === outputCount) return root;
   const columns = root.columns.slice(0, outputCount);
