@@ -6,7 +6,7 @@ export interface Construct {
   /** Run by the administrator before and after each text, which reads the tables it makes. */
   readonly before?: (count: number) => string;
   readonly after?: string;
-  /** Sent by the administrator, because a user may not define anything. */
+  /** Sent by the administrator, because a user may not run the text. */
   readonly isDefining?: boolean;
   /** True if EXPLAIN does not accept the text. */
   readonly isNotExplained?: boolean;

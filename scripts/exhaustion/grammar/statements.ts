@@ -7,14 +7,17 @@ const several = (title: string, text: (index: number) => string): Construct => (
   isNotExplained: true,
 });
 
+/** SET and EXPLAIN ask for a role that an ordinary user does not have. */
+const byAdministrator = (construct: Construct): Construct => ({ ...construct, isDefining: true });
+
 export const STATEMENTS: readonly Construct[] = [
   several("SELECT", () => "SELECT 1"),
   several("SELECT of a table", (i) => `SELECT body FROM ${WALL} WHERE id = ${i}`),
   several("joins", () => `SELECT 1 FROM ${WALL} a JOIN ${WALL} b USING (id) WHERE a.id < 0`),
-  several("SET", () => "SET statement_timeout = 1000"),
+  byAdministrator(several("SET", () => "SET statement_timeout = 1000")),
   several("USE", () => "USE app"),
   several("BEGIN and COMMIT", (i) => (i % 2 === 0 ? "BEGIN" : "COMMIT")),
-  several("EXPLAIN", () => "EXPLAIN SELECT 1"),
+  byAdministrator(several("EXPLAIN", () => "EXPLAIN SELECT 1")),
   several("SHOW", () => "SHOW TABLES"),
   several("SUBSCRIBE", () => `SUBSCRIBE TO ${WALL} WHERE id = 1`),
   several("nothing", () => ""),
