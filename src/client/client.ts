@@ -47,7 +47,7 @@ export interface ClientOptions {
    * token. The function is called again when the server no longer accepts its token.
    */
   readonly auth?: Credentials;
-  /** Where the refresh token is kept, *memory*; `cookie` in pages that the server itself serves. */
+  /** The place of the refresh token: *memory*, or `cookie` in pages of the server itself. */
   readonly session?: "cookie" | "memory";
   /** Told when the session has ended without having been asked to. */
   readonly onSignedOut?: () => void;
@@ -105,7 +105,7 @@ const { params: _, ...QUERY_RULES } = EXECUTE_RULES;
 
 export interface ExecuteOptions {
   readonly params?: readonly Parameter[];
-  /** Of unqualified names. */
+  /** The namespace in which unqualified names are looked up. */
   readonly namespace?: string;
   /**
    * 1 to 128 printable characters, new for each request: what has it runs once, sent how often
@@ -143,8 +143,8 @@ export interface Client {
    */
   stream(sql: string, options?: ExecuteOptions): AsyncGenerator<ExecutionPart, void>;
   /**
-   * Runs statements and gives the rows of the last by column name. What they are is for the caller
-   * to say, who wrote the statement: it is not looked at.
+   * Runs statements and returns the rows of the last one by column name. The caller states their
+   * type; the client does not check it.
    */
   query<Row extends object = RowObject>(
     sql: string,

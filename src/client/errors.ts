@@ -4,7 +4,7 @@
  */
 import type { StatementEntry } from "../protocol/mod.ts";
 
-/** What came with a refusal besides its code and message. */
+/** The parts of a refusal besides its code and message. */
 export interface RefusalDetails {
   /** HTTP status; 0 for a refusal by WebSocket. */
   readonly status?: number;

@@ -8,6 +8,8 @@
  * every string. The match begins at the token to blame. A condition on the text before that token
  * follows a `(?=▸)`; without it, the lookbehind would run at every position of the text.
  */
+
+import { PARAMETER_ADVICE } from "./text/characters.ts";
 import { Token, type Tokens } from "./text/lexer.ts";
 
 /** The token to blame, and what to write instead. */
@@ -20,7 +22,6 @@ const BEFORE_MAX = 40;
 const BEHIND_MAX = 6;
 const SHOWN_CHARACTERS_MAX = 24;
 
-const PARAMETERS = "write parameters as $1, $2, … and send their values in order in params";
 const LIMIT = "write LIMIT n at the end of the query";
 const ON_CONFLICT = "write INSERT INTO t (…) VALUES (…) ON CONFLICT (key) DO";
 const COMMENTS = "write comments as -- … or /* … */";
@@ -43,7 +44,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
     /(?=▸)(?<!\b(limit|offset|and|or|where|between|like|in|not|values|on|when|then|else|set|by) )(?<=\w )▸ : \w/,
     "write doc ->> 'field' for a JSON field, or value::type for a cast",
   ],
-  [/▸ (\?|: \w|@ \w|@@|# \w+ #|% s\b|% \()/, PARAMETERS],
+  [/▸ (\?|: \w|@ \w|@@|# \w+ #|% s\b|% \()/, PARAMETER_ADVICE],
   [/@ \w+ ▸ :=/, "a statement has no variables: write the value, or send it as $1"],
   // Names and text.
   [/▸ \[ \w+ \]/, 'write names that need quotes in double quotes: "name"'],

@@ -77,7 +77,9 @@ export function hintOf(character: string): { readonly hint?: string } {
   return character > "\x7f" ? { hint: 'a name with such letters needs double quotes: "…"' } : {};
 }
 
-const PARAMETERS = "write parameters as $1, $2, … and send their values in order in params";
+/** The advice for placeholders of other systems. */
+export const PARAMETER_ADVICE =
+  "write parameters as $1, $2, … and send their values in order in params";
 
 const HINTS: readonly (readonly [characters: string, hint: string])[] = [
   ["`", 'write names that need quotes in double quotes: "name"'],
@@ -90,8 +92,8 @@ const HINTS: readonly (readonly [characters: string, hint: string])[] = [
   ["×", "write *"],
   ["÷", "write /"],
   ["，；（）＝", "SQL uses ASCII punctuation"],
-  ["$", PARAMETERS],
-  ["{}", `${PARAMETERS}; write JSON as text: '{"a": 1}'`],
+  ["$", PARAMETER_ADVICE],
+  ["{}", `${PARAMETER_ADVICE}; write JSON as text: '{"a": 1}'`],
   ["!", "write NOT before a condition"],
   [
     "\\",
