@@ -18,6 +18,9 @@ const SMALL_POWERS: readonly number[] = Array.from({ length: 16 }, (_, power) =>
 /** Exponents and digit counts beyond this are refused before BigInt, whose cost grows faster. */
 const EXPONENT_MAX = 10_000;
 
+/** The advice for a value that needs more digits than any DECIMAL has. */
+export const DECIMAL_TOO_LONG: string = `a DECIMAL has at most ${DECIMAL_PRECISION_MAX} digits: ROUND the values that it is computed from, or cast them to DOUBLE PRECISION`;
+
 function powerOfTen(power: number): bigint {
   assert(power >= 0, "a power of ten is not negative");
   return POWERS[power] ?? 10n ** BigInt(power);
@@ -125,6 +128,7 @@ export function fitDecimal(value: Whole, precision: number, scale: number): Whol
     "VALUE_OUT_OF_RANGE",
     `Cannot hold ${shortened(textFromDecimal(value, scale))} as numeric(${precision},${scale}): ` +
       `the value must be less than 10^${precision - scale} in magnitude`,
+    precision === DECIMAL_PRECISION_MAX ? { hint: DECIMAL_TOO_LONG } : {},
   );
 }
 

@@ -70,6 +70,7 @@ export {
 export {
   addWhole,
   compareWhole,
+  DECIMAL_TOO_LONG,
   decimalFromText,
   digitsFromText,
   divideDecimal,

@@ -80,6 +80,45 @@ describe("a recursive query", () => {
     ]);
   });
 
+  test.each([
+    "x || x[n] * 1.5",
+    "array_append(x, x[n] * 1.5)",
+    "x || ARRAY[x[n] * 1.5]",
+    "CASE WHEN n > 0 THEN coalesce(x || x[n] * 1.5, x) END",
+    "ARRAY[1.0, 1.5, 2.25, 3.375][1:n] || x[n] * 1.5",
+    "(SELECT array_agg(y) FROM unnest(x || x[n] * 1.5) y)",
+  ])("widens the elements of the array %s", async (next) => {
+    for (const first of ["ARRAY[1.0]", "ARRAY[1::numeric]"]) {
+      const found = await values(first, `${next} FROM r WHERE n < 5`, "x[n]");
+      expect(found).toEqual(["1", "1.5", "2.25", "3.375", "5.0625"]);
+    }
+  });
+
+  test("says which value of which column 38 digits cannot hold", async () => {
+    for (const [first, next] of [
+      ["1.0", "x * 1.5"],
+      ["ARRAY[1.0]", "ARRAY[x[1] * 1.5]"],
+    ]) {
+      const { error } = await engine.ask(
+        `WITH RECURSIVE r(n, x) AS (SELECT 1, ${first} UNION ALL SELECT n + 1, ${next} FROM r WHERE n < 60) SELECT max(n) FROM r`,
+      );
+      expect(error?.message).toMatch(
+        /^Cannot hold 56815\.1286615952849388\d+ in column "x" of recursive query "r": numeric\(38,26\) has 26 digits after the point$/,
+      );
+      expect(error?.hint).toContain("round the value in each step");
+    }
+  });
+
+  test("gives advice about decimals only where a decimal has no room", async () => {
+    const { error } = await engine.ask(
+      "WITH RECURSIVE r(n, x) AS (SELECT 1, 1.0 UNION ALL SELECT n * 100000, x FROM r WHERE n > 0) SELECT max(n) FROM r",
+    );
+    expect(error?.condition).toBe("VALUE_OUT_OF_RANGE");
+    expect(error?.hint).toBeUndefined();
+    const plain = await engine.ask("SELECT 1e20 * 1e20::numeric(38,0)");
+    expect(plain.error?.hint).toContain("a DECIMAL has at most 38 digits");
+  });
+
   test("is as exact without ALL, inside another query, and after a WITH of its own", async () => {
     const step = "SELECT n + 1, x * 1.5 FROM";
     for (const query of [
@@ -113,6 +152,7 @@ describe("a recursive query", () => {
     ["1", "x::bigint FROM r WHERE n < 4", "integer", "bigint"],
     ["1", "x + 0.5::float8 FROM r WHERE n < 4", "integer", "double precision"],
     ["1.0", "x * 1.1::float8 FROM r WHERE n < 4", "numeric", "double precision"],
+    ["ARRAY[1]", "x || 2.5 FROM r WHERE n < 4", "integer[]", "numeric[]"],
     [
       "date '2020-01-01'",
       "x + interval '1 day' FROM r WHERE n < 4",

@@ -10,7 +10,7 @@
  *
  * A product has more digits at each step, up to the limit of 38. A column whose scale keeps growing
  * gets a large scale at once. A value that needs an even larger scale fails the query, because
- * rounding would be silent.
+ * rounding would be silent. The elements of an array are widened in the same way.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -19,12 +19,14 @@ import {
   compareWhole,
   type DataType,
   DECIMAL_PRECISION_MAX,
+  DECIMAL_TOO_LONG,
   decimalOf,
   decimalType,
   fitDecimal,
   isInteger,
   rescale,
   sameType,
+  textFromDecimal,
   typeName,
   unbounded,
   type Value,
@@ -64,12 +66,18 @@ const PATIENT_ROUNDS = 3;
 /** The types of the initial side, before the recursive side is bound. */
 export function roomyColumns(types: readonly DataType[]): readonly RoomyColumn[] {
   return types.map((type) => {
-    const { precision, scale } = type.kind === "decimal" ? type : { precision: 0, scale: 0 };
+    const held = elementOf(type);
+    const { precision, scale } = held.kind === "decimal" ? held : { precision: 0, scale: 0 };
     // A DECIMAL without a declared size has 38 digits, which says nothing about its values.
     const isTold = precision < DECIMAL_PRECISION_MAX;
     const wholeDigits = isTold ? precision - scale : 0;
     return { type, wholeDigits, scaleMin: scale, grown: undefined };
   });
+}
+
+/** The type of the elements of an array, however deep; any other type is its own. */
+function elementOf(type: DataType): DataType {
+  return type.kind === "array" ? elementOf(type.element) : type;
 }
 
 /** Widens the columns to fit the recursive side; returns the same columns if they already fit. */
@@ -89,6 +97,12 @@ function widerColumn(column: RoomyColumn, given: DataType, round: number): Roomy
     return isExact ? widerDecimal(column, { type, given: decimalOf(given), round }) : column;
   }
   if (type.kind !== given.kind) return column;
+  if (type.kind === "array" && given.kind === "array") {
+    const before = { ...column, type: type.element };
+    const element = widerColumn(before, given.element, round);
+    if (element === before) return column;
+    return { ...element, type: { kind: "array", element: element.type } };
+  }
   const common = commonType([type, given]);
   if (common === undefined || sameType(common, type)) return column;
   return { ...column, type: round < PATIENT_ROUNDS ? common : unbounded(common) };
@@ -147,45 +161,42 @@ export function recursiveOutputs(
     const to = types[i] ?? expression.type;
     const from = expression.type;
     if (castBetween(from, to, "implicit") === undefined) throw otherType(from, to, { i, place });
-    const isCut = from.kind === "decimal" && to.kind === "decimal" && from.scale > to.scale;
-    if (!isCut || isRounded) {
+    const column = `column "${place.columnNames[i] ?? ""}" of recursive query "${place.name}"`;
+    const convert = isRounded ? undefined : exactConversion(from, to, column);
+    if (convert === undefined) {
       return { name, expression: castTo(expression, { to, mode: "implicit", node: place.node }) };
     }
-    return { name, expression: exactly(expression, from, to) };
+    const exact: BoundExpression = {
+      kind: "cast",
+      type: to,
+      operand: expression,
+      convert,
+      isNumericIdentity: false,
+    };
+    return { name, expression: exact };
   });
 }
 
-/** Whether decimals are computed by operations other than sums and products. */
+/** Whether a quotient is computed: the one operation on decimals whose digits may never end. */
 function isInexact(expression: BoundExpression): boolean {
-  if (expression.kind === "call" && expression.type.kind === "decimal") {
-    if (!EXACT_CALLS.has(expression.name)) return true;
-  }
+  const { kind, type } = expression;
+  if (kind === "call" && expression.name === "/" && type.kind === "decimal") return true;
   return someChild(expression, isInexact);
 }
 
-/**
- * Calls that lose no digits, or lose only digits that the statement asks them to drop. Arithmetic
- * is a call where doubles cannot compute it.
- */
-const EXACT_CALLS: ReadonlySet<string> = new Set(
-  ["+", "-", "*", "%", "prefix +", "prefix -", "prefix @", "abs", "mod"].concat([
-    "round",
-    "trunc",
-    "ceil",
-    "ceiling",
-    "floor",
-    "greatest",
-    "least",
-    "nullif",
-  ]),
-);
-
-function exactly(
-  operand: BoundExpression,
-  from: DecimalDataType,
-  to: DecimalDataType,
-): BoundExpression {
-  const convert = (value: Value): Value => {
+/** Converts decimals, or arrays of them, to a smaller scale; undefined for other types. */
+function exactConversion(
+  from: DataType,
+  to: DataType,
+  column: string,
+): ((value: Value) => Value) | undefined {
+  if (from.kind === "array" && to.kind === "array") {
+    const convert = exactConversion(from.element, to.element, column);
+    if (convert === undefined) return undefined;
+    return (value) => (value === null ? null : (value as readonly Value[]).map(convert));
+  }
+  if (from.kind !== "decimal" || to.kind !== "decimal" || from.scale <= to.scale) return undefined;
+  return (value) => {
     if (value === null) return null;
     const whole = value as Whole;
     const cut = rescale(whole, from.scale, to.scale);
@@ -194,10 +205,10 @@ function exactly(
     }
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      `Cannot hold a value as ${typeName(to)}: it has more than ${to.scale} digits after the point`,
+      `Cannot hold ${textFromDecimal(whole, from.scale)} in ${column}: ${typeName(to)} has ${to.scale} digits after the point`,
+      { hint: DECIMAL_TOO_LONG },
     );
   };
-  return { kind: "cast", type: to, operand, convert, isNumericIdentity: false };
 }
 
 function otherType(
@@ -218,5 +229,6 @@ function otherType(
 
 /** Leaves out the digits, which do not help when a different kind of type is needed. */
 function nameOf(type: DataType): string {
+  if (type.kind === "array") return `${nameOf(type.element)}[]`;
   return type.kind === "decimal" ? "numeric" : typeName(type);
 }

@@ -5,7 +5,7 @@
  */
 import { DatabaseError, withDetails } from "../../../base/errors.ts";
 import { RECURSION_ROWS_MAX } from "../../../base/limits.ts";
-import { type Batch, type DataType, keepRows } from "../../../types/mod.ts";
+import { type Batch, type DataType, DECIMAL_TOO_LONG, keepRows } from "../../../types/mod.ts";
 import type { BoundRecursion } from "../../bind/bound.ts";
 import type { BoundSubquery } from "../../bind/bound_expressions.ts";
 import { HeldRows } from "../held/held_rows.ts";
@@ -126,14 +126,12 @@ export class Recursion implements Operator {
     this.#memory.close();
   }
 
-  /** Adds a hint to the error for a number that no longer fits its column. */
+  /** Gives the advice for a DECIMAL without room in terms of the steps that compute it. */
   #stepped(): Batch | undefined {
     try {
       return this.#step.next();
     } catch (error) {
-      const isHeld = this.#options.types.some(({ kind }) => kind === "decimal");
-      if (!isHeld || !(error instanceof DatabaseError)) throw error;
-      if (error.condition !== "VALUE_OUT_OF_RANGE" || error.hint !== undefined) throw error;
+      if (!(error instanceof DatabaseError) || error.hint !== DECIMAL_TOO_LONG) throw error;
       throw withDetails(error, { hint: OUTGROWN_HINT });
     }
   }
