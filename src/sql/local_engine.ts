@@ -34,12 +34,7 @@ export class LocalSqlEngine implements SqlEngine {
   }
 
   execute(principal: Principal, request: SqlRequest): SqlResponse | Promise<SqlResponse> {
-    const { clock, limits } = this.#world;
-    const ledger = newLedger(clock.monotonicMs(), {
-      timeoutMs: request.timeoutMs,
-      timeoutMsDefault: limits.timeoutMs,
-      timeoutMsMax: limits.timeoutMsMax,
-    });
+    const ledger = this.#newLedger(request.timeoutMs);
     const { idempotency } = request;
     if (request.files === undefined && request.check !== true && idempotency === undefined) {
       try {
@@ -101,7 +96,17 @@ export class LocalSqlEngine implements SqlEngine {
   }
 
   planLive(principal: Principal, request: LiveRequest): LivePlan {
-    return planLiveQuery(this.#world, principal, request);
+    const ledger = this.#newLedger(undefined);
+    return planLiveQuery(this.#world, request, { principal, ledger });
+  }
+
+  #newLedger(timeoutMs: number | undefined): RequestLedger {
+    const { clock, limits } = this.#world;
+    return newLedger(clock.monotonicMs(), {
+      timeoutMs,
+      timeoutMsDefault: limits.timeoutMs,
+      timeoutMsMax: limits.timeoutMsMax,
+    });
   }
 
   shutDown(): number {

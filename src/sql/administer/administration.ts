@@ -14,6 +14,7 @@ import {
   requireRight,
   type ShowStatement,
 } from "../common/statement_kinds.ts";
+import type { RequestLedger } from "../execute/run/request_ledger.ts";
 import { checkResultRows } from "../execute/run/run.ts";
 import type { KillStatement, Statement } from "../parse/ast/ast.ts";
 import type { LivePlanWorld } from "../prepare/live_planner.ts";
@@ -44,6 +45,8 @@ export interface AdministrationCall {
   readonly requestSettings: readonly ShownSetting[];
   /** Of the request, for SUBSCRIBE TO. */
   readonly params: readonly Parameter[];
+  /** Of the request, for SUBSCRIBE TO. */
+  readonly ledger: RequestLedger;
 }
 
 /** They name nothing, so nothing of them can be wrong before their turn. */

@@ -87,10 +87,10 @@ export function explainSubscribe(
 function planOf(
   world: LivePlanWorld,
   { _location, source, sourceStart }: SubscribeStatement,
-  { namespace, params, principal }: AdministrationCall,
+  { ledger, namespace, params, principal }: AdministrationCall,
 ): LivePlan {
   try {
-    return planLiveQuery(world, principal, { sql: source, params, namespace });
+    return planLiveQuery(world, { sql: source, params, namespace }, { principal, ledger });
   } catch (error) {
     if (!(error instanceof DatabaseError) || error.position === undefined) throw error;
     throw withDetails(error, {

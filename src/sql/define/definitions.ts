@@ -173,7 +173,7 @@ export class Definitions {
       case "drop table":
         return this.#dropTables(node, principal, namespace);
       case "create view":
-        return createView(node, { principal, namespace }, this.#world);
+        return createView(node, { principal, namespace, ledger: this.#ledger }, this.#world);
       case "drop view":
         return dropViews(node, { principal, namespace }, this.#world);
     }

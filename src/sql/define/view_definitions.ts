@@ -28,9 +28,11 @@ import {
   type ViewWorld,
   worldOf,
 } from "../common/views.ts";
+import type { RequestLedger } from "../execute/run/request_ledger.ts";
 import type { CreateViewStatement, DropViewStatement, QName } from "../parse/ast/ast.ts";
 import { type BindingWorld, dmlWorldOf, type NameWorld } from "../prepare/binding_world.ts";
 import { boundFor } from "../prepare/prepared.ts";
+import { watchOf } from "../prepare/statement_watch.ts";
 import type { BoundDefinition, EntryWorld } from "./namespace_definitions.ts";
 
 type ViewColumns = ViewShape["columns"];
@@ -39,6 +41,10 @@ export interface ViewCall {
   readonly principal: Principal;
   /** Of unqualified names. */
   readonly namespace: string;
+}
+
+interface NewViewCall extends ViewCall {
+  readonly ledger: RequestLedger;
 }
 
 /** Before anything of the request runs. @throws {DatabaseError} PERMISSION_DENIED */
@@ -61,7 +67,7 @@ export function authorizeView(
 /** @throws {DatabaseError} */
 export function createView(
   node: CreateViewStatement,
-  call: ViewCall,
+  call: NewViewCall,
   world: BindingWorld & EntryWorld,
 ): BoundDefinition {
   const { catalog, clock, store } = world;
@@ -113,13 +119,13 @@ export function createView(
 /** What a view is made of, found by binding its query once. */
 function contentOf(
   node: CreateViewStatement,
-  { namespace, principal }: ViewCall,
-  world: BindingWorld,
+  { ledger, namespace, principal }: NewViewCall,
+  world: BindingWorld & EntryWorld,
 ): Pick<ViewEntry, "columnNames" | "tables" | "views"> {
   const tables = new Map<number, TableEntry>();
   const views = new Map<number, ViewEntry>();
   const { catalog } = world;
-  const statement = new StatementBinding([]);
+  const statement = new StatementBinding([], { watch: watchOf(ledger, world) });
   const dmlWorld = dmlWorldOf(world, { namespace, principal, statement });
   const source: RelationSource = {
     ...dmlWorld.source,

@@ -51,6 +51,7 @@ function refuseTimeWord(operand: BoundExpression, node: AstNode, run: Run): void
 }
 
 function valueOf(operand: BoundExpression, run: Run): Value | undefined {
+  run.checkTime();
   try {
     return compileScalar(operand)(run);
   } catch (error) {

@@ -25,6 +25,7 @@ import { compileExpression } from "../execute/evaluate/expression.ts";
 import type { Layout } from "../execute/evaluate/layout.ts";
 import { compileScalar } from "../execute/evaluate/scalar.ts";
 import { ownerOf } from "../execute/operators/scan.ts";
+import type { RequestLedger } from "../execute/run/request_ledger.ts";
 import type { Run } from "../execute/run/run.ts";
 import type { AstNode, SelectFromStatement } from "../parse/ast/ast.ts";
 import { holdsQuery } from "../parse/ast/query_nodes.ts";
@@ -36,6 +37,7 @@ import { type BindingWorld, dmlWorldOf } from "./binding_world.ts";
 import { withoutTimeWords } from "./live_moments.ts";
 import { newRun, type RunWorld } from "./new_run.ts";
 import { boundFor } from "./prepared.ts";
+import { watchOf } from "./statement_watch.ts";
 
 /** The names of CURRENT_USER and CURRENT_ROLE, which are fixed at subscribe. */
 const FIXED_FUNCTIONS: ReadonlySet<string> = new Set([
@@ -48,16 +50,27 @@ const FIXED_FUNCTIONS: ReadonlySet<string> = new Set([
 /** What live queries are bound against, and their expressions run in. */
 export interface LivePlanWorld extends BindingWorld, RunWorld {}
 
-/** @throws {DatabaseError} INVALID_SQL, UNSUPPORTED_FEATURE, TABLE_NOT_FOUND, PERMISSION_DENIED */
+/** The caller of a live query, and the time that its planning may take. */
+export interface LiveCaller {
+  readonly principal: Principal;
+  readonly ledger: RequestLedger;
+}
+
+/**
+ * Plans in one turn of the event loop.
+ *
+ * @throws {DatabaseError} INVALID_SQL, UNSUPPORTED_FEATURE, TABLE_NOT_FOUND, PERMISSION_DENIED,
+ * STATEMENT_TIMEOUT, CANCELLED, MEMORY_EXCEEDED
+ */
 export function planLiveQuery(
   world: LivePlanWorld,
-  principal: Principal,
   request: LiveRequest,
+  { ledger, principal }: LiveCaller,
 ): LivePlan {
   const { catalog, limits } = world;
   const { types, values } = typedParameters(request.params, limits);
   const node = liveSelect(request.sql, { limits, parameterCount: types.length });
-  const statement = new StatementBinding(types);
+  const statement = new StatementBinding(types, { watch: watchOf(ledger, world) });
   const namespace = request.namespace ?? DEFAULT_NAMESPACE;
   const dmlWorld = dmlWorldOf(world, { namespace, principal, statement });
   const bound = boundFor({ catalog, principal, statement }, () => bindSelect(node, dmlWorld));
@@ -77,13 +90,11 @@ export function planLiveQuery(
   readLiterals(statement.literals);
   refuseUnfixed(bound, node);
   const owned = withOwner(catalog, principal);
-  const run = newRun(world, {
-    principal: owned,
-    namespace,
-    slots: values,
-    atSeq: world.store.visibleSeq,
-  });
-  const select = withoutTimeWords(bound, node, run);
+  const start = { principal: owned, namespace, slots: values, atSeq: world.store.visibleSeq };
+  // Its constants are computed in the time of the request; its rows have no end.
+  const planning = newRun(world, { ...start, ledger });
+  const run = newRun(world, start);
+  const select = withoutTimeWords(bound, node, planning);
   // What is not refused by now tells who asks.
   const isOfCaller = volatileCalls(select).length > 0;
   const { columns, table } = from.relation;
@@ -112,7 +123,7 @@ export function planLiveQuery(
     keyFieldIndexes: table.primaryKey.map((columnId) => fieldOf(columnId, outputs)),
     seqFieldIndex: fieldOf(SEQ_COLUMN_ID, outputs),
     fingerprint: fingerprintOf(request, namespace, isOfCaller ? principal : undefined),
-    equality: equalityOf(select, run),
+    equality: equalityOf(select, planning),
     hasStar: (node.columns ?? []).some(({ expr }) => expr.type === "ref" && expr.star === true),
     namedColumns: namedIn(used, read),
     mayRead: () => mayReadNow(catalog, principal, table.tableId),
@@ -332,6 +343,7 @@ function equalityOf(
   for (const condition of conjunctsOf(select.where)) {
     const found = equalityIn(condition);
     if (found === undefined || found.columnId < 0) continue;
+    run.checkTime();
     const value = compileScalar(found.value)(run);
     if (value === null) continue;
     const key = groupKeyOf(found.value.type, value);

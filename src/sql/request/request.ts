@@ -45,7 +45,6 @@ import { RequestBinding, type Unit } from "./request_binding.ts";
 import { RequestSettings } from "./request_settings.ts";
 import { statementsOf } from "./request_text.ts";
 import { RequestTransaction } from "./request_transaction.ts";
-import { watchOf } from "./request_watch.ts";
 import { StatementRunner } from "./statement_runner.ts";
 
 /** What an engine was given, and the system views that it made of that for all its requests. */
@@ -97,7 +96,7 @@ export class RequestRunner {
       request,
       definitions: this.#definitions,
       administration: this.#administration,
-      watch: watchOf(this.#ledger, world),
+      ledger: this.#ledger,
     });
     this.#settings = new RequestSettings(world.limits);
     this.#transaction = new RequestTransaction({
@@ -302,6 +301,7 @@ export class RequestRunner {
       server,
       requestSettings,
       params,
+      ledger: this.#ledger,
     });
   }
 

@@ -10,7 +10,7 @@ import { inOneTurn } from "../../base/steps.ts";
 import { DEFAULT_NAMESPACE } from "../../catalog/mod.ts";
 import type { DataType, Value } from "../../types/mod.ts";
 import type { Administration } from "../administer/administration.ts";
-import { StatementBinding, type Watch } from "../bind/binding.ts";
+import { StatementBinding } from "../bind/binding.ts";
 import type { SqlRequest } from "../common/engine.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import { rowsNode } from "../common/node_kinds.ts";
@@ -21,9 +21,11 @@ import { isAdministering, isDefining } from "../common/statement_kinds.ts";
 import { findNamespace } from "../common/table_names.ts";
 import { DefinedNames } from "../define/defined_names.ts";
 import type { Definitions } from "../define/definitions.ts";
+import type { RequestLedger } from "../execute/run/request_ledger.ts";
 import type { Statement } from "../parse/ast/ast.ts";
 import { type BindingWorld, dmlWorldOf, statisticsOf } from "../prepare/binding_world.ts";
 import { boundInSteps, type Prepared, prepareInSteps } from "../prepare/prepared.ts";
+import { watchOf } from "../prepare/statement_watch.ts";
 import { isSystemViews } from "../system/system_views.ts";
 import { RequestSettings, requireSettable } from "./request_settings.ts";
 import { refuseInside } from "./request_text.ts";
@@ -45,13 +47,12 @@ export interface Unit {
 }
 
 export interface RequestBindingOptions {
-  readonly world: BindingWorld & Pick<SqlEnvironment, "auth" | "store">;
+  readonly world: BindingWorld & Pick<SqlEnvironment, "auth" | "clock" | "store">;
   readonly principal: Principal;
   readonly request: SqlRequest;
   readonly definitions: Definitions;
   readonly administration: Administration;
-  /** See {@linkcode watchOf}. */
-  readonly watch: Watch;
+  readonly ledger: RequestLedger;
 }
 
 export class RequestBinding {
@@ -134,13 +135,14 @@ export class RequestBinding {
 
   /** Finds what a statement that is not about rows names wrongly. @throws {DatabaseError} */
   #check(node: Statement): void {
-    const { administration, definitions, principal, request, world } = this.#options;
+    const { administration, definitions, ledger, principal, request, world } = this.#options;
     const { namespace } = this;
     if (isDefining(node)) definitions.check(node, principal, namespace);
     if (!isAdministering(node)) return;
     const requestSettings = new RequestSettings(world.limits).rows();
     const { params, server } = request;
-    administration.check(node, { principal, namespace, server, requestSettings, params });
+    const call = { principal, namespace, server, requestSettings, params, ledger };
+    administration.check(node, call);
   }
 
   /** @throws {DatabaseError} NAMESPACE_NOT_FOUND */
@@ -193,7 +195,7 @@ export class RequestBinding {
 
   *#prepare(unit: Unit, runsAs: Principal): Generator<void, void> {
     const { node } = unit;
-    const { administration, definitions, principal, world } = this.#options;
+    const { administration, definitions, ledger, principal, world } = this.#options;
     const rows = rowsNode(node);
     if (rows === undefined) {
       if (node.type === "execute as") throw refuseInside(node);
@@ -207,7 +209,7 @@ export class RequestBinding {
     if (node.type === "explain") administration.authorize(node, principal);
     const statement = new StatementBinding(this.#parameterTypes, {
       statistics: statisticsOf(world),
-      watch: this.#options.watch,
+      watch: watchOf(ledger, world),
     });
     const { namespace } = this;
     const dmlWorld = dmlWorldOf(world, { namespace, principal: runsAs, statement });

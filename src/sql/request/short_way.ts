@@ -31,11 +31,11 @@ import type { SlotLiteral } from "../parse/text/normalize.ts";
 import { type BindingWorld, dmlWorldOf, statisticsOf } from "../prepare/binding_world.ts";
 import { type CacheKey, literalValues, PlanCache } from "../prepare/plan_cache.ts";
 import { boundFor, type Prepared, prepare } from "../prepare/prepared.ts";
+import { watchOf } from "../prepare/statement_watch.ts";
 import { type AnswerChannel, channelOf } from "./answer_stream.ts";
 import { failedResponse } from "./at_statement.ts";
 import { atCell } from "./faulty_cell.ts";
 import { closeRequest } from "./request_end.ts";
-import { watchOf } from "./request_watch.ts";
 import {
   type RunnerOptions,
   type RunOptions,

@@ -10,7 +10,9 @@ import { DatabaseError } from "../../../src/base/errors.ts";
 import type { Database } from "../../../src/database.ts";
 import { TEXT, vectorFromValues } from "../../../src/types/mod.ts";
 import { openAt, SMALL_FILES } from "../../support/database.ts";
+import { HastyClock } from "../../support/hasty_clock.ts";
 import { subscriber } from "../../support/live_fixture.ts";
+import { TestEngine } from "../../support/sql_engine.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "tidemark-live-"));
 let database: Database;
@@ -191,4 +193,44 @@ test.each([
   "SELECT id, who AS _row_seq FROM news",
 ])("planLive, %s: nothing is hidden", (sql) => {
   expect(refusal(sql)).toBeUndefined();
+});
+
+/** The clock moves at each look, so that the end of a second comes with a number of parts. */
+const LONG_QUERY = `SELECT id FROM t WHERE ${Array.from({ length: 10_000 }, (_, i) => `id > ${i}`).join(" AND ")}`;
+
+test("planLive: planning ends with the time that a request may take", async () => {
+  const config = "performance.request_timeout = 1";
+  await using engine = await TestEngine.open({ clock: new HastyClock(), config });
+  await engine.run("CREATE SHARED TABLE t (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'PUBLIC')");
+  const plan = (sql: string): unknown =>
+    engine.database.sql.planLive(subscriber("ann", 2), { sql, params: [] });
+
+  expect(() => plan(LONG_QUERY)).toThrow("Cannot finish the statement: its time is over");
+  expect(() => plan("SELECT id FROM t WHERE id > 1 AND id > 2")).not.toThrow();
+});
+
+test.each(["SUBSCRIBE TO", "EXPLAIN SUBSCRIBE TO", "CREATE VIEW long AS"])(
+  "%s a long query ends with the time of its request",
+  async (before) => {
+    await using engine = await TestEngine.open({ clock: new HastyClock() });
+    await engine.run("CREATE SHARED TABLE t (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'PUBLIC')");
+    const sql = `${before} ${LONG_QUERY}`;
+
+    expect(await engine.failure(sql, { timeoutMs: 1000 })).toStartWith("STATEMENT_TIMEOUT");
+    await engine.run(sql, { timeoutMs: 1_000_000 });
+  },
+);
+
+test("planLive: planning ends between two constants that its rows are compared with", async () => {
+  const config = "performance.request_timeout = 1";
+  await using engine = await TestEngine.open({ clock: new HastyClock(), config });
+  await engine.run(
+    "CREATE SHARED TABLE t (id INT PRIMARY KEY, at TIMESTAMP) WITH (ACCESS_LEVEL = 'PUBLIC')",
+  );
+  const times = Array.from({ length: 200 }, () => "at > repeat('2026-01-01', 1)::TIMESTAMP");
+  const sql = `SELECT id FROM t WHERE ${times.join(" AND ")}`;
+
+  expect(() => engine.database.sql.planLive(subscriber("ann", 2), { sql, params: [] })).toThrow(
+    "Cannot finish the statement: its time is over",
+  );
 });

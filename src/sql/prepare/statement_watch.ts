@@ -1,6 +1,6 @@
 /**
- * Checks, while a statement is bound, that its request may go on and that the bound form fits its
- * memory. Rows that it holds are counted in `execute/held/memory_budget.ts`.
+ * Checks, while a statement or a live query is bound, that its request may go on and that the bound
+ * form fits its memory. Rows that it holds are counted in `execute/held/memory_budget.ts`.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { Watch } from "../bind/binding.ts";
