@@ -2,7 +2,7 @@
  * Treats the real server as badly as sockets can, while one ordinary client goes on working.
  *
  *     bun scripts/abuse.ts [--only silent,storm,next_batch,malformed,handshake,replay,reconnect,
- *                                  bodies]
+ *                                  bodies,unfinished]
  *                          [--seconds 10] [--sockets 1000] [--messages 100000]
  *                          [--p99 250] [--seed <n>]
  *
@@ -11,8 +11,8 @@
  * and follows its own rows a hundred times a second. The following count as faults: the server
  * ends; the victim is refused or gets no answer; the victim's 99th percentile is above --p99 ms;
  * memory grows by more than a full send queue for each socket plus 200 MB. Where the sockets send
- * unfinished bodies, the bytes that the server accepts of them from one address count instead of
- * the queues.
+ * unfinished bodies or messages, the bytes that the server accepts of them from one address count
+ * instead of the queues.
  *
  * Exits with 1 if there is any fault. It uses loopback only, and stops by itself.
  */

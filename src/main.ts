@@ -27,6 +27,7 @@ import { settleGlobals } from "./base/globals.ts";
 import { type Log, type LogFields, silentLog } from "./base/log.ts";
 import { LogWriter } from "./base/log_writer.ts";
 import { systemRandom } from "./base/random.ts";
+import { receivedBytes } from "./base/received_bytes.ts";
 import { loadClient } from "./client_assets.ts";
 import { callOf, commandFrom, helpText, type Program } from "./command_line.ts";
 import { type Config, ConfigError, type ParsedConfig, parseConfig } from "./config/mod.ts";
@@ -301,6 +302,7 @@ function startOrFail(
       isReadOnly: () => database.isReadOnly(),
       storageState: () => database.storageState(),
       descriptors: descriptorGauge(bunDisk),
+      receivedBytes: receivedBytes(),
     });
   } catch (error) {
     log.flush();

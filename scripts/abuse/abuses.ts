@@ -26,6 +26,18 @@ const STORMING_SOCKETS = 50;
 /** The server lets a message be this much longer than it accepts, before it hangs up. */
 const LARGE_MESSAGE_BYTES = 2 ** 20;
 
+/** Just below the size at which the server hangs up. */
+const UNFINISHED_BYTES = 3_900_000;
+
+const UNFINISHED_FRAME = RawSocket.frame(OPCODE.text, Buffer.alloc(UNFINISHED_BYTES, " ")).subarray(
+  0,
+  -10,
+);
+
+const FRAGMENT = Buffer.alloc(65_000, " ");
+
+const INFLATING = Bun.gzipSync(Buffer.alloc(100 * LARGE_MESSAGE_BYTES));
+
 /** A turn of the generator, after which the kernel's buffers may have drained. */
 const PAUSE_MS = 5;
 
@@ -38,6 +50,7 @@ export const ABUSE_NAMES = [
   "replay",
   "reconnect",
   "bodies",
+  "unfinished",
 ] as const;
 
 export type AbuseName = (typeof ABUSE_NAMES)[number];
@@ -51,6 +64,7 @@ export const ABUSES: Readonly<Record<AbuseName, Abuse>> = {
   replay: replayAll,
   reconnect: openAndBreak,
   bodies: keepBodiesBack,
+  unfinished: keepMessagesBack,
 };
 
 export function isAbuse(name: string): name is AbuseName {
@@ -196,6 +210,40 @@ async function keepBodiesBack(attack: Attack): Promise<string> {
   const closed = requests.filter((request) => request.isClosed).length;
   for (const request of requests) request.close();
   return `${socketCount} unfinished bodies, ${refused} of them refused, ${closed} connections closed`;
+}
+
+/**
+ * Sockets that send nearly all of a message: in one frame or in fragments, of known users and of
+ * callers who have not authenticated. Some send small frames of gzip that unpack to much instead.
+ */
+async function keepMessagesBack(attack: Attack): Promise<string> {
+  const { server, socketCount } = attack;
+  const sockets: RawSocket[] = [];
+  for (let index = 0; index < socketCount; index += 1) {
+    const token = index % 4 === 3 ? undefined : tokenOf(attack)(index);
+    const socket = await RawSocket.open(server.url, token);
+    sockets.push(socket);
+    if (index % 8 === 0) sendInflating(socket);
+    else if (index % 2 === 0) sendFragments(socket);
+    else socket.sendBytes(UNFINISHED_FRAME);
+  }
+  await forSeconds(attack, () => Bun.sleep(PAUSE_MS));
+  const closed = sockets.filter((socket) => socket.isClosed).length;
+  closeAll(sockets);
+  return `${socketCount} unfinished messages, ${closed} connections closed`;
+}
+
+function sendFragments(socket: RawSocket): void {
+  for (let sent = 0; sent < UNFINISHED_BYTES; sent += FRAGMENT.length) {
+    const opcode = sent === 0 ? OPCODE.text : OPCODE.continuation;
+    socket.sendFrame(opcode, FRAGMENT, { isFinal: false });
+  }
+}
+
+/** Frames that unpack to a thousand times their size. */
+function sendInflating(socket: RawSocket): void {
+  socket.sendText('{"type":"authenticate","method":"jwt","protocol":{"serialization":"msgpack"}}');
+  for (let sent = 0; sent < 8; sent += 1) socket.sendFrame(OPCODE.binary, INFLATING);
 }
 
 /** The whole history, asked for again and again. */

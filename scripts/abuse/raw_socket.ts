@@ -89,6 +89,15 @@ export class RawSocket {
     payload: Uint8Array,
     { isFinal = true }: { isFinal?: boolean } = {},
   ): void {
+    this.sendBytes(RawSocket.frame(opcode, payload, { isFinal }));
+  }
+
+  /** A frame as bytes. */
+  static frame(
+    opcode: number,
+    payload: Uint8Array,
+    { isFinal = true }: { isFinal?: boolean } = {},
+  ): Uint8Array {
     const { length } = payload;
     const isLong = length > 125;
     const frame = new Uint8Array((isLong ? 10 : 2) + MASK_BYTES + length);
@@ -96,7 +105,7 @@ export class RawSocket {
     frame[1] = 0x80 | (isLong ? 127 : length);
     if (isLong) new DataView(frame.buffer).setUint32(6, length);
     frame.set(payload, frame.length - length);
-    this.sendBytes(frame);
+    return frame;
   }
 
   /** Bytes as they are, whether a frame or not. */

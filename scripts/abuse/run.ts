@@ -15,8 +15,11 @@ const MEMORY_BYTES_MAX = 200 * 2 ** 20;
 /** The default of `websocket.send_queue_bytes`, which nothing here changes. */
 const SEND_QUEUE_BYTES = 2 ** 20;
 
-/** The bytes of unfinished bodies that the server accepts from one address; fixed here. */
-const BODY_BYTES = 2 ** 28;
+/** The bytes of unfinished bodies or messages that the server accepts from one address. */
+const UNFINISHED_BYTES = 2 ** 28;
+
+/** The kinds of abuse to which that applies. */
+const UNFINISHED: ReadonlySet<AbuseName> = new Set(["bodies", "unfinished"]);
 
 /** Subscriptions of one user are limited to 100, so the sockets belong to several. */
 const SOCKETS_PER_USER = 90;
@@ -82,7 +85,7 @@ export async function runAbuse(options: AbuseOptions): Promise<AbuseReport> {
     if (ms > options.p99MsMax) held.push(`p99 of the victim's ${kind}: ${ms.toFixed(0)} ms`);
   }
   if (report.missed > 0) held.push(`the victim waited in vain for ${report.missed} changes`);
-  const heldBytes = name === "bodies" ? BODY_BYTES : socketCount * SEND_QUEUE_BYTES;
+  const heldBytes = UNFINISHED.has(name) ? UNFINISHED_BYTES : socketCount * SEND_QUEUE_BYTES;
   const bound = before + heldBytes + MEMORY_BYTES_MAX;
   if (peak > bound) held.push(`memory grew to ${mebibytes(peak)} of ${mebibytes(bound)} MiB`);
   held.push(...(await findingsOf(server)));

@@ -17,7 +17,6 @@
  * - The lock is flock(2), which the system releases however the process ends. Where libc cannot be
  *   loaded, it is a file with a process id in it.
  */
-import { dlopen } from "bun:ffi";
 import {
   closeSync,
   constants,
@@ -45,6 +44,7 @@ import {
 } from "node:fs";
 import type { Disk, DiskEntry, DiskFile, MappedFile } from "./disk.ts";
 import { DiskError } from "./errors.ts";
+import { loadFromLibc } from "./libc.ts";
 
 /** Longest array of the runtime: it fails with "Out of memory" one byte above. */
 const MAP_BYTES_MAX: number = 2 ** 32;
@@ -63,12 +63,6 @@ const DIRECTORY_MODE = 0o700;
 
 const LOCK_SHARED_NONBLOCKING = 1 | 4;
 const LOCK_EXCLUSIVE_NONBLOCKING = 2 | 4;
-
-/** Names under which the C library is found, by platform. */
-const LIBC_NAMES: Readonly<Record<string, readonly string[]>> = {
-  linux: ["libc.so.6", "libc.so"],
-  darwin: ["libSystem.dylib"],
-};
 
 class BunDiskFile implements DiskFile {
   readonly path: string;
@@ -322,14 +316,7 @@ function lockFileShared(path: string): (() => void) | undefined {
 }
 
 function loadFlock(): Flock | undefined {
-  for (const name of LIBC_NAMES[process.platform] ?? []) {
-    try {
-      return dlopen(name, { flock: { args: ["i32", "i32"], returns: "i32" } }).symbols.flock;
-    } catch {
-      // Another C library, under another name: the next name or the file with a process id serves.
-    }
-  }
-  return undefined;
+  return loadFromLibc({ flock: { args: ["i32", "i32"], returns: "i32" } })?.flock;
 }
 
 /** Locks by making a file that must not exist; takes over from a process that is gone. */

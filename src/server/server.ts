@@ -152,8 +152,9 @@ class HttpServer implements RunningServer {
         url: () => this.url,
       }),
     );
-    const { auth, live, log } = options;
+    const { auth, live, log, receivedBytes } = options;
     this.#sockets = new Sockets({
+      receivedBytes,
       auth,
       clock,
       config,
@@ -266,6 +267,7 @@ class HttpServer implements RunningServer {
     // closed or a new server.
     await this.#connections.shutDown("sse");
     this.#stopListening();
+    this.#sockets.stop();
     await Promise.all([this.#bun, ...this.#retired].map((bun) => bun.stop(true)));
   }
 

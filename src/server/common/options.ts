@@ -9,6 +9,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { Descriptors } from "../../base/descriptors.ts";
 import type { Log } from "../../base/log.ts";
 import type { Random } from "../../base/random.ts";
+import type { ReceivedBytes } from "../../base/received_bytes.ts";
 import type { LiveEngine } from "../../live/mod.ts";
 import type { FileAccess, SqlEngine } from "../../sql/mod.ts";
 import type { ArchiveGauge, StorageGauge } from "./metrics.ts";
@@ -133,4 +134,6 @@ export interface ServerOptions {
   readonly storageState: () => StorageGauge;
   /** Reads the number of open files and sockets; absent if the system does not limit them. */
   readonly descriptors?: (() => Descriptors) | undefined;
+  /** Reads what each connection has received; absent if the system does not count it. */
+  readonly receivedBytes?: ReceivedBytes | undefined;
 }

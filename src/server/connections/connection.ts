@@ -45,6 +45,7 @@ import { decodeFrame } from "../frames/decode.ts";
 import { type FrameFormat, frameOf } from "../frames/encode.ts";
 import { jsonFromMessage } from "../frames/json.ts";
 import type { ConnectionOptions, ConnectionParts } from "./connection_options.ts";
+import type { WatchedSocket } from "./held_messages.ts";
 import { type ClientFrame, Intake } from "./intake.ts";
 import type { MessageServer } from "./message_turns.ts";
 import { connectionRow, type OpenConnection } from "./open_connection.ts";
@@ -70,7 +71,9 @@ const BUSY_RETRY_MS = 1000;
 
 type State = "unauthenticated" | "authenticated" | "closing";
 
-export class Connection implements LiveSink, MessageServer, OpenConnection, OutboxOwner {
+export class Connection
+  implements LiveSink, MessageServer, OpenConnection, OutboxOwner, WatchedSocket
+{
   readonly transport = "websocket";
   /** The live engine's. */
   outlet: unknown;
@@ -91,6 +94,7 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
   #lastFrameMs: number;
   #lastPingMs: number;
   #bytesIn = 0;
+  #framesIn = 0;
   /** How to close once the queue is empty. */
   #closeWhenFlushed: { code: number; reason: string } | undefined;
 
@@ -119,6 +123,22 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
   /** Who is connected; undefined before authentication. */
   get principal(): Principal | undefined {
     return this.#principal;
+  }
+
+  get userId(): string | undefined {
+    return this.#principal?.userId;
+  }
+
+  get bytesIn(): number {
+    return this.#bytesIn;
+  }
+
+  get framesIn(): number {
+    return this.#framesIn;
+  }
+
+  get waitingBytes(): number {
+    return this.#intake?.waitingBytes ?? 0;
   }
 
   get address(): string {
@@ -170,6 +190,7 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
 
   /** A control frame of the client. */
   touch(): void {
+    this.#framesIn += 1;
     this.#lastFrameMs = this.#parts.clock.monotonicMs();
   }
 
@@ -207,6 +228,17 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
       this.#endAll("TOKEN_REVOKED", "The session was ended; log in again");
       this.#close(CLOSE_POLICY, "tokens revoked");
     });
+  }
+
+  /** Its messages take more memory than its sender may have. */
+  refuse(message: string): void {
+    if (this.#state === "closing") return;
+    this.#refuseRate(BUSY_RETRY_MS, message);
+    this.#close(CLOSE_POLICY, "too many unfinished or waiting messages");
+  }
+
+  cut(): void {
+    this.#socket.terminate();
   }
 
   failed(): void {

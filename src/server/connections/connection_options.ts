@@ -5,6 +5,7 @@
 import type { Auth, Caller } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
+import type { Peer } from "../../base/received_bytes.ts";
 import type { LiveEngine } from "../../live/mod.ts";
 import type { ServerConfig } from "../common/options.ts";
 import type { FrameFormat } from "../frames/encode.ts";
@@ -19,6 +20,10 @@ export interface ConnectionRequest {
   readonly format: FrameFormat;
   /** `compress=false`: no message of the client turns gzip on again. */
   readonly isGzipForbidden: boolean;
+  /** The other end of its TCP connection; undefined if that is already gone. */
+  readonly peer: Peer | undefined;
+  /** About how many bytes the request had. */
+  readonly headBytes: number;
 }
 
 /** What all connections of a server share. */

@@ -39,6 +39,10 @@ export class Intake {
     return this.#waiting !== undefined;
   }
 
+  get waitingBytes(): number {
+    return this.#waitingBytes;
+  }
+
   /** Nothing that matters is remembered any more: a new one would do the same. */
   isIdle(nowMs: number): boolean {
     const isFull = this.#bucket === undefined || nowMs - this.#bucket.updatedMs >= BUCKET_FILL_MS;

@@ -12,6 +12,7 @@ import type { Exchange } from "../http/exchange.ts";
 import { Connection } from "./connection.ts";
 import type { ConnectionParts, ConnectionRequest } from "./connection_options.ts";
 import type { Connections } from "./connections.ts";
+import { HeldMessages } from "./held_messages.ts";
 import { MessageTurns } from "./message_turns.ts";
 import { SocketFlusher } from "./socket_flusher.ts";
 import { connectionRequestFrom, upgradeRequired } from "./upgrade.ts";
@@ -20,7 +21,10 @@ import { connectionRequestFrom, upgradeRequired } from "./upgrade.ts";
 export type SocketState = ConnectionRequest | Connection;
 
 export interface SocketsOptions
-  extends Pick<ServerOptions, "auth" | "clock" | "config" | "live" | "log" | "onBug"> {
+  extends Pick<
+    ServerOptions,
+    "auth" | "clock" | "config" | "live" | "log" | "onBug" | "receivedBytes"
+  > {
   readonly cors: Cors;
   readonly connections: Connections;
   readonly nextNumber: () => number;
@@ -34,10 +38,15 @@ type ServerSocket = ServerWebSocket<SocketState>;
 export class Sockets {
   readonly #options: SocketsOptions;
   readonly #parts: ConnectionParts;
+  /** Absent where the system does not count what it receives. */
+  readonly #held: HeldMessages | undefined;
 
   constructor(options: SocketsOptions) {
-    const { auth, clock, config, live, log, onBug } = options;
+    const { auth, clock, config, live, log, onBug, receivedBytes: received } = options;
     this.#options = options;
+    const messageBytesMax = keptBytesMax(config);
+    this.#held =
+      received === undefined ? undefined : new HeldMessages({ clock, received, messageBytesMax });
     const budgetBytes = config.websocket.send_queue_bytes;
     const outbox = { budgetBytes, flusher: new SocketFlusher(clock, onBug) };
     const turns = new MessageTurns(clock, onBug);
@@ -46,13 +55,12 @@ export class Sockets {
 
   /** For the runtime. */
   get handler(): WebSocketHandler<SocketState> {
-    const { limits } = this.#options.config;
     return {
       // Keep-alive is the connection's: it counts every frame, and closes with 1000.
       idleTimeout: 0,
       sendPings: false,
       perMessageDeflate: false,
-      maxPayloadLength: 4 * limits.max_message_size,
+      maxPayloadLength: keptBytesMax(this.#options.config),
       // The outbox bounds the queue. What the runtime dropped behind one row above the frame size
       // its client would miss: that its subscription has ended, for one.
       backpressureLimit: 0,
@@ -78,6 +86,11 @@ export class Sockets {
     throw upgradeRequired(exchange.request);
   }
 
+  /** No socket is looked at any more. */
+  stop(): void {
+    this.#held?.stop();
+  }
+
   #opened(socket: ServerSocket): void {
     const request = socket.data;
     if (request instanceof Connection) return;
@@ -91,6 +104,8 @@ export class Sockets {
     // The request goes with this: a socket is open for long, and what it asked for is known.
     socket.data = connection;
     connections.add(connection);
+    const { headBytes, peer } = request;
+    if (peer !== undefined) this.#held?.add(connection, peer, headBytes);
     onOpened();
     connection.open();
     if (isStopping()) connection.shutDown();
@@ -100,6 +115,7 @@ export class Sockets {
     const connection = connectionOf(socket);
     if (connection === undefined) return;
     this.#options.connections.remove(connection);
+    this.#held?.remove(connection);
     connection.closed();
   }
 
@@ -112,6 +128,11 @@ export class Sockets {
       socket.close(1011, "internal failure");
     }
   }
+}
+
+/** The runtime keeps so much of one message, and hangs up beyond it. */
+function keptBytesMax({ limits }: ServerOptions["config"]): number {
+  return 4 * limits.max_message_size;
 }
 
 function connectionOf({ data }: ServerSocket): Connection | undefined {

@@ -42,6 +42,8 @@ export function connectionRequestFrom(exchange: Exchange, rules: UpgradeRules): 
       mayGzip && query.get("compression") !== "none",
     ),
     isGzipForbidden,
+    peer: exchange.peer,
+    headBytes: exchange.headBytes,
   };
 }
 

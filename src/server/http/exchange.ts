@@ -5,7 +5,8 @@
 import type { Caller } from "../../auth/mod.ts";
 import { type Clock, shownMs } from "../../base/clock.ts";
 import type { Random } from "../../base/random.ts";
-import type { IpRange } from "../common/ip_address.ts";
+import type { Peer } from "../../base/received_bytes.ts";
+import { type IpRange, ipFromText } from "../common/ip_address.ts";
 import { isHostAllowed, isSecureRequest, type Origin, originOf } from "../common/local_only.ts";
 
 /** The address of a connection that is already gone. */
@@ -23,7 +24,7 @@ const ENDING_SECONDS = 5;
 
 /** The runtime's server, as far as a request needs it. */
 export interface Peers {
-  requestIP(request: Request): { readonly address: string } | null;
+  requestIP(request: Request): { readonly address: string; readonly port: number } | null;
   timeout(request: Request, seconds: number): void;
 }
 
@@ -93,6 +94,20 @@ export class Exchange implements Caller {
 
   get isLocal(): boolean {
     return this.origin.isLocal;
+  }
+
+  /** The other end of the connection, maybe a proxy's; undefined when it is already gone. */
+  get peer(): Peer | undefined {
+    const found = this.#options.peers.requestIP(this.request);
+    const address = found === null ? undefined : ipFromText(found.address);
+    return found === null || address === undefined ? undefined : { address, port: found.port };
+  }
+
+  /** About how many bytes the head of the request had. */
+  get headBytes(): number {
+    let bytes = this.request.url.length;
+    for (const [name, value] of this.request.headers) bytes += name.length + value.length + 4;
+    return bytes;
   }
 
   /** The value of a query parameter, decoded; undefined when it is absent. */

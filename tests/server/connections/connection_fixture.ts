@@ -196,6 +196,8 @@ export class ConnectionFixture {
         bearer: undefined,
         format: { serialization: "json", isGzipOn: false },
         isGzipForbidden: false,
+        peer: undefined,
+        headBytes: 0,
         ...request,
       },
       parts: {

@@ -1,0 +1,22 @@
+/** Functions of the system's C library, for calls that the runtime does not offer. */
+import { dlopen, type FFIFunction, type Library } from "bun:ffi";
+
+/** Names under which the C library is found, by platform. */
+const NAMES: Readonly<Record<string, readonly string[]>> = {
+  linux: ["libc.so.6", "libc.so"],
+  darwin: ["libSystem.dylib"],
+};
+
+/** Undefined if the library or one of the functions is not found. */
+export function loadFromLibc<Functions extends Record<string, FFIFunction>>(
+  functions: Functions,
+): Library<Functions>["symbols"] | undefined {
+  for (const name of NAMES[process.platform] ?? []) {
+    try {
+      return dlopen(name, functions).symbols;
+    } catch {
+      // Safe: another C library has another name, and callers can do without.
+    }
+  }
+  return undefined;
+}

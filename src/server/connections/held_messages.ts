@@ -1,0 +1,310 @@
+/**
+ * Limits the bytes of WebSocket messages in memory: per user, per address, and in all. They are
+ * messages that are unfinished, and finished ones that wait to be served.
+ *
+ * The runtime keeps the pieces of a message until its end, up to four times
+ * `limits.max_message_size` for each socket, and tells nobody: 300 sockets that held back the end
+ * of 3.9 MB each took 1.2 GB. Unfinished bytes are the difference between the bytes that the system
+ * has received for a socket and those of its messages so far. A socket whose messages take a total
+ * beyond its bound is ended.
+ *
+ *     opened ──soon found among the descriptors──► watched ──one in 32, ten times a second──► watched
+ *                                                     │ the sample grows by much: all of them
+ *                                                     └──beyond a bound──► refused ──a second──► cut
+ *
+ * Looking at a socket takes 1.3 µs, so ten thousand quiet ones cost 0.4 % of a processor. A bound
+ * can be passed by what arrives within a tenth of a second.
+ *
+ * Headers of frames, control frames and TLS make the difference larger than the unfinished part, by
+ * a little for each frame. An allowance for each frame covers them, and with each finished message
+ * the difference is at most what has arrived since the look before.
+ *
+ * Invariant: each total is the sum of `heldBytes` of the sockets counted in it.
+ */
+import type { CancelTimer, Clock } from "../../base/clock.ts";
+import type { Peer, ReceivedBytes } from "../../base/received_bytes.ts";
+import { senderOf } from "../../base/sender.ts";
+
+const MIB: number = 1 << 20;
+
+export interface HeldBounds {
+  readonly userBytesMax: number;
+  /** For known users and unknown callers together. */
+  readonly addressBytesMax: number;
+  readonly strangerBytesMax: number;
+  readonly bytesMax: number;
+}
+
+/** As for the bodies of requests. */
+const BOUNDS: HeldBounds = {
+  userBytesMax: 128 * MIB,
+  addressBytesMax: 256 * MIB,
+  strangerBytesMax: 16 * MIB,
+  bytesMax: 512 * MIB,
+};
+
+const LOOK_MS = 100;
+
+/** At least so many sockets are looked at, and this part of them. */
+const SAMPLE_MIN = 64;
+const SAMPLE_SHARE = 1 / 32;
+
+/** All are looked at when they seem to have grown by this much together since the last look. */
+const GROWTH_BYTES_MAX: number = 8 * MIB;
+
+/** How many are looked at in one turn. */
+const TURN_COUNT_MAX = 2000;
+
+/** New sockets are searched for among the descriptors when there are so many, or after so long. */
+const NEW_COUNT_MAX = 16;
+const NEW_LOOKS_MAX = 10;
+
+/** Header, mask, the payload of a control frame, and what TLS adds. */
+const FRAME_BYTES = 192;
+
+/** Looks until a socket is cut that was told why it ends. */
+const FAREWELL_LOOKS = 10;
+
+/** A socket as this file sees it. */
+export interface WatchedSocket {
+  /** Undefined until the caller is authenticated. */
+  readonly userId: string | undefined;
+  readonly address: string;
+  /** Of all finished messages. */
+  readonly bytesIn: number;
+  /** Finished messages and control frames. */
+  readonly framesIn: number;
+  /** Of the finished messages that have not been served. */
+  readonly waitingBytes: number;
+  /** Ends it with a message that says why. */
+  refuse(message: string): void;
+  /** Closes without a word. */
+  cut(): void;
+}
+
+interface Watched {
+  readonly socket: WatchedSocket;
+  descriptor: number | undefined;
+  receivedBytes: number;
+  bytesIn: number;
+  framesIn: number;
+  unfinishedBytes: number;
+  /** Unfinished and waiting. */
+  heldBytes: number;
+  countedFor: string | undefined;
+}
+
+interface Bound {
+  readonly held: Map<string, number>;
+  readonly key: string;
+  readonly bytesMax: number;
+  readonly whose: string;
+}
+
+export interface HeldMessagesOptions {
+  readonly clock: Clock;
+  readonly received: ReceivedBytes;
+  /** The most that the runtime keeps of one message. */
+  readonly messageBytesMax: number;
+  readonly bounds?: HeldBounds;
+}
+
+export class HeldMessages {
+  readonly #options: Required<HeldMessagesOptions>;
+  readonly #watched = new Map<WatchedSocket, Watched>();
+  /** By peer; not found among the descriptors yet. */
+  readonly #new = new Map<string, Watched>();
+  readonly #descriptors = new Set<number>();
+  /** Sockets that were refused, and the looks until they are cut. */
+  readonly #refused = new Map<WatchedSocket, number>();
+  readonly #byUser = new Map<string, number>();
+  readonly #byAddress = new Map<string, number>();
+  readonly #byStranger = new Map<string, number>();
+  #heldBytes = 0;
+  #looksSinceSearch = 0;
+  #sample: Iterator<Watched> = this.#watched.values();
+  #cancel: CancelTimer | undefined;
+
+  constructor(options: HeldMessagesOptions) {
+    this.#options = { bounds: BOUNDS, ...options };
+  }
+
+  /** The bytes of all unfinished and waiting messages, as of the last look. */
+  get heldBytes(): number {
+    return this.#heldBytes;
+  }
+
+  /** @param headBytes The size of its upgrade request, which the system has counted, too. */
+  add(socket: WatchedSocket, peer: Peer, headBytes: number): void {
+    const watched: Watched = {
+      socket,
+      descriptor: undefined,
+      receivedBytes: headBytes,
+      bytesIn: 0,
+      framesIn: 0,
+      unfinishedBytes: 0,
+      heldBytes: 0,
+      countedFor: undefined,
+    };
+    this.#watched.set(socket, watched);
+    this.#new.set(keyOf(peer), watched);
+    this.#cancel ??= this.#lookLater();
+  }
+
+  remove(socket: WatchedSocket): void {
+    const watched = this.#watched.get(socket);
+    if (watched === undefined) return;
+    this.#count(watched, 0);
+    this.#watched.delete(socket);
+    if (watched.descriptor !== undefined) this.#descriptors.delete(watched.descriptor);
+  }
+
+  stop(): void {
+    this.#cancel?.();
+  }
+
+  #lookLater(): CancelTimer {
+    return this.#options.clock.after(LOOK_MS, () => {
+      this.#cutRefused();
+      this.#searchNew();
+      const size = this.#watched.size;
+      const count = Math.max(SAMPLE_MIN, Math.ceil(size * SAMPLE_SHARE));
+      const grownBytes = this.#lookAtSome(count) * Math.max(1, size / count);
+      if (size > count && grownBytes > GROWTH_BYTES_MAX) this.#lookAtAll(this.#watched.values());
+      const isIdle = this.#watched.size === 0 && this.#refused.size === 0;
+      this.#cancel = isIdle ? undefined : this.#lookLater();
+    });
+  }
+
+  #cutRefused(): void {
+    for (const [socket, looks] of this.#refused) {
+      if (looks > 0) {
+        this.#refused.set(socket, looks - 1);
+      } else {
+        this.#refused.delete(socket);
+        socket.cut();
+      }
+    }
+  }
+
+  /**
+   * Finds the descriptors of new sockets. A socket without one belongs to a client that is gone,
+   * and holds nothing.
+   */
+  #searchNew(): void {
+    this.#looksSinceSearch += 1;
+    const count = this.#new.size;
+    if (count === 0) return;
+    if (count < NEW_COUNT_MAX && this.#looksSinceSearch < NEW_LOOKS_MAX) return;
+    this.#looksSinceSearch = 0;
+    this.#options.received.findPeers(
+      (descriptor) => this.#descriptors.has(descriptor),
+      (descriptor, peer) => {
+        const watched = this.#new.get(keyOf(peer));
+        if (watched === undefined || !this.#watched.has(watched.socket)) return;
+        watched.descriptor = descriptor;
+        this.#descriptors.add(descriptor);
+        this.#look(watched);
+      },
+    );
+    this.#new.clear();
+  }
+
+  /** Looks at the next ones in turn. Returns by how many bytes they have grown. */
+  #lookAtSome(count: number): number {
+    let grownBytes = 0;
+    for (let looked = 0; looked < count; looked += 1) {
+      const next = this.#sample.next();
+      if (next.done === true) {
+        this.#sample = this.#watched.values();
+        break;
+      }
+      grownBytes += this.#look(next.value);
+    }
+    return grownBytes;
+  }
+
+  #lookAtAll(left: Iterator<Watched>): void {
+    for (let looked = 0; looked < TURN_COUNT_MAX; looked += 1) {
+      const next = left.next();
+      if (next.done === true) return;
+      this.#look(next.value);
+    }
+    void this.#options.clock.yield().then(() => this.#lookAtAll(left));
+  }
+
+  /** Returns by how many bytes its messages have grown. */
+  #look(watched: Watched): number {
+    const { descriptor, heldBytes, socket, unfinishedBytes } = watched;
+    const receivedBytes =
+      descriptor === undefined ? undefined : this.#options.received.of(descriptor);
+    if (receivedBytes === undefined) return 0;
+    const { bytesIn, framesIn } = socket;
+    const arrived = Math.max(0, receivedBytes - watched.receivedBytes);
+    const finished = bytesIn - watched.bytesIn;
+    const frames = framesIn - watched.framesIn;
+    watched.receivedBytes = receivedBytes;
+    watched.bytesIn = bytesIn;
+    watched.framesIn = framesIn;
+    const left = Math.max(0, unfinishedBytes + arrived - finished - frames * FRAME_BYTES);
+    const atMost = finished > 0 ? arrived : this.#options.messageBytesMax;
+    watched.unfinishedBytes = Math.min(left, atMost);
+    this.#count(watched, watched.unfinishedBytes + socket.waitingBytes);
+    const grown = watched.heldBytes - heldBytes;
+    if (grown > 0) this.#refuseBeyondBounds(watched);
+    return Math.max(0, grown);
+  }
+
+  #count(watched: Watched, bytes: number): void {
+    this.#add(watched, -watched.heldBytes);
+    watched.heldBytes = bytes;
+    // It may have authenticated since.
+    watched.countedFor = watched.socket.userId;
+    this.#add(watched, bytes);
+  }
+
+  #add(watched: Watched, bytes: number): void {
+    if (bytes === 0) return;
+    this.#heldBytes += bytes;
+    for (const { held, key } of this.#boundsOf(watched)) {
+      const sum = (held.get(key) ?? 0) + bytes;
+      if (sum > 0) held.set(key, sum);
+      else held.delete(key);
+    }
+  }
+
+  #boundsOf({ countedFor, socket }: Watched): readonly Bound[] {
+    const { addressBytesMax, strangerBytesMax, userBytesMax } = this.#options.bounds;
+    const key = senderOf(socket.address);
+    const address = { key, held: this.#byAddress, bytesMax: addressBytesMax, whose: ADDRESS };
+    if (countedFor === undefined) {
+      return [{ ...address, held: this.#byStranger, bytesMax: strangerBytesMax }, address];
+    }
+    return [{ key: countedFor, held: this.#byUser, bytesMax: userBytesMax, whose: USER }, address];
+  }
+
+  #refuseBeyondBounds(watched: Watched): void {
+    const { bytesMax } = this.#options.bounds;
+    const bound = this.#boundsOf(watched).find(
+      (one) => (one.held.get(one.key) ?? 0) > one.bytesMax,
+    );
+    if (bound === undefined && this.#heldBytes <= bytesMax) return;
+    const { socket } = watched;
+    this.#refused.set(socket, FAREWELL_LOOKS);
+    this.remove(socket);
+    socket.refuse(
+      bound === undefined
+        ? `Too many unfinished or waiting messages: those of all connections may hold ${bytesMax} bytes together`
+        : `Too many unfinished or waiting messages: those of ${bound.whose} may hold ` +
+            `${bound.bytesMax} bytes together; finish each message before the next connection ` +
+            "begins one, and read the answers",
+    );
+  }
+}
+
+const USER = "this user";
+const ADDRESS = "this address";
+
+function keyOf({ address, port }: Peer): string {
+  return `${address.join(".")}:${port}`;
+}
