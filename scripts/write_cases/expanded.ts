@@ -1,5 +1,6 @@
 /** Table functions in select lists, and aggregates that belong to an outer query. */
 import type { CaseFile } from "./answer.ts";
+import { COLUMNS_OF_CALLS } from "./columns_of_calls.ts";
 
 const EXPANSIONS: CaseFile = {
   name: "expansions",
@@ -278,4 +279,4 @@ const OUTER_AGGREGATES: CaseFile = {
   ],
 };
 
-export const EXPANDED: readonly CaseFile[] = [EXPANSIONS, OUTER_AGGREGATES];
+export const EXPANDED: readonly CaseFile[] = [EXPANSIONS, COLUMNS_OF_CALLS, OUTER_AGGREGATES];

@@ -236,6 +236,45 @@ describe("table functions", () => {
     test(`${sql} fails`, async () => expect(await engine.failure(sql)).toBe(failure));
   }
 
+  test.each([
+    [
+      "SELECT jsonb_each(j) FROM t",
+      "Cannot use jsonb_each(…) as one value: it returns the columns key and value",
+      "write (jsonb_each(…)).key or (jsonb_each(…)).*, or call it in FROM: FROM …, jsonb_each(…) AS x",
+    ],
+    [
+      "SELECT jsonb_each(j).key FROM t",
+      "Cannot parse the statement: a call before a dot needs parentheses: (jsonb_each(…)).column",
+      undefined,
+    ],
+    [
+      "SELECT (jsonb_each(j)).kay FROM t",
+      'Cannot find column "kay" of jsonb_each(…): it has the columns key and value',
+      'did you mean "key"?',
+    ],
+    [
+      "SELECT (j -> 'a').b FROM t",
+      'Cannot read column "b" of a value of type jsonb: it has no columns',
+      "read a field of JSON with -> 'name' or ->> 'name'",
+    ],
+    [
+      "SELECT id FROM t ORDER BY (jsonb_each(j)).*",
+      "Cannot use (…).* in ORDER BY",
+      "it stands alone in a select list; elsewhere name one column, as in (…).c",
+    ],
+  ])("%s is refused with advice", async (sql, message, hint) => {
+    const { error } = await engine.ask(sql);
+    expect(error?.message).toBe(message);
+    expect(error?.hint).toBe(hint);
+  });
+
+  test("one call gives the columns that a select list reads of it", async () => {
+    const sql = `SELECT (jsonb_each('{"a":1,"b":2}')).value, (jsonb_each('{"a":1,"b":2}')).*`;
+    const [result] = await engine.run(sql);
+    expect(result?.schema?.map(({ name }) => name)).toEqual(["value", "key", "value"]);
+    expect((await engine.rows(`EXPLAIN ${sql}`)).join("\n").match(/call: /g)).toHaveLength(1);
+  });
+
   test("a series without end stops at the deadline, and at a LIMIT", async () => {
     const endless = "SELECT count(*) FROM generate_series(1, 9000000000000000)";
     expect(await engine.failure(endless, { timeoutMs: 50 })).toBe("STATEMENT_TIMEOUT@1");
@@ -257,6 +296,8 @@ describe("table functions", () => {
     for (const sql of [
       "SELECT * FROM generate_series(1, 2)",
       "SELECT unnest(ARRAY[1, 2]) FROM t",
+      "SELECT (jsonb_each(j)).key FROM t",
+      "SELECT (jsonb_each(j)).* FROM t",
     ]) {
       const plan = (): unknown =>
         engine.database.sql.planLive(engine.principal, { sql, params: [] });

@@ -310,8 +310,8 @@ export interface ExpansionSink {
 
 export interface ExpansionCall {
   readonly made: BoundTableFunction;
-  /** The column from which the result of the call is read. */
-  readonly column: BoundColumn;
+  /** The columns from which the result of the call is read. */
+  readonly columns: readonly BoundColumn[];
 }
 
 /** Where an expression stands. */

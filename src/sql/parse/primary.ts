@@ -1,6 +1,6 @@
 /**
  * The operands of expressions: literals, names, parentheses, and the forms that begin with a word
- * of their own; with `::` and `[ ]` behind them. Calls are in `calls.ts`.
+ * of their own; with `::`, `[ ]` and `.name` behind them. Calls are in `calls.ts`.
  */
 import type { BasicDataTypeDef, Expr, ExprCase, ExprRef, ExprWhen, QName } from "./ast/ast.ts";
 import { isSelectNode } from "./ast/query_nodes.ts";
@@ -15,26 +15,57 @@ import { bytesHex, integerText, numericText } from "./text/literals.ts";
 /** An operand with its casts and subscripts. */
 export function parsePrimary(cursor: Cursor): Expr {
   const start = cursor.token;
+  const isEnclosed = cursor.is("(");
   const operand = parseBare(cursor);
-  const { word } = cursor;
-  return word === "::" || word === "[" ? parsePostfix(cursor, start, operand) : operand;
+  switch (cursor.word) {
+    case "::":
+    case "[":
+    case ".":
+      return parsePostfix(cursor, operand, { start, isEnclosed });
+    default:
+      return operand;
+  }
 }
 
-function parsePostfix(cursor: Cursor, start: number, first: Expr): Expr {
+function parsePostfix(
+  cursor: Cursor,
+  first: Expr,
+  { isEnclosed, start }: { start: number; isEnclosed: boolean },
+): Expr {
   let operand = first;
+  // Whether a dot may follow, as it may behind a parenthesis or a subscript.
+  let isClosed = isEnclosed;
   for (;;) {
     const depth = cursor.depth;
     if (cursor.accept("::")) {
       const to = cursor.grammar.dataType(cursor);
       cursor.setDepth(depth + 1);
       operand = { type: "cast", operand, to, _location: cursor.since(start) };
+      isClosed = false;
     } else if (cursor.is("[")) {
       operand = parseSubscript(cursor, start, operand);
       cursor.setDepth(Math.max(depth, cursor.depth) + 1);
+      isClosed = true;
+    } else if (isClosed && cursor.accept(".")) {
+      operand = parseField(cursor, start, operand);
+      cursor.setDepth(depth + 1);
     } else {
+      if (cursor.is(".") && operand.type === "call") {
+        const { name } = operand.function;
+        cursor.fail(`a call before a dot needs parentheses: (${name}(…)).column`, cursor.start);
+      }
       return operand;
     }
   }
+}
+
+/** `.c` or `.*` behind an expression. */
+function parseField(cursor: Cursor, start: number, row: Expr): Expr {
+  const isStar = cursor.accept("*");
+  const name = isStar ? "*" : cursor.label("a name").name;
+  const star = isStar ? ({ star: true } as const) : {};
+  const _location = cursor.since(start);
+  return { type: "field", row, name, ...star, _location };
 }
 
 function parseSubscript(cursor: Cursor, start: number, array: Expr): Expr {

@@ -332,6 +332,7 @@ export class StatementGenerator {
   #postgresForms(): (() => string)[] {
     const { pick } = this.#tools();
     return [
+      () => `(f(${this.expression()}))${pick([".c", '."C"', "[1].c", ".c[1]"])}`,
       () => `(${this.expression()} ${pick(POSTGRES_OPERATORS)} ${this.expression()})`,
       () => `(${this.#leaf()} ${pick(MORE_OPERATORS)} ${this.#leaf()})`,
       () => `(${this.#leaf()} IS DISTINCT FROM ${this.expression()})`,

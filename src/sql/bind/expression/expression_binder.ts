@@ -21,6 +21,7 @@ import type { BoundConstant, BoundExpression } from "../bound_expressions.ts";
 import { columnValue } from "../bound_nodes.ts";
 import { resolveOuter } from "../query/correlation.ts";
 import { withoutExpansions } from "../query/expansions.ts";
+import { bindField } from "../query/table_function_binder.ts";
 import { bindElement, bindSlice } from "./array_binder.ts";
 import { bindCall, bindFunction } from "./call_binder.ts";
 import { castAlike, castTo, castToInterval } from "./casts.ts";
@@ -142,6 +143,8 @@ function bindRarer(expression: RarerExpr, place: Place): BoundExpression {
       );
     case "arraySlice":
       return bindSlice(expression, place, bindExpression);
+    case "field":
+      return bindField(expression, place, bindExpression);
     case "array select":
       return bindArrayQuery(expression, place);
     default:

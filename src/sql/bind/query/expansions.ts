@@ -48,7 +48,7 @@ export interface ExpandedBlock {
 export function expansionsOf({ calls }: ExpansionSink, block: ExpandedBlock): BoundExpansion[] {
   if (calls.length === 0) return [];
   const stages = new Map<ExpansionCall, ExpansionStage>();
-  const byId = new Map(calls.map((call) => [call.column.id, call]));
+  const byId = new Map(calls.flatMap((call) => call.columns.map(({ id }) => [id, call])));
   const mark = (expressions: readonly BoundExpression[], stage: ExpansionStage): void => {
     for (const expression of expressions) {
       for (const id of columnIdsIn(expression)) {
@@ -92,14 +92,14 @@ function inOrder(
       for (const argument of call.made.args) {
         for (const id of columnIdsIn(argument)) level = Math.max(level, (levels.get(id) ?? -1) + 1);
       }
-      levels.set(call.column.id, level);
+      for (const { id } of call.columns) levels.set(id, level);
       const others = together[level];
       if (others === undefined) together[level] = [call];
       else others.push(call);
     }
     for (const level of together) {
       const functions = level.map(({ made }) => made);
-      expansions.push({ stage, functions, columns: level.map(({ column }) => column) });
+      expansions.push({ stage, functions, columns: level.flatMap((call) => call.columns) });
     }
   }
   return expansions;

@@ -32,6 +32,7 @@ import { bindLimit, orderedOutput } from "./ordering.ts";
 import { queriesAround, type SelectWorld } from "./select_world.ts";
 import { bindSetOperation } from "./set_binder.ts";
 import { sortOf } from "./sort_entry.ts";
+import { fieldsOf, refOfField } from "./table_function_binder.ts";
 import { bindNamedWindows, newWindowSink } from "./window_binder.ts";
 import { mapCall } from "./window_walk.ts";
 import { worldWith } from "./with_binder.ts";
@@ -204,9 +205,13 @@ export function bindSelectedColumns(
 ): BoundOutput[] {
   const outputs: BoundOutput[] = [];
   let starCount = 0;
-  for (const { alias, expr } of columns) {
-    if (expr.type === "ref" && expr.star === true) {
-      const expanded = starColumns(expr, place.scope, withSystemColumns);
+  for (const { alias, expr: written } of columns) {
+    const expr = written.type === "field" ? (refOfField(written) ?? written) : written;
+    if ((expr.type === "ref" || expr.type === "field") && expr.star === true) {
+      const expanded =
+        expr.type === "ref"
+          ? starColumns(expr, place.scope, withSystemColumns)
+          : fieldsOf(expr, place, bindExpression);
       starCount += expanded.length;
       if (starCount > OUTPUTS_MAX) throw tooManyOutputs(expr);
       for (const column of expanded) outputs.push(columnOutput(column));
@@ -248,6 +253,7 @@ function tooManyOutputs({ _location }: Expr): DatabaseError {
 function nameOf(expression: Expr): string {
   switch (expression.type) {
     case "ref":
+    case "field":
       return expression.name;
     case "call":
       return expression.function.name;

@@ -1,18 +1,28 @@
 /**
  * Calls of table functions: in FROM, and in a select list, whose rows they expand.
  *
- *     SELECT a, unnest(t.b) FROM t      each row of t as often as b has elements
+ *     SELECT a, unnest(t.b) FROM t              each row of t as often as b has elements
+ *     SELECT a, (jsonb_each(t.b)).* FROM t      the columns of a call that has several
  *
  * Several calls in one select list run side by side; shorter ones are padded with NULL. See
  * `expansions.ts` for the order in which they run.
  */
 import { DatabaseError } from "../../../base/errors.ts";
-import { BIGINT, type DataType } from "../../../types/mod.ts";
+import { nearestName } from "../../../base/nearest_name.ts";
+import { BIGINT, type DataType, typeName } from "../../../types/mod.ts";
 import { resolveFunction } from "../../functions/registry.ts";
 import { SLEEP } from "../../functions/session.ts";
 import type { ResultColumn, TableForm } from "../../functions/table/table_function.ts";
-import { resolveTableFunction } from "../../functions/table/table_functions.ts";
-import type { AstNode, ExprCall, FromCall, FromRows } from "../../parse/ast/ast.ts";
+import { isTableFunction, resolveTableFunction } from "../../functions/table/table_functions.ts";
+import type {
+  AstNode,
+  Expr,
+  ExprCall,
+  ExprField,
+  ExprRef,
+  FromCall,
+  FromRows,
+} from "../../parse/ast/ast.ts";
 import {
   type Bind,
   type ExpansionCall,
@@ -21,7 +31,7 @@ import {
   unknownFunction,
 } from "../binding.ts";
 import type { BoundTableFunction } from "../bound.ts";
-import type { BoundExpression } from "../bound_expressions.ts";
+import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
 import { columnValue } from "../bound_nodes.ts";
 import { castArgument, fittingOf } from "../expression/integer_parameters.ts";
 import { resolveType } from "../expression/types.ts";
@@ -93,6 +103,84 @@ function sleepInFrom(item: FromCall): DatabaseError {
 
 /** A call in a select list. @throws {DatabaseError} INVALID_QUERY where it may not stand. */
 export function bindExpansion(call: ExprCall, place: Place, bind: Bind): BoundExpression {
+  const columns = expandedColumns(call, place, bind);
+  const [first] = columns;
+  if (first !== undefined && columns.length === 1) return columnValue(first);
+  const { name } = call.function;
+  throw new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    `Cannot use ${name}(…) as one value: it returns the columns ${columns.map((each) => each.name).join(" and ")}`,
+    {
+      position: call._location.start,
+      hint: `write (${name}(…)).${first?.name ?? "*"} or (${name}(…)).*, or call it in FROM: FROM …, ${name}(…) AS x`,
+    },
+  );
+}
+
+/** `(t).c`, where t is the name of a relation, is `t.c`; undefined for any other row. */
+export function refOfField({ name, row, star, _location }: ExprField): ExprRef | undefined {
+  if (row.type !== "ref" || row.table !== undefined || row.star === true) return undefined;
+  const table = { name: row.name, _location: row._location };
+  return { type: "ref", table, name, star, _location };
+}
+
+/** `(f(x)).c`. @throws {DatabaseError} COLUMN_NOT_FOUND, INVALID_QUERY */
+export function bindField(field: ExprField, place: Place, bind: Bind): BoundExpression {
+  const { name, row, star, _location } = field;
+  const ref = refOfField(field);
+  if (ref !== undefined) return bind(ref, place);
+  if (star === true) {
+    throw new DatabaseError("INVALID_QUERY", `Cannot use (…).* in ${place.clause}`, {
+      position: _location.start,
+      hint: "it stands alone in a select list; elsewhere name one column, as in (…).c",
+    });
+  }
+  const columns = fieldsOf(field, place, bind);
+  const found = columns.find((column) => column.name === name);
+  if (found !== undefined) return columnValue(found);
+  const names = columns.map((column) => column.name);
+  const near = nearestName(name, names);
+  const called = row.type === "call" ? `${row.function.name}(…)` : "the row";
+  throw new DatabaseError(
+    "COLUMN_NOT_FOUND",
+    `Cannot find column "${name}" of ${called}: it has the columns ${names.join(" and ")}`,
+    {
+      position: _location.start,
+      ...(near === undefined ? {} : { hint: `did you mean "${near}"?` }),
+    },
+  );
+}
+
+/** The columns that `(f(x)).*` stands for. @throws {DatabaseError} INVALID_QUERY */
+export function fieldsOf(
+  { row, name, _location }: ExprField,
+  place: Place,
+  bind: Bind,
+): readonly BoundColumn[] {
+  if (isTableCall(row)) {
+    const columns = expandedColumns(row, place, bind);
+    if (columns.length > 1) return columns;
+  }
+  const { type } = bind(row, place);
+  throw new DatabaseError(
+    "INVALID_QUERY",
+    `Cannot read ${name === "*" ? "the columns" : `column "${name}"`} of a value of type ${typeName(type)}: it has no columns`,
+    {
+      position: _location.start,
+      ...(type.kind === "json"
+        ? { hint: "read a field of JSON with -> 'name' or ->> 'name'" }
+        : {}),
+    },
+  );
+}
+
+function isTableCall(row: Expr): row is ExprCall {
+  if (row.type !== "call" || row.over !== undefined) return false;
+  return row.function.schema === undefined && isTableFunction(row.function.name);
+}
+
+/** The columns that a call in a select list gives for each row. */
+function expandedColumns(call: ExprCall, place: Place, bind: Bind): readonly BoundColumn[] {
   const { name } = call.function;
   const { expansions, statement } = place;
   const position = call._location.start;
@@ -112,24 +200,21 @@ export function bindExpansion(call: ExprCall, place: Place, bind: Bind): BoundEx
   }
   const args = call.args.map((arg) => bind(arg, place));
   const { columns, made } = boundCall(name, args, call);
-  const [first] = columns;
-  if (first === undefined || columns.length > 1) {
-    throw new DatabaseError(
-      "UNSUPPORTED_FEATURE",
-      `Cannot call ${name} in a select list: it returns several columns`,
-      { position, hint: `call it in FROM: FROM …, ${name}(…) AS x` },
-    );
-  }
   const found: ExpansionCall = {
     made,
-    column: statement.newColumn({ name, type: first.type }),
+    columns: columns.map((column) =>
+      statement.newColumn({
+        name: columns.length === 1 ? name : (column.name ?? name),
+        type: column.type,
+      }),
+    ),
   };
   const known = expansions.known.find(found);
   if (known === undefined) {
     expansions.calls.push(found);
     expansions.known.add(found);
   }
-  return columnValue((known ?? found).column);
+  return (known ?? found).columns;
 }
 
 interface BoundCall {

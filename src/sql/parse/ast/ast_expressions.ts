@@ -23,6 +23,7 @@ export type Expr =
   | ExprArraySelect
   | ExprArrayIndex
   | ExprArraySlice
+  | ExprField
   | ExprBinary
   | ExprUnary
   | ExprTernary
@@ -168,6 +169,15 @@ export interface ExprArraySlice extends AstNode {
   readonly array: Expr;
   readonly from?: Expr | undefined;
   readonly to?: Expr | undefined;
+}
+
+/** Own: a column of a row that an expression gives, `(f(x)).c`; or all of them, `(f(x)).*`. */
+export interface ExprField extends AstNode {
+  readonly type: "field";
+  readonly row: Expr;
+  /** "*" with {@linkcode star}, or the column. */
+  readonly name: string;
+  readonly star?: true | undefined;
 }
 
 /**

@@ -83,6 +83,7 @@ export function expressionText(expr: Expr, query: QueryPrinter): string {
     case "array select":
     case "arrayIndex":
     case "arraySlice":
+    case "field":
     case "cast":
     case "collate":
     case "extract":
@@ -135,6 +136,7 @@ type Form = Extract<
       | "array select"
       | "arrayIndex"
       | "arraySlice"
+      | "field"
       | "cast"
       | "collate"
       | "extract"
@@ -165,6 +167,8 @@ function formText(expr: Form, query: QueryPrinter): string {
       return `${subscripted(expr.array, query)}[${text(expr.index)}]`;
     case "arraySlice":
       return `${subscripted(expr.array, query)}[${clause("", expr.from)}:${clause("", expr.to)}]`;
+    case "field":
+      return `${rowText(expr.row, query)}.${expr.star === true ? "*" : nameText(expr.name)}`;
     case "cast":
       return castText(expr, query);
     case "collate":
@@ -198,8 +202,18 @@ function castText(
 
 // Only names are subscripted without parentheses: `a[1]`, but `(ARRAY[1])[1]`.
 function subscripted(array: Expr, query: QueryPrinter): string {
-  const text = expressionText(array, query);
-  return array.type === "ref" || array.type === "arrayIndex" || isQuery(array) ? text : `(${text})`;
+  const isBare = array.type === "ref" || isQuery(array) || isPart(array);
+  return isBare ? expressionText(array, query) : `(${expressionText(array, query)})`;
+}
+
+// A name before a dot would be a table's: `(t).c`, but `a[1].c`.
+function rowText(row: Expr, query: QueryPrinter): string {
+  const text = expressionText(row, query);
+  return isQuery(row) || isPart(row) ? text : `(${text})`;
+}
+
+function isPart({ type }: Expr): boolean {
+  return type === "arrayIndex" || type === "field";
 }
 
 function operand(expr: Expr, power: number, query: QueryPrinter): string {
