@@ -220,6 +220,43 @@ describe("a member by another name", () => {
     ]);
   });
 
+  test.each([
+    ["logout", { everything: true }, '"everything": did you mean "all"?'],
+    ["logout", { all: true, x: 1 }, '"x": the body may have "all" and nothing else'],
+    ["logout", { ALL: true }, '"ALL": did you mean "all"?'],
+    ["refresh", { token: "t" }, '"token": did you mean "refresh_token"?'],
+    [
+      "login",
+      { username: "a", password: "b", otp: 1 },
+      '"otp": the body may have "user", "username", "password" and nothing else',
+    ],
+    [
+      "login",
+      { user: "a", password: "b", ["o".repeat(1000)]: 1 },
+      `"${"o".repeat(31)}…${"o".repeat(31)}": the body may have "user", "username", "password" and nothing else`,
+    ],
+  ])("none is ignored by %s: %j", async (path, body, fault) => {
+    const answer = await refused(`/v1/api/auth/${path}`, post(JSON.stringify(body)));
+    expect(answer).toEqual([400, "invalid_request", `Cannot read ${fault}`]);
+  });
+
+  test.each([
+    ["auth/logout?all=true", "all", "all"],
+    ["auth/login?user=a", "user", "user"],
+    ["sql?timeout_ms=5", "timeout_ms", "timeout_ms"],
+    ["sql?check=true", "check", "check"],
+    ["sql?query=SELECT+1", "query", "sql"],
+  ])("in the URL of %s", async (path, name, member) => {
+    expect(await refused(`/v1/api/${path}`, post('{"sql":"SELECT 1"}'))).toEqual([
+      400,
+      path.startsWith("sql") ? "INVALID_INPUT" : "invalid_request",
+      `Cannot read "${name}" in the URL: this endpoint takes "${member}" as a member of its body`,
+    ]);
+    expect((await server.fetch("/v1/api/sql?trace=1", post('{"sql":"SELECT 1"}'))).status).toBe(
+      200,
+    );
+  });
+
   test("and the missing or mistyped sql itself", async () => {
     expect(await refused("/v1/api/sql", post("{}"))).toEqual([
       400,

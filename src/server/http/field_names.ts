@@ -1,12 +1,18 @@
 /**
  * Refuses members that stand in for a known one that is absent: `{"query": …}` for `{"sql": …}`.
- * Unknown members are ignored otherwise, so that newer clients can talk to older servers.
+ * The bodies of SQL ignore unknown members otherwise, so that newer clients can talk to older
+ * servers. Those of `/v1/api/auth/…` must have none: a log-out of all sessions that ends only one
+ * would look like a success.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
+import { withoutMiddle } from "../../base/short_text.ts";
 
 /** The known members, each with names that people use for it by mistake. */
 export type FieldNames = Readonly<Record<string, readonly string[]>>;
+
+/** The most of an unknown name that a message repeats, in UTF-16 units. */
+const NAME_SHOWN_MAX = 64;
 
 /** @throws {DatabaseError} INVALID_INPUT */
 export function refuseNearMisses(
@@ -28,6 +34,37 @@ export function nearMissOf(
     const meant = meantBy(name, names);
     if (meant !== undefined && !Object.hasOwn(fields, meant)) {
       return `"${name}": did you mean "${meant}"?`;
+    }
+  }
+  return undefined;
+}
+
+/** A clause that names an unknown member, and the meant one or all; undefined if all are known. */
+export function unknownFieldOf(
+  fields: Readonly<Record<string, unknown>>,
+  names: FieldNames,
+): string | undefined {
+  const unknown = Object.keys(fields).find((name) => !Object.hasOwn(names, name));
+  if (unknown === undefined) return undefined;
+  const known = Object.keys(names).map((name) => `"${name}"`);
+  return (
+    nearMissOf(fields, names) ??
+    `"${withoutMiddle(unknown, NAME_SHOWN_MAX)}": the body may have ${known.join(", ")} and nothing else`
+  );
+}
+
+/**
+ * A clause that names a parameter of the URL that belongs into the body; undefined where there is
+ * none.
+ *
+ * @param query After the question mark.
+ */
+export function misplacedInQuery(query: string, names: FieldNames): string | undefined {
+  if (query === "") return undefined;
+  for (const name of new URLSearchParams(query).keys()) {
+    const member = Object.hasOwn(names, name) ? name : meantBy(name, names);
+    if (member !== undefined) {
+      return `"${name}" in the URL: this endpoint takes "${member}" as a member of its body`;
     }
   }
   return undefined;

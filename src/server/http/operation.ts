@@ -8,6 +8,8 @@ type SchemaType = "array" | "boolean" | "integer" | "null" | "number" | "object"
 /** JSON Schema (2020-12), as far as it is used here. */
 export interface Schema {
   readonly $ref?: string;
+  /** Present where no property may be there but the named ones. */
+  readonly additionalProperties?: false;
   readonly anyOf?: readonly Schema[];
   readonly const?: string;
   readonly default?: boolean | number | string;

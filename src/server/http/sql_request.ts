@@ -22,7 +22,7 @@ export const SQL_BODIES =
   'application/json, as {"sql": "SELECT 1"}, or multipart/form-data with a part "sql"';
 
 /** The members of a request, and the names that other servers give them. */
-const SQL_FIELDS: FieldNames = {
+export const SQL_FIELDS: FieldNames = {
   sql: ["query", "queries", "q", "statement", "statements", "stmt", "text", "command", "code"],
   params: [
     "parameters",

@@ -237,8 +237,11 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
     user: reference("User"),
     admin_ui_access: { ...FLAG, description: "Whether the role is dba or system" },
   }),
-  LoginRequest: bodyOf<LoginRequestBody>({ user: { ...USER, maxLength: 128 }, password: PASSWORD }),
-  LogoutRequest: bodyOf<LogoutRequestBody>({
+  LoginRequest: strictBodyOf<LoginRequestBody>({
+    user: { ...USER, maxLength: 128 },
+    password: PASSWORD,
+  }),
+  LogoutRequest: strictBodyOf<LogoutRequestBody>({
     all: optional({
       type: ["boolean", "null"],
       description: "Every session of the user",
@@ -256,12 +259,12 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
         "Present while only reads, DELETE, DROP and changes of accounts run, for want of disk",
     }),
   }),
-  RefreshRequest: bodyOf<RefreshRequestBody>({
+  RefreshRequest: strictBodyOf<RefreshRequestBody>({
     refresh_token: optional({ ...TEXT_OR_NULL, description: "Wins over header and cookie" }),
   }),
   SchemaField: SCHEMA_FIELD,
   Setup: bodyOf<SetupBody>({ user: reference("User"), message: TEXT }),
-  SetupRequest: bodyOf<SetupRequestBody>({
+  SetupRequest: strictBodyOf<SetupRequestBody>({
     user: {
       ...USER,
       description: "Login name of the first DBA, not root; the field may be called username, too",
@@ -310,6 +313,11 @@ function bodyOf<Body>(given: Properties<Body>): Schema {
     ),
     required: entries.filter(([, it]) => !isOptional(it)).map(([name]) => name),
   };
+}
+
+/** A body that is refused if it has any other member. */
+function strictBodyOf<Body>(given: Properties<Body>): Schema {
+  return { ...bodyOf(given), additionalProperties: false };
 }
 
 function isOptional(property: Schema | Optional): property is Optional {

@@ -7,7 +7,7 @@ import type { LoginBody } from "../../protocol/mod.ts";
 import type { BodyLedger } from "../http/body_ledger.ts";
 import { cookieOf, expireSessionCookies, setSessionCookies } from "../http/cookies.ts";
 import type { Exchange } from "../http/exchange.ts";
-import { type FieldNames, nearMissOf } from "../http/field_names.ts";
+import { type FieldNames, misplacedInQuery, unknownFieldOf } from "../http/field_names.ts";
 import { HttpError } from "../http/http_error.ts";
 import { jsonFault } from "../http/json_fault.ts";
 import {
@@ -44,10 +44,26 @@ export interface AuthRouteOptions {
  */
 const BODY_BYTES_MAX = 64 * 1024;
 
+const USER_NAMES = ["name", "login", "user_name", "userid", "user_id"];
+const PASSWORD_NAMES = ["pass", "pwd", "passwd", "secret"];
+
 const LOGIN_FIELDS: FieldNames = {
-  user: ["email", "name", "login", "user_name", "userid", "user_id"],
-  password: ["pass", "pwd", "passwd", "secret"],
+  user: ["email", ...USER_NAMES],
+  username: [],
+  password: PASSWORD_NAMES,
 };
+
+const SETUP_FIELDS: FieldNames = {
+  user: USER_NAMES,
+  username: [],
+  password: PASSWORD_NAMES,
+  root_password: ["root", "rootpassword", "root_pass", "root_pwd"],
+  email: ["mail", "e_mail"],
+};
+
+const REFRESH_FIELDS: FieldNames = { refresh_token: ["token", "refresh", "refreshtoken"] };
+
+const LOGOUT_FIELDS: FieldNames = { all: ["everything", "everywhere", "all_sessions"] };
 
 const TAKES = "this endpoint takes application/json";
 
@@ -81,7 +97,11 @@ async function setUp(exchange: Exchange, options: AuthRouteOptions): Promise<Res
   if (!options.mayAct(exchange.request)) {
     throw new HttpError(403, "forbidden", "Setup is not open to web pages of other origins");
   }
-  return json(exchange, 200, await auth.setup(await bodyOf(exchange, options), exchange));
+  return json(
+    exchange,
+    200,
+    await auth.setup(await bodyOf(exchange, { ...options, names: SETUP_FIELDS }), exchange),
+  );
 }
 
 async function logIn(exchange: Exchange, options: AuthRouteOptions): Promise<Response> {
@@ -90,23 +110,15 @@ async function logIn(exchange: Exchange, options: AuthRouteOptions): Promise<Res
   const cookie = options.mayUseCookies(request)
     ? (cookieOf(request, "tidemark_refresh") ?? cookieOf(request, "tidemark_auth"))
     : undefined;
-  const body = await bodyOf(exchange, options);
-  refuseMistakenLogin(body);
+  const body = await bodyOf(exchange, { ...options, names: LOGIN_FIELDS });
   const login = await options.auth.login(body, exchange, bearerOf(request) ?? cookie);
   return loggedIn(exchange, login, options);
 }
 
-/** @throws {HttpError} invalid_request, for a mistaken name of a member. */
-function refuseMistakenLogin(body: unknown): void {
-  const fields = objectOf(body) ?? {};
-  // The other name of "user".
-  if (Object.hasOwn(fields, "username")) return;
-  const miss = nearMissOf(fields, LOGIN_FIELDS);
-  if (miss !== undefined) throw new HttpError(400, "invalid_request", `Cannot read ${miss}`);
-}
-
 async function refresh(exchange: Exchange, options: AuthRouteOptions): Promise<Response> {
-  const { refresh_token: given } = optionalFields(await bodyOf(exchange, options));
+  const { refresh_token: given } = optionalFields(
+    await bodyOf(exchange, { ...options, names: REFRESH_FIELDS }),
+  );
   if (given !== undefined && given !== null && typeof given !== "string") {
     throw new HttpError(400, "invalid_request", '"refresh_token" should be a string');
   }
@@ -126,7 +138,7 @@ function loggedIn(exchange: Exchange, login: LoginBody, options: AuthRouteOption
 }
 
 async function logOut(exchange: Exchange, options: AuthRouteOptions): Promise<Response> {
-  const { all } = optionalFields(await bodyOf(exchange, options));
+  const { all } = optionalFields(await bodyOf(exchange, { ...options, names: LOGOUT_FIELDS }));
   if (all !== undefined && all !== null && typeof all !== "boolean") {
     throw new HttpError(400, "invalid_request", '"all" should be true or false');
   }
@@ -154,17 +166,30 @@ function optionalFields(body: unknown): Readonly<Record<string, unknown>> {
 /**
  * The JSON value of a body; undefined if the body is empty.
  *
- * @throws {HttpError} invalid_request when it is malformed.
+ * @throws {HttpError} invalid_request when it is malformed or has an unknown member, or when a
+ * member is in the URL.
  */
-async function bodyOf(exchange: Exchange, options: AuthRouteOptions): Promise<unknown> {
+async function bodyOf(
+  exchange: Exchange,
+  { names, ...options }: AuthRouteOptions & { readonly names: FieldNames },
+): Promise<unknown> {
+  refuseFault(misplacedInQuery(exchange.query, names));
   requireJsonType(exchange.request.headers.get("content-type"));
   const text = textFromUtf8(await bytesOf(exchange, options));
   if (text === "") return undefined;
   const value = text === undefined ? undefined : parseJson(text);
-  if (value !== undefined) return value;
+  if (value !== undefined) {
+    refuseFault(unknownFieldOf(objectOf(value) ?? {}, names));
+    return value;
+  }
   refusePacked(exchange.request.headers);
   const fault = text === undefined ? "it is not UTF-8" : jsonFault(text);
   throw new HttpError(400, "invalid_request", `Cannot read the body: ${fault}; ${TAKES}`);
+}
+
+/** @throws {HttpError} invalid_request, if there is a fault. */
+function refuseFault(fault: string | undefined): void {
+  if (fault !== undefined) throw new HttpError(400, "invalid_request", `Cannot read ${fault}`);
 }
 
 async function bytesOf(

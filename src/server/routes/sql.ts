@@ -21,11 +21,13 @@ import type { ServerConfig } from "../common/options.ts";
 import { RateLimiter } from "../common/rate_limit.ts";
 import { type BodyLedger, SHORT_BODY_BYTES } from "../http/body_ledger.ts";
 import { type Exchange, tookMs } from "../http/exchange.ts";
+import { misplacedInQuery } from "../http/field_names.ts";
 import { bugBody, errorBodyOf, errorBodyOfFailure, HttpError } from "../http/http_error.ts";
 import { type BodyRoom, LARGE_BODY_BYTES, LargeBodies } from "../http/large_bodies.ts";
 import { isMultipart } from "../http/multipart.ts";
 import {
   declaredBytes,
+  invalidInput,
   readBody,
   refuseLarger,
   refusePacked,
@@ -45,7 +47,12 @@ import {
 } from "../http/result_format.ts";
 import { answerWith, type Reply, type Route } from "../http/route.ts";
 import { releaseBody } from "../http/sql_body.ts";
-import { SQL_BODIES, sqlRequestFromForm, sqlRequestFromJson } from "../http/sql_request.ts";
+import {
+  SQL_BODIES,
+  SQL_FIELDS,
+  sqlRequestFromForm,
+  sqlRequestFromJson,
+} from "../http/sql_request.ts";
 import {
   BrokenAnswer,
   type StreamedAnswer,
@@ -230,6 +237,8 @@ class SqlRoute {
   }
 
   #requestFrom({ contentType, exchange }: Asked, body: Uint8Array): SqlRequest {
+    const misplaced = misplacedInQuery(exchange.query, SQL_FIELDS);
+    if (misplaced !== undefined) throw invalidInput(`Cannot read ${misplaced}`);
     const options = { config: this.#options.config, sender: exchange };
     try {
       return isMultipart(contentType)
