@@ -1,10 +1,10 @@
 /**
- * Numbers that stand in every answer, as JSON text.
+ * Numbers that stand in answers, as JSON text.
  *
  * A seq and a duration are no small integers, so the runtime formats them as doubles, which costs
  * about as much as the rest of a short body. Both are put together from tables instead.
  */
-import { assert } from "../../base/assert.ts";
+import { assert } from "./assert.ts";
 
 const THREE_DIGITS: readonly string[] = digitTable(3);
 const FOUR_DIGITS: readonly string[] = digitTable(4);

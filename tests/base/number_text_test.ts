@@ -2,7 +2,7 @@
  * Numbers as JSON text: what is put together from tables reads back as the number it was.
  */
 import { expect, test } from "bun:test";
-import { millisecondsText, seqText } from "../../../src/server/http/number_text.ts";
+import { millisecondsText, seqText } from "../../src/base/number_text.ts";
 
 test("seqText writes every seq as the runtime does", () => {
   const seqs = [0, 1, 9999, 10_000, 1e8 - 1, 1e8, 1e8 + 1, 1e8 + 10_000, 114_809_241_600_002];

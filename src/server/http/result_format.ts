@@ -4,10 +4,11 @@
  * A small result is one piece. Of a large one each piece holds a bounded number of rows, so that
  * writing it never holds the event loop for longer than a slice of rows takes.
  */
+
+import { millisecondsText, seqText } from "../../base/number_text.ts";
 import type { ErrorBody, SchemaField } from "../../protocol/mod.ts";
 import type { StatementResult } from "../../sql/mod.ts";
 import { csvField, csvWriters } from "./csv_cells.ts";
-import { millisecondsText, seqText } from "./number_text.ts";
 
 export type ResultFormat = "json" | "ndjson" | "csv";
 

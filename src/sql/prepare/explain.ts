@@ -6,7 +6,7 @@
  */
 
 import type { Principal } from "../../auth/mod.ts";
-import { shownMs } from "../../base/clock.ts";
+import { millisecondsText } from "../../base/number_text.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
 import { SEQ_COLUMN_ID, type Store } from "../../storage/mod.ts";
 import { type Row, TEXT } from "../../types/mod.ts";
@@ -63,7 +63,9 @@ export function explained(
 ): StatementResult {
   const tree = new Explainer(store, call, verbose).statement(prepared);
   const rows: Row[] =
-    format === "json" ? [[JSON.stringify(tree)]] : linesOf(tree).map((line) => [line]);
+    format === "json"
+      ? [[JSON.stringify(tree, withDecimals)]]
+      : linesOf(tree).map((line) => [line]);
   return rowsResult([{ name: "plan", type: TEXT }], rows, call.principal.userId);
 }
 
@@ -109,7 +111,7 @@ class Explainer {
     return {
       node: kind[0]?.toUpperCase() + kind.slice(1),
       table: `${target.namespace}.${target.name}`,
-      ...(outcome === undefined ? {} : { rows: outcome.rowCount, loops: 1, ms: shownMs(tookMs) }),
+      ...(outcome === undefined ? {} : { rows: outcome.rowCount, loops: 1, ms: tookMs }),
       children,
     };
   }
@@ -364,18 +366,31 @@ function measuredFields(plan: PlanNode, measured: Measured | undefined): Record<
     spilledBytes = 0,
   } = measured ?? {};
   const spilled = spilledBytes === 0 ? {} : { spilled_bytes: spilledBytes };
-  const fields = { rows, loops, ms: shownMs(ms), bytes, ...spilled };
+  const fields = { rows, loops, ms, bytes, ...spilled };
   if (plan.kind !== "scan" || isByKey(plan)) return fields;
   return { ...fields, segments_read: groupsRead, segments_pruned: groupsPruned };
+}
+
+/** The language has this function, but the type library does not know it yet. */
+const { rawJSON } = JSON as unknown as { readonly rawJSON: (text: string) => object };
+
+/** Writes durations as every answer does: a number with three decimals. */
+function withDecimals(name: string, value: unknown): unknown {
+  return name === "ms" && typeof value === "number" ? rawJSON(millisecondsText(value)) : value;
+}
+
+function textOfDetail(name: string, value: unknown): string {
+  if (name === "ms" && typeof value === "number") return millisecondsText(value);
+  return Array.isArray(value) ? value.join(", ") : String(value);
 }
 
 /** A line for each node, indented below the one that reads it. */
 function linesOf(tree: ExplainNode, depth = 0): string[] {
   const { children, node, table, ...details } = tree;
   const place = table === undefined ? "" : ` on ${table}`;
-  const shown = Object.entries(details).map(([name, value]) => {
-    return `${name.replaceAll("_", " ")}: ${Array.isArray(value) ? value.join(", ") : String(value)}`;
-  });
+  const shown = Object.entries(details).map(
+    ([name, value]) => `${name.replaceAll("_", " ")}: ${textOfDetail(name, value)}`,
+  );
   const line = `${"  ".repeat(depth)}${node}${place}${shown.length === 0 ? "" : `  (${shown.join("; ")})`}`;
   return [line, ...children.flatMap((child) => linesOf(child, depth + 1))];
 }

@@ -179,6 +179,20 @@ describe("EXPLAIN", () => {
     expect(inner).toMatchObject({ node: "Key Lookup", loops: 2, rows: 2 });
   });
 
+  test("ANALYZE shows durations with three decimals, as every answer does", async () => {
+    for (const sql of ["SELECT a FROM t WHERE b > 2", "UPDATE u SET x = x WHERE id = 1"]) {
+      const text = (await engine.rows(`EXPLAIN ANALYZE ${sql}`)).join("\n");
+      const [[json] = []] = await engine.rows(`EXPLAIN (ANALYZE, FORMAT JSON) ${sql}`);
+      for (const shown of [
+        ...text.matchAll(/ ms: ([^;)]*)/g),
+        ...String(json).matchAll(/"ms":([^,}]*)/g),
+      ]) {
+        expect(shown[1]).toMatch(/^\d+\.\d{3}$/);
+      }
+      expect([text.includes(" ms: "), String(json).includes('"ms":')]).toEqual([true, true]);
+    }
+  });
+
   test("ANALYZE runs a change, within a transaction as part of it", async () => {
     const insert = "EXPLAIN (ANALYZE, FORMAT JSON) INSERT INTO u VALUES (3, 'three')";
     await engine.run(`BEGIN; ${insert}; ROLLBACK`);
