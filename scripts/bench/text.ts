@@ -11,7 +11,7 @@ import { defined } from "../../src/base/assert.ts";
 import type { Database } from "../../src/database.ts";
 import { StatementBinding } from "../../src/sql/bind/binding.ts";
 import type { DmlWorld } from "../../src/sql/bind/change/dml_target.ts";
-import { bindQuery } from "../../src/sql/bind/query/select_binder.ts";
+import { bindInSteps, bindQuery } from "../../src/sql/bind/query/select_binder.ts";
 import type { SelectFromStatement } from "../../src/sql/parse/ast/ast.ts";
 import { parseNormalized } from "../../src/sql/parse/parser.ts";
 import {
@@ -163,7 +163,7 @@ function parsedSelect(
   const world = {
     statement: new StatementBinding([], { statistics: statisticsOf({ store }) }),
     isOutermost: true,
-    bindQuery,
+    bindInSteps,
     requiresWhere: false,
     source: {
       namespace: "default",

@@ -446,3 +446,26 @@ test("a full join of many rows takes them batch by batch", async () => {
   const sql = "SELECT count(*), count(a.id), count(b.id), sum(id) FROM a FULL JOIN b USING (id)";
   expect(await engine.rows(sql)).toEqual([[15_000, 9000, 9000, 112_492_500]]);
 });
+
+test.each([
+  ["ROLLUP", rollup(361), rollup(362), 65_703],
+  ["products of ROLLUP", `${rollup(40)}, ${rollup(39)}`, `${rollup(40)}, ${rollup(40)}`, 67_240],
+])("the expressions in all sets of %s are bounded", async (_name, allowed, refused, count) => {
+  const rows = await engine.rows(`SELECT count(*) FROM t WHERE x < 0 GROUP BY ${allowed}`);
+  expect(rows).toEqual([[0]]);
+  const { error } = await engine.ask(`SELECT 1 FROM t GROUP BY ${refused}`);
+  expect(error).toMatchObject({
+    condition: "LIMIT_EXCEEDED",
+    message: `Cannot group by grouping sets of ${count} expressions in total: the most is 65536`,
+  });
+});
+
+test("a CUBE of as many expressions as the number of sets allows has room for them", async () => {
+  const cube = Array.from({ length: 12 }, (_, i) => `x + ${i}`).join(", ");
+  const sql = `SELECT count(*) FROM (SELECT 1 FROM t WHERE x < 0 GROUP BY CUBE (${cube})) q`;
+  expect(await engine.rows(sql)).toEqual([[1]]);
+});
+
+function rollup(count: number): string {
+  return `ROLLUP (${Array.from({ length: count }, (_, i) => `x + ${i}`).join(", ")})`;
+}

@@ -137,9 +137,22 @@ function nameOf(expression: BoundExpression): string {
     case "compare":
     case "arithmetic":
       return expression.operator;
+    case "in":
+      return nameOfList(expression);
     default:
       return "";
   }
+}
+
+/** The number of constants of an IN list that its hash covers, besides their count. */
+const HASHED_CONSTANTS = 8;
+
+function nameOfList({
+  constants,
+  operand: { type },
+}: Extract<BoundExpression, { kind: "in" }>): string {
+  const names = constants.slice(0, HASHED_CONSTANTS).map((value) => nameOfValue(value, type));
+  return `${constants.length} ${names.join(",")}`;
 }
 
 /** Only of values that are written alike where they are equal. */

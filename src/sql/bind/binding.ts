@@ -64,6 +64,9 @@ export type Watch = (bytes: number) => void;
 /** Parts bound between two checks of the deadline: about a tenth of a millisecond. */
 const PARTS_PER_LOOK = 256;
 
+/** Parts bound between two turns: one or two milliseconds. */
+const PARTS_PER_TURN = 2048;
+
 /** The least memory of one part of a statement: its node, bound, planned and compiled. */
 const BYTES_PER_PART = 512;
 
@@ -95,6 +98,7 @@ export class StatementBinding {
   #boundAgain = 0;
   #partCount = 0;
   #partsInStep = 0;
+  #partsBeforeTurn = 0;
   #sourceCount = 0;
 
   readonly statistics: TableStatistics;
@@ -121,6 +125,29 @@ export class StatementBinding {
   /** Yields to other requests before the next part is bound. */
   endStep(): void {
     this.#partsInStep = 0;
+  }
+
+  /**
+   * Whether the binder should let others run, because it has bound many parts since it last did.
+   * Unlike {@linkcode endStep}, this does not begin a new count of the parts that are allowed.
+   */
+  isTurnOver(): boolean {
+    if (this.#partCount - this.#partsBeforeTurn < PARTS_PER_TURN) return false;
+    this.#partsBeforeTurn = this.#partCount;
+    return true;
+  }
+
+  /** Binds things one by one, and yields where others should run. */
+  *each<Thing, Bound>(
+    things: readonly Thing[],
+    bind: (thing: Thing) => Bound,
+  ): Generator<void, Bound[]> {
+    const bound: Bound[] = [];
+    for (const thing of things) {
+      bound.push(bind(thing));
+      if (this.isTurnOver()) yield;
+    }
+    return bound;
   }
 
   /**

@@ -11,7 +11,7 @@ import type { Catalog, ColumnEntry, TableEntry, ViewEntry } from "../../catalog/
 import type { DataType } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import type { Requirement } from "../bind/bound.ts";
-import { bindQuery } from "../bind/query/select_binder.ts";
+import { bindInSteps, bindQuery } from "../bind/query/select_binder.ts";
 import type { RelationSource, SystemView, ViewRelation } from "../bind/query/select_world.ts";
 import type { AstNode, SelectStatement } from "../parse/ast/ast.ts";
 import { PARSE_LIMITS, parseStatements } from "../parse/parser.ts";
@@ -108,7 +108,7 @@ const shapes = new WeakMap<ViewEntry, { readonly version: number; readonly shape
 export function shapeOf(entry: ViewEntry, world: ViewWorld): ViewShape {
   const statement = new StatementBinding([]);
   const { query, source } = viewRelation(entry, world);
-  const { outputs } = bindQuery(query, { statement, source, bindQuery, isOutermost: false });
+  const { outputs } = bindQuery(query, { statement, source, bindInSteps, isOutermost: false });
   return {
     columns: outputs.map(({ expression, name }, i) => ({
       name: entry.columnNames[i] ?? name,

@@ -79,7 +79,17 @@ export function alteredTable(
 ): Alteration {
   const demands: RowDemand[] = [];
   let next = table;
-  for (const change of node.changes) next = apply(next, change, { ...alterer, demands });
+  const altering = { ...alterer, demands };
+  let additions: TableAlterationAddColumn[] = [];
+  for (const change of node.changes) {
+    if (change.type === "add column") {
+      additions.push(change);
+      continue;
+    }
+    next = apply(addColumns(next, additions, altering), change, altering);
+    additions = [];
+  }
+  next = addColumns(next, additions, altering);
   if (next === table) return { next: undefined, demands: [] };
   // Options are no part of the schema; columns and constraints are.
   const changesSchema = next.columns !== table.columns || next.checks !== table.checks;
@@ -93,10 +103,10 @@ export function alteredTable(
   };
 }
 
-function apply(table: TableEntry, change: TableAlteration, altering: Altering): TableEntry {
+type OtherAlteration = Exclude<TableAlteration, TableAlterationAddColumn>;
+
+function apply(table: TableEntry, change: OtherAlteration, altering: Altering): TableEntry {
   switch (change.type) {
-    case "add column":
-      return addColumn(table, change, altering);
     case "drop column":
       return dropColumn(table, change);
     case "rename column":
@@ -129,42 +139,51 @@ function apply(table: TableEntry, change: TableAlteration, altering: Altering): 
   }
 }
 
-function addColumn(
+/** Adds columns together, so that the others are looked at once. */
+function addColumns(
   table: TableEntry,
-  { column, ifNotExists }: TableAlterationAddColumn,
+  additions: readonly TableAlterationAddColumn[],
   altering: Altering,
 ): TableEntry {
+  if (additions.length === 0) return table;
   const { demands, world } = altering;
-  const position = column._location.start;
-  const { name } = column.name;
-  if (hasColumn(table.columns, name)) {
-    if (ifNotExists === true) return table;
-    throw new DatabaseError("ALREADY_EXISTS", `Cannot add column "${name}": it already exists`, {
-      position,
-    });
-  }
-  if (column.constraints?.some(({ type }) => type === "primary key") === true) {
-    throw new DatabaseError(
-      "INVALID_DEFINITION",
-      `Cannot add column "${name}" as a key: the primary key of a table is fixed`,
-      { position },
-    );
-  }
-  const made = newColumn(column, { columnId: table.nextColumnId, kind: table.kind });
-  const hasRows = holdsRows(world.store, table.tableId);
-  const added = hasRows ? withMissing(made, { position, altering }) : made;
-  const columns = [...table.columns, added];
+  const columns = [...table.columns];
   const checks = [...table.checks];
-  for (const check of checksOf(column.constraints)) {
-    const entry = newCheck(check, { ...table, checks, columns }, name);
-    demands.push({ kind: "check", name: entry.name, position });
-    checks.push(entry);
+  const names = new Set(columns.map(({ name }) => name.toLowerCase()));
+  const hasRows = holdsRows(world.store, table.tableId);
+  let { nextColumnId } = table;
+  for (const { column, ifNotExists } of additions) {
+    const position = column._location.start;
+    const { name } = column.name;
+    if (names.has(name.toLowerCase())) {
+      if (ifNotExists === true) continue;
+      throw new DatabaseError("ALREADY_EXISTS", `Cannot add column "${name}": it already exists`, {
+        position,
+      });
+    }
+    if (column.constraints?.some(({ type }) => type === "primary key") === true) {
+      throw new DatabaseError(
+        "INVALID_DEFINITION",
+        `Cannot add column "${name}" as a key: the primary key of a table is fixed`,
+        { position },
+      );
+    }
+    const made = newColumn(column, { columnId: nextColumnId, kind: table.kind });
+    columns.push(hasRows ? withMissing(made, { position, altering }) : made);
+    names.add(name.toLowerCase());
+    nextColumnId += 1;
+    for (const check of checksOf(column.constraints)) {
+      const entry = newCheck(check, { ...table, checks, columns }, name);
+      demands.push({ kind: "check", name: entry.name, position });
+      checks.push(entry);
+    }
   }
+  if (nextColumnId === table.nextColumnId) return table;
   return {
     ...table,
     columns,
     checks: checks.length === table.checks.length ? table.checks : checks,
-    nextColumnId: table.nextColumnId + 1,
+    nextColumnId,
   };
 }
 

@@ -221,8 +221,8 @@ export function newCheck(
   const named = columnName ?? onlyColumnIn(condition, columns);
   const wanted = check.constraintName?.name ?? automaticName(tableName, named);
   const isKey = (name: string): boolean => table.primaryKey.length > 0 && name === keyNameOf(table);
-  const isTaken = (name: string): boolean =>
-    checks.some((entry) => entry.name === name) || isKey(name);
+  const taken = new Set(checks.map((entry) => entry.name));
+  const isTaken = (name: string): boolean => taken.has(name) || isKey(name);
   if (check.constraintName !== undefined) {
     if (isTaken(wanted)) {
       throw new DatabaseError(

@@ -6,7 +6,7 @@ import type { Principal } from "../../auth/mod.ts";
 import type { Catalog } from "../../catalog/mod.ts";
 import type { StatementBinding, TableStatistics } from "../bind/binding.ts";
 import type { DmlWorld } from "../bind/change/dml_target.ts";
-import { bindQuery } from "../bind/query/select_binder.ts";
+import { bindInSteps } from "../bind/query/select_binder.ts";
 import type { SqlEnvironment, SqlLimits } from "../common/environment.ts";
 import { findTable, noSystemView, visibleView } from "../common/table_names.ts";
 import { viewRelation, worldOf } from "../common/views.ts";
@@ -40,7 +40,7 @@ export function dmlWorldOf(
   return {
     statement,
     isOutermost: true,
-    bindQuery,
+    bindInSteps,
     requiresWhere: limits.requiresWhere,
     source: {
       namespace,

@@ -22,7 +22,7 @@ import {
   bindUpdate,
 } from "../bind/change/update_binder.ts";
 import { bindLongValues } from "../bind/query/long_values.ts";
-import { bindQuery } from "../bind/query/select_binder.ts";
+import { bindInSteps } from "../bind/query/select_binder.ts";
 import { worldWith } from "../bind/query/with_binder.ts";
 import type { StoredNumber } from "../bind/stored_numbers.ts";
 import { authorize } from "../common/requirements.ts";
@@ -126,7 +126,7 @@ function* prepareQuery(
   node: SelectStatement,
   { world, statement }: { world: DmlWorld; statement: StatementBinding },
 ): Generator<void, PreparedQuery> {
-  const select = bindQuery(node, world);
+  const select = yield* bindInSteps(node, world);
   yield;
   const plan = planSelect(select);
   yield;

@@ -302,3 +302,17 @@ describe("others meanwhile", () => {
     expect(error?.condition).toBe("INVALID_TRANSACTION_STATE");
   });
 });
+
+test("columns are added beside other changes, in the order of the text", async () => {
+  const table = await filled("in memory", "id INT PRIMARY KEY, a INT", "(1, 2)");
+  await engine.run(
+    `ALTER TABLE ${table} ADD COLUMN b INT DEFAULT 3 CHECK (b > 0), ADD COLUMN IF NOT EXISTS B INT, ` +
+      "RENAME COLUMN a TO c, ADD COLUMN a INT DEFAULT 4",
+  );
+  expect(await engine.rows(`SELECT id, c, b, a FROM ${table}`)).toEqual([[1, 2, 3, 4]]);
+  const sql = `ALTER TABLE ${table} ADD COLUMN d INT, ADD COLUMN D INT`;
+  expect(await engine.failure(sql)).toBe(`ALREADY_EXISTS@1:${sql.indexOf("D INT")}`);
+  expect(await engine.failure(`INSERT INTO ${table} VALUES (2, 1, 0, 1)`)).toStartWith(
+    "CHECK_VIOLATION",
+  );
+});

@@ -24,7 +24,7 @@ import type { Place, StatementBinding } from "../binding.ts";
 import type { BoundSelect } from "../bound.ts";
 import { selectFromQuery } from "../bound_nodes.ts";
 import { castInColumn, castTo } from "../expression/casts.ts";
-import { bindQuery } from "../query/select_binder.ts";
+import { bindInSteps } from "../query/select_binder.ts";
 import { queriesAround } from "../query/select_world.ts";
 import { Scope } from "../scope.ts";
 import { type BoundConflict, bindConflict } from "./conflict_binder.ts";
@@ -73,7 +73,7 @@ export function* bindInsert(
   }
   const listed = insert.columns?.map((name) => positionOf(table, name));
   checkTwice(insert.columns ?? []);
-  const source = bindSource(insert, world);
+  const source = yield* bindSource(insert, world);
   const { width } = source;
   const targets = listed ?? table.columns.slice(0, width).map((_, position) => position);
   if (width !== targets.length) {
@@ -109,7 +109,10 @@ interface UnplacedSource {
   into(filled: Filled): InsertSource | Generator<void, InsertSource>;
 }
 
-function bindSource({ insert }: InsertStatement, world: DmlWorld): UnplacedSource {
+function* bindSource(
+  { insert }: InsertStatement,
+  world: DmlWorld,
+): Generator<void, UnplacedSource> {
   switch (insert.type) {
     case "default values":
       return { width: 0, into: () => ({ kind: "rows", rows: [[]] }) };
@@ -127,15 +130,15 @@ function bindSource({ insert }: InsertStatement, world: DmlWorld): UnplacedSourc
     case "values":
       // Which of the rows are written, and in which order, is the matter of a query.
       if (insert.orderBy !== undefined || insert.limit !== undefined) {
-        return bindQuerySource(insert, world);
+        return yield* bindQuerySource(insert, world);
       }
-      if (givesRows(insert)) return bindQuerySource(asSelect(insert), world);
+      if (givesRows(insert)) return yield* bindQuerySource(asSelect(insert), world);
       return {
         width: insert.values[0]?.length ?? 0,
         into: (filled) => bindCells(insert, filled, world),
       };
     default:
-      return bindQuerySource(insert, world);
+      return yield* bindQuerySource(insert, world);
   }
 }
 
@@ -159,8 +162,8 @@ function asSelect({ _location, values }: ValuesStatement): SelectStatement {
   return { type: "select", columns, _location };
 }
 
-function bindQuerySource(node: SelectStatement, world: DmlWorld): UnplacedSource {
-  const query = bindQuery(node, { ...world, isOutermost: false, keepsUntyped: true });
+function* bindQuerySource(node: SelectStatement, world: DmlWorld): Generator<void, UnplacedSource> {
+  const query = yield* bindInSteps(node, { ...world, isOutermost: false, keepsUntyped: true });
   const { statement } = world;
   return {
     width: query.outputs.length,

@@ -6,6 +6,7 @@
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
+import { inOneTurn } from "../../../base/steps.ts";
 import type { TableEntry } from "../../../catalog/mod.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../../storage/mod.ts";
 import { BOOLEAN } from "../../../types/mod.ts";
@@ -92,7 +93,7 @@ export function bindDelete(remove: DeleteStatement, world: DmlWorld): BoundDelet
 
 /** The table that is written, beside the items of FROM or USING: those do not see it. */
 function joined({ from }: Target, items: readonly From[] | undefined, world: DmlWorld): FromResult {
-  return items === undefined ? from : product(from, bindFrom(items, world));
+  return items === undefined ? from : product(from, inOneTurn(bindFrom(items, world)));
 }
 
 /** The rows that a statement changes: declared columns first, then what it computes from them. */

@@ -37,9 +37,10 @@ import { bindView } from "./view_binder.ts";
 import { findEntry, relationOfEntry } from "./with_binder.ts";
 
 /**
- * Binds a flat list of FROM items: an item with `join` joins everything of its comma item so far.
+ * Binds a flat list of FROM items, in small steps: an item with `join` joins everything of its
+ * comma item so far.
  */
-export function bindFrom(items: readonly From[], world: SelectWorld): FromResult {
+export function* bindFrom(items: readonly From[], world: SelectWorld): Generator<void, FromResult> {
   const [first] = items;
   if (first !== undefined) world.statement.noteSources(items.length, first);
   let whole: FromResult | undefined;
@@ -47,7 +48,7 @@ export function bindFrom(items: readonly From[], world: SelectWorld): FromResult
   let current: FromResult | undefined;
   for (const item of items) {
     if (item.join !== undefined && current !== undefined) {
-      current = joinedItem(current, item, { world, around });
+      current = yield* joinedItem(current, item, { world, around });
       continue;
     }
     if (item.join !== undefined) throw notAvailable(item, "a join without a left side");
@@ -55,7 +56,7 @@ export function bindFrom(items: readonly From[], world: SelectWorld): FromResult
       whole = beside(whole, current, around);
       around = capturesOf(whole.scope, world);
     }
-    current = bindItem(item, isLateral(item) ? withOuter(world, around) : world);
+    current = yield* bindItem(item, isLateral(item) ? withOuter(world, around) : world);
   }
   if (current === undefined) throw new DatabaseError("INVALID_QUERY", "Cannot read an empty FROM");
   return beside(whole, current, around);
@@ -71,18 +72,18 @@ function beside(
 }
 
 /** A comma item joined with its next part. */
-function joinedItem(
+function* joinedItem(
   left: FromResult,
   item: From,
   { around, world }: { world: SelectWorld; around: Captures | undefined },
-): FromResult {
+): Generator<void, FromResult> {
   const { join: clause } = item;
   if (clause === undefined) throw notAvailable(item, "a join without its kind");
   if (!isLateral(item)) {
-    return joined(left, bindItem(item, world), { clause, world });
+    return joined(left, yield* bindItem(item, world), { clause, world });
   }
   const captures = capturesOf(left.scope, withOuter(world, around));
-  const right = bindItem(item, withOuter(world, captures));
+  const right = yield* bindItem(item, withOuter(world, captures));
   const isOpen = clause.type === "RIGHT JOIN" || clause.type === "FULL JOIN";
   if (isOpen && captures.list.length > 0) {
     throw new DatabaseError(
@@ -123,14 +124,14 @@ function withCaptures(result: FromResult, captures: Captures | undefined): FromR
   return { ...result, from: { ...from, captures: captures.list } };
 }
 
-function bindItem(item: From, world: SelectWorld): FromResult {
+function* bindItem(item: From, world: SelectWorld): Generator<void, FromResult> {
   switch (item.type) {
     case "table":
       return bindTable(item, world);
     case "statement":
-      return bindDerived(item, world);
+      return yield* bindDerived(item, world);
     case "from group":
-      return bindGroup(item, world);
+      return yield* bindGroup(item, world);
     case "call":
     case "rows from":
       return bindFunction(item, world);
@@ -140,8 +141,8 @@ function bindItem(item: From, world: SelectWorld): FromResult {
 /**
  * A join in parentheses: under an alias its tables have no names outside, only its columns have.
  */
-function bindGroup(item: FromGroup, world: SelectWorld): FromResult {
-  const { from, scope } = bindFrom(item.from, world);
+function* bindGroup(item: FromGroup, world: SelectWorld): Generator<void, FromResult> {
+  const { from, scope } = yield* bindFrom(item.from, world);
   const { alias, columnNames } = item;
   if (alias === undefined) return { from, scope };
   const names = renamed(scope.visible, columnNames, item);
@@ -313,7 +314,7 @@ function relationResult(
   };
 }
 
-function bindDerived(item: FromStatement, world: SelectWorld): FromResult {
+function* bindDerived(item: FromStatement, world: SelectWorld): Generator<void, FromResult> {
   const alias = item.alias ?? "";
   const { statement } = world;
   const inScope = (columns: readonly BoundColumn[]): ScopeRelation => ({
@@ -329,7 +330,7 @@ function bindDerived(item: FromStatement, world: SelectWorld): FromResult {
     const columns = renamed(unnamed, item.columnNames, item).map((c) => statement.newColumn(c));
     return relationResult({ kind: "values", rows, constants, alias, columns }, inScope(columns));
   }
-  const query = world.bindQuery(inner, {
+  const query = yield* world.bindInSteps(inner, {
     ...world,
     isOutermost: false,
     keepsUntyped: false,

@@ -50,6 +50,12 @@ export function placeOf(
 /** As many as PostgreSQL writes out. */
 const SETS_MAX = 4096;
 
+/**
+ * Expressions in all sets together, each counted in every set that holds it: a ROLLUP of n
+ * expressions has n sets with n / 2 of them on average.
+ */
+const SET_MEMBERS_MAX = 65_536;
+
 export interface BoundGroups {
   readonly expressions: readonly BoundExpression[];
   /** Where each of them stands in the text. */
@@ -58,12 +64,13 @@ export interface BoundGroups {
   readonly sets: readonly (readonly number[])[] | undefined;
 }
 
-/** Binds GROUP BY; no items stand for none. @throws {DatabaseError} */
-export function bindGroups(
+/** Binds GROUP BY in small steps; no items stand for none. @throws {DatabaseError} */
+export function* bindGroups(
   items: readonly GroupItem[],
   outputs: readonly BoundOutput[],
   block: Block,
-): BoundGroups {
+): Generator<void, BoundGroups> {
+  const { statement } = block.world;
   if (items.length === 0) return { expressions: [], starts: [], sets: undefined };
   const expressions: BoundExpression[] = [];
   const starts: number[] = [];
@@ -78,13 +85,15 @@ export function bindGroups(
   };
   const plain = items.filter((item) => !("groups" in item) && !isEmpty(item)) as Expr[];
   if (plain.length === items.length) {
-    for (const node of plain.flatMap(membersOf)) positionOf(node);
+    yield* statement.each(plain.flatMap(membersOf), positionOf);
     return { expressions, starts, sets: undefined };
   }
   let sets: readonly (readonly Expr[])[] = [[]];
   for (const item of items) {
     const further = setsOf(item);
     checkCount(sets.length * further.length, item);
+    const both = membersIn(sets) * further.length + membersIn(further) * sets.length;
+    checkMembers(both, item);
     sets = sets.flatMap((set) => further.map((more) => set.concat(more)));
   }
   // One node may stand in many sets, and is bound once.
@@ -94,7 +103,7 @@ export function bindGroups(
     positions.set(node, number);
     return number;
   };
-  const numbered = sets.map((set) => Array.from(new Set(set.map(numberOf))));
+  const numbered = yield* statement.each(sets, (set) => Array.from(new Set(set.map(numberOf))));
   return {
     expressions,
     starts,
@@ -124,10 +133,14 @@ function setsOf(item: GroupItem): readonly (readonly Expr[])[] {
       { position: part._location.start },
     );
   });
+  const members = parts.map((part) => part.length);
   if (item.type === "rollup") {
+    checkCount(parts.length + 1, item);
+    checkMembers(sum(members.map((count, i) => count * (parts.length - i))), item);
     return [...parts.keys(), parts.length].map((_, i) => parts.slice(0, parts.length - i).flat());
   }
   checkCount(2 ** parts.length, item);
+  checkMembers((2 ** parts.length / 2) * sum(members), item);
   const all = 2 ** parts.length - 1;
   return Array.from({ length: all + 1 }, (_, i) =>
     // The first part is the highest bit, and all of them come first.
@@ -142,6 +155,23 @@ function checkCount(count: number, { _location }: GroupItem): void {
     `Cannot group by ${count} grouping sets: the most is ${SETS_MAX}`,
     { position: _location.start },
   );
+}
+
+function checkMembers(count: number, { _location }: GroupItem): void {
+  if (count <= SET_MEMBERS_MAX) return;
+  throw new DatabaseError(
+    "LIMIT_EXCEEDED",
+    `Cannot group by grouping sets of ${count} expressions in total: the most is ${SET_MEMBERS_MAX}`,
+    { position: _location.start, hint: "group by fewer sets, or by fewer expressions in each" },
+  );
+}
+
+function membersIn(sets: readonly (readonly Expr[])[]): number {
+  return sum(sets.map((set) => set.length));
+}
+
+function sum(counts: readonly number[]): number {
+  return counts.reduce((total, count) => total + count, 0);
 }
 
 /** `(a, b)` in GROUP BY are two expressions. */

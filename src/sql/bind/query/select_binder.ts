@@ -5,6 +5,7 @@
  * the block. What grouping leaves of the other columns is the concern of `grouping_binder.ts`.
  */
 import { DatabaseError } from "../../../base/errors.ts";
+import { inOneTurn } from "../../../base/steps.ts";
 import type {
   Expr,
   ExprRef,
@@ -37,25 +38,33 @@ import { bindNamedWindows, newWindowSink } from "./window_binder.ts";
 import { mapCall } from "./window_walk.ts";
 import { worldWith } from "./with_binder.ts";
 
-/** Binds a query of the forms that are available. @throws {DatabaseError} */
+/** Binds a query of the forms that are available, in this turn. @throws {DatabaseError} */
 export function bindQuery(query: SelectStatement, world: SelectWorld): BoundSelect {
+  return inOneTurn(bindInSteps(query, world));
+}
+
+/** As {@linkcode bindQuery}, in small steps. @throws {DatabaseError} */
+export function* bindInSteps(
+  query: SelectStatement,
+  world: SelectWorld,
+): Generator<void, BoundSelect> {
   switch (query.type) {
     case "select":
-      return bindSelect(query, world);
+      return yield* selectInSteps(query, world);
     case "values":
-      return bindSelect(selectFromValues(query), { ...world, isOutermost: false });
+      return yield* selectInSteps(selectFromValues(query), { ...world, isOutermost: false });
     case "with":
     case "with recursive":
-      return bindWith(query, world);
+      return yield* bindWith(query, world);
     default:
-      return bindSetOperation(query, world);
+      return yield* bindSetOperation(query, world);
   }
 }
 
-function bindWith(query: WithStatement, world: SelectWorld): BoundSelect {
+function* bindWith(query: WithStatement, world: SelectWorld): Generator<void, BoundSelect> {
   const inner = worldWith(query, world);
   if (isChangeNode(query.in)) throw notAvailable(query.in, "a change inside a query");
-  return bindQuery(query.in, inner);
+  return yield* bindInSteps(query.in, inner);
 }
 
 function withoutTail(query: ValuesStatement): ValuesStatement {
@@ -86,10 +95,18 @@ function selectFromValues(
 }
 
 export function bindSelect(select: SelectFromStatement, world: SelectWorld): BoundSelect {
+  return inOneTurn(selectInSteps(select, world));
+}
+
+function* selectInSteps(
+  select: SelectFromStatement,
+  world: SelectWorld,
+): Generator<void, BoundSelect> {
+  const { statement } = world;
   const { from, scope } =
     select.from === undefined
       ? { from: undefined, scope: new Scope([]) }
-      : bindFrom(select.from, world);
+      : yield* bindFrom(select.from, world);
   const sink = newAggregateSink();
   const windows = newWindowSink();
   const expansions = newExpansionSink();
@@ -104,16 +121,16 @@ export function bindSelect(select: SelectFromStatement, world: SelectWorld): Bou
       bind: bindExpression,
     });
   }
-  const outputs = bindOutputs(block);
-  const grouped = bindGroups(select.groupBy ?? [], outputs, block);
+  const outputs = yield* bindOutputs(block);
+  const grouped = yield* bindGroups(select.groupBy ?? [], outputs, block);
   const having =
     select.having === undefined
       ? undefined
       : bindCondition(select.having, placeOf(block, "HAVING", { sink }));
-  const orderBy = (select.orderBy ?? []).map((sort) =>
+  const orderBy = yield* statement.each(select.orderBy ?? [], (sort) =>
     sortOf(sort, bindOrderTarget(sort.by, outputs, { block, clause: "ORDER BY" })),
   );
-  const distinctOn = bindDistinctOn(outputs, block);
+  const distinctOn = yield* bindDistinctOn(outputs, block);
 
   const isAggregated =
     select.groupBy !== undefined ||
@@ -152,10 +169,10 @@ export function bindSelect(select: SelectFromStatement, world: SelectWorld): Bou
   return bound;
 }
 
-function bindOutputs(block: Block): BoundOutput[] {
+function* bindOutputs(block: Block): Generator<void, BoundOutput[]> {
   const { expansions, sink, windows } = block;
   const { columns, distinct, orderBy } = block.select;
-  return bindSelectedColumns(columns ?? [], {
+  return yield* selectedInSteps(columns ?? [], {
     place: placeOf(block, "the select list", { sink, windows, expansions }),
     withSystemColumns: showsSystemColumns(block),
     keepsUntyped:
@@ -197,12 +214,21 @@ const OUTPUTS_MAX = 16_384;
  */
 export function bindSelectedColumns(
   columns: readonly SelectedColumn[],
-  {
-    keepsUntyped = false,
-    place,
-    withSystemColumns,
-  }: { place: Place; withSystemColumns: boolean; keepsUntyped?: boolean },
+  options: SelectedOptions,
 ): BoundOutput[] {
+  return inOneTurn(selectedInSteps(columns, options));
+}
+
+interface SelectedOptions {
+  readonly place: Place;
+  readonly withSystemColumns: boolean;
+  readonly keepsUntyped?: boolean;
+}
+
+function* selectedInSteps(
+  columns: readonly SelectedColumn[],
+  { keepsUntyped = false, place, withSystemColumns }: SelectedOptions,
+): Generator<void, BoundOutput[]> {
   const outputs: BoundOutput[] = [];
   let starCount = 0;
   for (const { alias, expr: written } of columns) {
@@ -219,6 +245,7 @@ export function bindSelectedColumns(
       const expression = keepsUntyped ? bindExpression(expr, place) : bindValue(expr, place);
       outputs.push({ name: alias?.name ?? nameOf(expr), expression });
     }
+    if (place.statement.isTurnOver()) yield;
   }
   return outputs;
 }
@@ -309,14 +336,15 @@ function bindOrderTarget(
 }
 
 /** The expressions of DISTINCT ON; undefined for SELECT, SELECT ALL and a plain DISTINCT. */
-function bindDistinctOn(
+function* bindDistinctOn(
   outputs: readonly BoundOutput[],
   block: Block,
-): BoundExpression[] | undefined {
+): Generator<void, BoundExpression[] | undefined> {
   const { distinct } = block.select;
   if (typeof distinct !== "object") return undefined;
   const at = { block, clause: "DISTINCT ON" };
-  return distinct.map((expression) => bindOrderTarget(expression, outputs, at));
+  const { statement } = block.world;
+  return yield* statement.each(distinct, (expression) => bindOrderTarget(expression, outputs, at));
 }
 
 function plainDistinctOf({ distinct }: SelectFromStatement): "all" | "none" {

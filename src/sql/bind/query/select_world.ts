@@ -1,6 +1,7 @@
 /**
  * What a query is bound in: the world behind its names, and how inner queries are bound.
  */
+import { inOneTurn } from "../../../base/steps.ts";
 import type { TableEntry } from "../../../catalog/mod.ts";
 import type { DataType } from "../../../types/mod.ts";
 import type { AstNode, SelectStatement } from "../../parse/ast/ast.ts";
@@ -43,8 +44,8 @@ export interface SelectWorld {
   readonly source: RelationSource;
   /** The outermost block: `*` of one stored table shows the system columns. */
   readonly isOutermost: boolean;
-  /** Binds a query inside another. */
-  readonly bindQuery: BindQuery;
+  /** Binds a query inside another, in small steps. */
+  readonly bindInSteps: BindInSteps;
   /**
    * An untyped literal in the select list stays so: the other side of a set operation, or the
    * column that it goes to, types it.
@@ -58,7 +59,15 @@ export interface SelectWorld {
   readonly outer?: Correlation | undefined;
 }
 
-export type BindQuery = (query: SelectStatement, world: SelectWorld) => BoundSelect;
+export type BindInSteps = (
+  query: SelectStatement,
+  world: SelectWorld,
+) => Generator<void, BoundSelect>;
+
+/** Binds a query inside another in this turn. @throws {DatabaseError} */
+export function boundNow(query: SelectStatement, world: SelectWorld): BoundSelect {
+  return inOneTurn(world.bindInSteps(query, world));
+}
 
 export interface CteList {
   readonly entry: CteEntry;
@@ -96,6 +105,6 @@ export function queriesAround(world: SelectWorld): Pick<Place, "bindInner" | "ou
   return {
     outer: world.outer,
     bindInner: (query, outer) =>
-      world.bindQuery(query, { ...world, isOutermost: false, keepsUntyped: false, outer }),
+      boundNow(query, { ...world, isOutermost: false, keepsUntyped: false, outer }),
   };
 }

@@ -13,11 +13,14 @@ import { bindLimit, orderedOutput } from "./ordering.ts";
 import type { SelectWorld } from "./select_world.ts";
 import { sortOf } from "./sort_entry.ts";
 
-/** Binds a set operation with its ORDER BY and LIMIT. @throws {DatabaseError} */
-export function bindSetOperation(query: SelectFromUnion, world: SelectWorld): BoundSelect {
+/** Binds a set operation with its ORDER BY and LIMIT, in small steps. @throws {DatabaseError} */
+export function* bindSetOperation(
+  query: SelectFromUnion,
+  world: SelectWorld,
+): Generator<void, BoundSelect> {
   const inner: SelectWorld = { ...world, isOutermost: false, keepsUntyped: true };
-  const left = world.bindQuery(query.left, inner);
-  const right = world.bindQuery(query.right, inner);
+  const left = yield* world.bindInSteps(query.left, inner);
+  const right = yield* world.bindInSteps(query.right, inner);
   return setOperationOf(query, [left, right], world);
 }
 

@@ -10,7 +10,7 @@ import type { FromTable } from "../../parse/ast/ast.ts";
 import { relocated } from "../../parse/ast/tree_parts.ts";
 import type { BoundSelect } from "../bound.ts";
 import type { BoundColumn } from "../bound_expressions.ts";
-import type { SelectWorld, ViewRelation } from "./select_world.ts";
+import { boundNow, type SelectWorld, type ViewRelation } from "./select_world.ts";
 
 export interface BoundView {
   readonly query: BoundSelect;
@@ -34,10 +34,10 @@ export function bindView(view: ViewRelation, item: FromTable, world: SelectWorld
   }
   // Its own text is not the request's: every position in it is where the view is named.
   const bind = (): BoundSelect =>
-    world.bindQuery(relocated(view.query, item._location), {
+    boundNow(relocated(view.query, item._location), {
       statement,
       source: view.source,
-      bindQuery: world.bindQuery,
+      bindInSteps: world.bindInSteps,
       isOutermost: false,
       keepsUntyped: false,
       viewDepth,

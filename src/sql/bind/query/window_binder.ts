@@ -19,7 +19,7 @@ import type {
   NamedWindow as NamedWindowNode,
   WindowFrame,
 } from "../../parse/ast/ast.ts";
-import { Alike, formOfList } from "../alike.ts";
+import { Alike } from "../alike.ts";
 import {
   type Bind,
   type NamedWindow,
@@ -40,17 +40,13 @@ import { castAlike, castTo } from "../expression/casts.ts";
 import { Scope } from "../scope.ts";
 import { bindAggregateArguments, bindFilter } from "./aggregate_binder.ts";
 import { sortOf } from "./sort_entry.ts";
-import { formOfOrder, sameCall, sameOrder } from "./window_walk.ts";
+import { formOfCall, formOfOrder, sameCall, sameOrder } from "./window_walk.ts";
 
 /** Where the calls over windows of a block are collected. */
 export function newWindowSink(): WindowSink {
   const known = new Alike({ formOf: formOfCall, areAlike: sameCall });
   const knownOrders = new Alike({ formOf: formOfOrder, areAlike: sameOrder });
   return { calls: [], known, orders: [], knownOrders, named: new Map() };
-}
-
-function formOfCall({ args, filter, window }: BoundWindowCall): string {
-  return formOfList([...args, filter, ...window.partitionBy]);
 }
 
 /** Binds a call with OVER. @throws {DatabaseError} INVALID_QUERY, FUNCTION_NOT_FOUND */

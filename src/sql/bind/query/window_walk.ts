@@ -68,6 +68,12 @@ function nameOf({ form }: BoundWindowCall): string {
   return form.kind === "function" ? form.name : form.aggregate.name;
 }
 
+/** Returns the same text for calls that {@linkcode sameCall} considers equal. */
+export function formOfCall({ args, filter, window }: BoundWindowCall): string {
+  const { end, start } = window.frame;
+  return `${formOfOrder(window)} ${formOfList([...args, filter, start.offset, end.offset])}`;
+}
+
 /** Whether two windows have the same partitions, with their rows in the same order. */
 export function sameOrder(left: BoundWindow, right: BoundWindow): boolean {
   return sameList(left.partitionBy, right.partitionBy) && sameSorts(left.orderBy, right.orderBy);

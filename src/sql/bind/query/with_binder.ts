@@ -23,7 +23,7 @@ import { declaredOf, PassedOn } from "./correlation.ts";
 import { isVolatileQuery, readsOuterColumns } from "./query_walk.ts";
 import { refusedPlaceOf } from "./recursive_form.ts";
 import { recursiveOutputs, roomyColumns, widened } from "./recursive_types.ts";
-import type { CteEntry, SelectWorld } from "./select_world.ts";
+import { boundNow, type CteEntry, type SelectWorld } from "./select_world.ts";
 import { setOperationOf } from "./set_binder.ts";
 import { inOrderOfReading } from "./with_order.ts";
 
@@ -56,7 +56,7 @@ function bindEntry(binding: WithBinding, world: SelectWorld, isRecursive: boolea
   const bind = (outer: Correlation | undefined): BoundSelect =>
     isRecursive
       ? bindRecursive(binding, { ...inner, outer })
-      : hintingAtRecursive(binding, () => world.bindQuery(binding.statement, { ...inner, outer }));
+      : hintingAtRecursive(binding, () => boundNow(binding.statement, { ...inner, outer }));
   const { name, _location } = binding.alias;
   const { height, query } = world.statement.named(() => bind(world.outer), {
     name,
@@ -128,7 +128,7 @@ function bindRecursive(binding: WithBinding, world: SelectWorld): BoundSelect {
   const isBare = isUnion && query.orderBy === undefined && query.limit === undefined;
   if (!isBare) {
     const entry: CteEntry = { kind: "forbidden", name: binding.alias.name };
-    return world.bindQuery(query, withEntry(world, entry));
+    return boundNow(query, withEntry(world, entry));
   }
   return bindUnion(query, binding, world);
 }
@@ -156,7 +156,7 @@ function bindUnion(query: SelectFromUnion, binding: WithBinding, world: SelectWo
   const { name } = binding.alias;
   const { statement } = world;
   const untyped: SelectWorld = { ...world, keepsUntyped: true };
-  const left = world.bindQuery(query.left, withEntry(untyped, { kind: "forbidden", name }));
+  const left = boundNow(query.left, withEntry(untyped, { kind: "forbidden", name }));
   const first: BoundSelect = {
     ...left,
     outputs: left.outputs.map((output) => ({ ...output, expression: settled(output.expression) })),
@@ -214,7 +214,7 @@ function boundUntilWide(
       outer: world.outer,
       references: { count: 0 },
     };
-    const next = world.bindQuery(query.right, withEntry(world, working));
+    const next = boundNow(query.right, withEntry(world, working));
     const side = { next, recursion, types, isRecursive: working.references.count > 0 };
     if (!side.isRecursive) return side;
     checkForm(side, working.references.count, { first, query });

@@ -6,7 +6,7 @@
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../../src/base/errors.ts";
 import { StatementBinding } from "../../../../src/sql/bind/binding.ts";
-import { bindQuery } from "../../../../src/sql/bind/query/select_binder.ts";
+import { bindInSteps, bindQuery } from "../../../../src/sql/bind/query/select_binder.ts";
 import type { RelationSource } from "../../../../src/sql/bind/query/select_world.ts";
 import type { SelectStatement, Statement } from "../../../../src/sql/parse/ast/ast.ts";
 import { isSelectNode } from "../../../../src/sql/parse/ast/query_nodes.ts";
@@ -40,7 +40,7 @@ function sourceWith(view?: SelectStatement): RelationSource {
 function failureOf(query: SelectStatement, source: RelationSource): string | undefined {
   const statement = new StatementBinding([]);
   try {
-    bindQuery(query, { statement, source, bindQuery, isOutermost: true });
+    bindQuery(query, { statement, source, bindInSteps, isOutermost: true });
     return undefined;
   } catch (error) {
     if (!(error instanceof DatabaseError)) throw error;
