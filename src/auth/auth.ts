@@ -205,11 +205,16 @@ export class Auth {
   /**
    * Who sends a request with this `Authorization` header.
    *
+   * @param mayBeCookie Whether the token could have been in the cookie, for the message.
    * @throws {AuthError} MISSING_AUTHORIZATION and what {@linkcode authenticate} throws.
    */
-  authenticateHeader(header: string | null | undefined, caller: Caller): Principal {
+  authenticateHeader(
+    header: string | null | undefined,
+    caller: Caller,
+    { mayBeCookie = false }: { readonly mayBeCookie?: boolean } = {},
+  ): Principal {
     if (header === null || header === undefined || header === "") {
-      throw noToken({ isInUrl: caller.hasTokenInUrl ?? false });
+      throw noToken({ isInUrl: caller.hasTokenInUrl ?? false, mayBeCookie });
     }
     const claims = this.#tokens.verifyHeader(header);
     if (claims === undefined && !/^bearer(?: |$)/i.test(header)) {

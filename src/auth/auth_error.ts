@@ -60,12 +60,30 @@ export function invalidCredentials(): AuthError {
   );
 }
 
-/** The failure of a request without a token; `isInUrl` if its URL seems to have one. */
-export function noToken({ isInUrl }: { isInUrl: boolean }): AuthError {
+const SEND_COOKIE =
+  "; an EventSource, which can send no header, sends the cookie tidemark_auth, which a login from " +
+  "its page has set";
+
+/**
+ * The failure of a request without a token.
+ *
+ * @param isInUrl Whether its URL seems to have one.
+ * @param mayBeCookie Whether the endpoint reads the cookie, too.
+ */
+export function noToken({
+  isInUrl,
+  mayBeCookie,
+}: {
+  isInUrl: boolean;
+  mayBeCookie: boolean;
+}): AuthError {
   const what = isInUrl
     ? "The request has no Authorization header, and a token in the URL is not read"
     : "The request has no token";
-  return new AuthError("MISSING_AUTHORIZATION", `${what}: ${SEND_TOKEN}`);
+  return new AuthError(
+    "MISSING_AUTHORIZATION",
+    `${what}: ${SEND_TOKEN}${mayBeCookie ? SEND_COOKIE : ""}`,
+  );
 }
 
 /**

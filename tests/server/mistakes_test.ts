@@ -316,6 +316,16 @@ describe("a token", () => {
     }
   });
 
+  test("that an EventSource lacks, which could send a cookie", async () => {
+    const cookie =
+      "; an EventSource, which can send no header, sends the cookie tidemark_auth, which a login from its page has set";
+    expect(await refused(`/v1/api/live?sql=SELECT+1&token=${token}`, {})).toEqual([
+      401,
+      "MISSING_AUTHORIZATION",
+      `The request has no Authorization header, and a token in the URL is not read: ${SEND}${cookie}`,
+    ]);
+  });
+
   test("of another scheme, or of none", async () => {
     for (const scheme of ["Basic", "Token", "JWT"]) {
       const Authorization = `${scheme} ${token}`;

@@ -273,6 +273,24 @@ describe("streaming formats", () => {
     expect(await answer.text()).toBe('a,b,c,d\r\n1,,"","x,""y"\r\n');
   });
 
+  test("notices of statements are in a header of CSV and NDJSON", async () => {
+    await server.rows(
+      'CREATE NAMESPACE noted; CREATE SHARED TABLE noted.t (id INT PRIMARY KEY, "größe" TIMESTAMP)',
+    );
+    const insert = "INSERT INTO noted.t VALUES (1, 1795900848000); SELECT 1 AS a";
+    for (const format of ["text/csv", "application/x-ndjson"]) {
+      const answer = await asked(insert, format);
+      const header = answer.headers.get("Tidemark-Notices") ?? "";
+      expect(header).toMatch(/^[ -~]+$/);
+      expect(JSON.parse(header)).toEqual([
+        expect.stringContaining('Column "größe" holds 1970-01-21'),
+      ]);
+      expect(
+        (await asked("DELETE FROM noted.t; SELECT 1", format)).headers.has("Tidemark-Notices"),
+      ).toBe(false);
+    }
+  });
+
   test("several results cannot be streamed", async () => {
     const answer = await asked("SELECT 1; SELECT 2", "text/csv");
     expect(answer.status).toBe(406);

@@ -25,7 +25,21 @@ afterAll(async () => {
   await engine[Symbol.asyncDispose]();
 });
 
+const ALIAS =
+  "it is an alias of the select list, which only ORDER BY and GROUP BY know, and only by itself: " +
+  "repeat its expression, or select from a subquery that has the alias";
+
+const ALIASES: readonly Mistake[] = [
+  ["SELECT k + 1 AS b FROM demo.kv WHERE b > 2", "b > 2", ALIAS],
+  ["SELECT count(*) AS kk FROM demo.kv GROUP BY v HAVING kk > 1", "kk > 1", ALIAS],
+  ["SELECT k + 1 AS b, b * 2 FROM demo.kv", "b * 2 FROM demo.kv", ALIAS],
+  ["SELECT k + 1 AS b FROM demo.kv GROUP BY b + 1", "b + 1", ALIAS],
+  ["SELECT k + 1 AS b FROM demo.kv ORDER BY b + 1", "b + 1", ALIAS],
+  ["SELECT 1 AS b WHERE b > 2", "b > 2", ALIAS],
+];
+
 const NAMES: readonly Mistake[] = [
+  ...ALIASES,
   [
     "SELECT * FROM notes",
     "notes",

@@ -13,7 +13,8 @@ import type { ServerConfig } from "../common/options.ts";
 const METHODS = "GET, HEAD, POST, OPTIONS";
 const REQUEST_HEADERS = "Authorization, Content-Type, Accept, Range, X-Request-ID, Last-Event-ID";
 const EXPOSED_HEADERS =
-  "X-Request-ID, Retry-After, ETag, Content-Range, Content-Disposition, Idempotency-Replayed";
+  "X-Request-ID, Retry-After, ETag, Content-Range, Content-Disposition, Idempotency-Replayed, " +
+  "Tidemark-Notices";
 
 /** Matches an origin that the configuration may list; a longer one is never genuine. */
 const NAMEABLE = /^https?:\/\/[\w.:[\]-]{1,255}$/;

@@ -1,10 +1,8 @@
 /**
  * What each endpoint takes and answers, in the words of the wire contract. Routes name theirs.
  */
-import type { Content, Operation, OperationParameter, Schema } from "../http/operation.ts";
-import { IDEMPOTENCY_KEY, reference, type SchemaName } from "./schemas.ts";
-
-const TEXT: Schema = { type: "string" };
+import type { Operation, OperationParameter, Schema } from "../http/operation.ts";
+import { IDEMPOTENCY_KEY, jsonOf, TEXT } from "./schemas.ts";
 
 /** A `_seq` from a client. */
 const POSITION: Schema = { type: ["integer", "string"], minimum: 0, pattern: "^\\d+$" };
@@ -15,10 +13,6 @@ const OBJECT_NAME: Schema = { type: "string", pattern: "^[A-Za-z][A-Za-z0-9_]{0,
 const FLAG: Schema = { type: "boolean" };
 
 const SESSION_COOKIES = { "Set-Cookie": "tidemark_auth and tidemark_refresh, both HttpOnly" };
-
-function jsonOf(name: SchemaName): Content {
-  return { "application/json": reference(name) };
-}
 
 function inPath(name: string, description: string, schema: Schema = TEXT): OperationParameter {
   return { name, in: "path", description, schema, required: true };
@@ -137,7 +131,7 @@ export const SQL_OPERATION: Operation = {
     required: true,
     example: { sql: "SELECT 1" },
     content: {
-      "application/json": reference("SqlRequest"),
+      ...jsonOf("SqlRequest"),
       "multipart/form-data": {
         type: "object",
         description: "Also a part file:x for each placeholder FILE('x') of the statement",
@@ -167,7 +161,11 @@ export const SQL_OPERATION: Operation = {
           description: "RFC 4180 with a header line; dates and times are ISO 8601",
         },
       },
-      headers: { "Idempotency-Replayed": "true when this is the answer of an earlier request" },
+      headers: {
+        "Idempotency-Replayed": "true when this is the answer of an earlier request",
+        "Tidemark-Notices":
+          "With NDJSON and CSV: the notices of all statements, as a JSON array of strings in ASCII",
+      },
     },
   },
   errors: {

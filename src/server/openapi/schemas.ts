@@ -25,7 +25,7 @@ import type {
   StatementEntry,
   UserBody,
 } from "../../protocol/mod.ts";
-import type { Schema } from "../http/operation.ts";
+import type { Content, Schema } from "../http/operation.ts";
 
 /** A property that may be left out. */
 interface Optional {
@@ -61,7 +61,7 @@ type Properties<Body> = {
     : Schema;
 };
 
-const TEXT: Schema = { type: "string" };
+export const TEXT: Schema = { type: "string" };
 const TEXT_OR_NULL: Schema = { type: ["string", "null"] };
 const FLAG: Schema = { type: "boolean" };
 const COUNT: Schema = { type: "integer", minimum: 0 };
@@ -297,6 +297,11 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
 /** Stands for a schema that has a name. */
 export function reference(name: SchemaName): Schema {
   return { $ref: `#/components/schemas/${name}` };
+}
+
+/** A JSON body with a schema that has a name. */
+export function jsonOf(name: SchemaName): Content {
+  return { "application/json": reference(name) };
 }
 
 function optional(schema: Schema): Optional {

@@ -136,7 +136,8 @@ function principalOf(
   const header = request.headers.get("authorization");
   const mayBeCookie = header === null && mayUseCookies(request);
   const cookie = mayBeCookie ? cookieOf(request, "tidemark_auth") : undefined;
-  return auth.authenticateHeader(cookie === undefined ? header : `Bearer ${cookie}`, exchange);
+  const sent = cookie === undefined ? header : `Bearer ${cookie}`;
+  return auth.authenticateHeader(sent, exchange, { mayBeCookie: true });
 }
 
 /** @throws {SubscriptionError} */

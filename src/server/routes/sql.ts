@@ -73,6 +73,9 @@ export interface SqlRouteOptions {
   readonly onBug: OnBug;
 }
 
+/** The most notices in a header, of which proxies accept 8 KiB together. */
+const NOTICES_MAX = 5;
+
 /** A request under way: made once, so that each step takes and keeps this alone. */
 interface Asked {
   readonly exchange: Exchange;
@@ -342,7 +345,7 @@ class SqlRoute {
       },
       {
         status: 200,
-        headers: headersFor(format, {}),
+        headers: headersFor(format, { notices: noticesOf(format, results) }),
         mayCompress: config.performance.http_compression,
         clock,
       },
@@ -374,7 +377,10 @@ class SqlRoute {
       format === "csv" ? csvPieces(result) : ndjsonPieces(result, () => tookMs(exchange, clock));
     const options = {
       status: 200,
-      headers: headersFor(format, { isReplayed: response.isReplayed }),
+      headers: headersFor(format, {
+        isReplayed: response.isReplayed,
+        notices: noticesOf(format, response.results),
+      }),
       mayCompress: config.performance.http_compression,
     };
     if (!isLarge([result])) return textResponse(exchange, [...pieces].join(""), options);
@@ -411,12 +417,34 @@ function headersFor(
   format: ResultFormat,
   {
     isReplayed,
+    notices = [],
     retrySeconds,
-  }: { isReplayed?: true | undefined; retrySeconds?: number | undefined },
+  }: {
+    isReplayed?: true | undefined;
+    notices?: readonly string[];
+    retrySeconds?: number | undefined;
+  },
 ): Headers {
-  if (isReplayed === undefined && retrySeconds === undefined) return HEADERS[format];
+  if (isReplayed === undefined && retrySeconds === undefined && notices.length === 0) {
+    return HEADERS[format];
+  }
   const headers = new Headers(HEADERS[format]);
   if (isReplayed !== undefined) headers.set("Idempotency-Replayed", "true");
   if (retrySeconds !== undefined) headers.set("Retry-After", String(retrySeconds));
+  if (notices.length > 0) headers.set("Tidemark-Notices", asciiJson(notices));
   return headers;
+}
+
+/** The notices of an answer whose body has no place for them, or for those of one result only. */
+function noticesOf(format: ResultFormat, results: readonly StatementResult[]): readonly string[] {
+  if (format === "json") return [];
+  return results.flatMap(({ notices = [] }) => notices).slice(0, NOTICES_MAX);
+}
+
+/** JSON that may stand in a header, whose characters beyond ASCII each client reads differently. */
+function asciiJson(value: unknown): string {
+  return JSON.stringify(value).replace(
+    /[^\x20-\x7e]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }

@@ -3,7 +3,7 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
-import type { ExprRef } from "../parse/ast/ast.ts";
+import type { ExprRef, SelectedColumn } from "../parse/ast/ast.ts";
 import type { BoundRelation } from "./bound.ts";
 import type { BoundColumn } from "./bound_expressions.ts";
 import { insteadOfFunction } from "./other_names.ts";
@@ -85,12 +85,17 @@ export class Scope {
    */
   readonly visible: readonly BoundColumn[];
 
+  /** The select list around, whose aliases are no columns here. */
+  readonly #selected: readonly SelectedColumn[];
+
   constructor(
     relations: readonly ScopeRelation[],
     visible: readonly BoundColumn[] = columnsOfAll(relations),
+    selected: readonly SelectedColumn[] = [],
   ) {
     this.relations = relations;
     this.visible = visible;
+    this.#selected = selected;
   }
 
   /** @throws {DatabaseError} COLUMN_NOT_FOUND, AMBIGUOUS_COLUMN, TABLE_NOT_FOUND */
@@ -137,6 +142,11 @@ export class Scope {
     return new Scope(relations, this.visible);
   }
 
+  /** The same names, in the clauses of a query that selects these columns. */
+  beside(selected: readonly SelectedColumn[] | undefined): Scope {
+    return new Scope(this.relations, this.visible, selected);
+  }
+
   #valueNamed({ name }: ExprRef): BoundColumn | undefined {
     return this.relations.find(({ alias, value }) => alias === name && value !== undefined)?.value;
   }
@@ -180,8 +190,11 @@ export class Scope {
     const { start: position, end } = ref._location;
     // Only the quotes make it longer than its name.
     const isQuoted = ref.table === undefined && end - position > ref.name.length;
-    const hint =
-      near !== undefined
+    const isAlias =
+      ref.table === undefined && this.#selected.some(({ alias }) => alias?.name === ref.name);
+    const hint = isAlias
+      ? ALIAS
+      : near !== undefined
         ? `did you mean "${near}"?`
         : isQuoted
           ? "double quotes hold names; text stands in single quotes"
@@ -204,5 +217,9 @@ function isOfTable(
   const table = columns[0]?.origin?.table;
   return table?.name === name && (schema === undefined || schema === table.namespace);
 }
+
+const ALIAS =
+  "it is an alias of the select list, which only ORDER BY and GROUP BY know, and only by itself: " +
+  "repeat its expression, or select from a subquery that has the alias";
 
 const NO_FROM = "there is no FROM: write FROM namespace.table";

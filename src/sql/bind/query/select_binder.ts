@@ -103,10 +103,11 @@ function* selectInSteps(
   world: SelectWorld,
 ): Generator<void, BoundSelect> {
   const { statement } = world;
-  const { from, scope } =
+  const { from, scope: read } =
     select.from === undefined
       ? { from: undefined, scope: new Scope([]) }
       : yield* bindFrom(select.from, world);
+  const scope = read.beside(select.columns);
   const sink = newAggregateSink();
   const windows = newWindowSink();
   const expansions = newExpansionSink();
