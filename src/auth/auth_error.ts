@@ -61,8 +61,8 @@ export function invalidCredentials(): AuthError {
 }
 
 const SEND_COOKIE =
-  "; an EventSource, which can send no header, sends the cookie tidemark_auth, which a login from " +
-  "its page has set";
+  "; an EventSource, which can send no header, sends the cookie tidemark_auth, which a login by " +
+  "its page sets";
 
 /**
  * The failure of a request without a token.

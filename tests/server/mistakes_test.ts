@@ -318,7 +318,7 @@ describe("a token", () => {
 
   test("that an EventSource lacks, which could send a cookie", async () => {
     const cookie =
-      "; an EventSource, which can send no header, sends the cookie tidemark_auth, which a login from its page has set";
+      "; an EventSource, which can send no header, sends the cookie tidemark_auth, which a login by its page sets";
     expect(await refused(`/v1/api/live?sql=SELECT+1&token=${token}`, {})).toEqual([
       401,
       "MISSING_AUTHORIZATION",

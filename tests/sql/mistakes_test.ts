@@ -38,8 +38,19 @@ const ALIASES: readonly Mistake[] = [
   ["SELECT 1 AS b WHERE b > 2", "b > 2", ALIAS],
 ];
 
+const VARIABLE =
+  "@ is the absolute value of a number; a parameter is $1, and its value stands in params";
+
+const VARIABLES: readonly Mistake[] = [
+  ["SELECT * FROM demo.kv WHERE k = @key", "key", VARIABLE],
+  ["SELECT * FROM demo.kv WHERE k=@kk", "kk", VARIABLE],
+  ["SELECT * FROM demo.kv WHERE v = @v", "@v", VARIABLE],
+  ["INSERT INTO demo.kv VALUES (@k, 'x')", "k, 'x')", VARIABLE],
+];
+
 const NAMES: readonly Mistake[] = [
   ...ALIASES,
+  ...VARIABLES,
   [
     "SELECT * FROM notes",
     "notes",

@@ -118,7 +118,10 @@ export function bindUnary(expression: ExprUnary, place: Place, bind: Bind): Boun
   const test = TESTS.get(op);
   if (test !== undefined) return bindTest(expression, test, place, bind);
   const isNegation = op === "NOT";
-  const operand = bind(expression.operand, isNegation ? withoutExpansions(place, op) : place);
+  const operand =
+    op === "@"
+      ? bindAbsolute(expression, place, bind)
+      : bind(expression.operand, isNegation ? withoutExpansions(place, op) : place);
   if (isNegation) {
     const truth = castTo(operand, { to: BOOLEAN, mode: "implicit", node: expression.operand });
     return { kind: "not", type: BOOLEAN, operand: truth };
@@ -127,6 +130,7 @@ export function bindUnary(expression: ExprUnary, place: Place, bind: Bind): Boun
   if (form === undefined) {
     throw new DatabaseError("TYPE_MISMATCH", `Cannot apply ${op} to ${typeName(operand.type)}`, {
       position: expression._location.start,
+      hint: op === "@" ? NO_VARIABLES : undefined,
     });
   }
   const [type = operand.type] = form.operands;
@@ -139,6 +143,22 @@ export function bindUnary(expression: ExprUnary, place: Place, bind: Bind): Boun
     seesNull: form.seesNull === true,
     volatility: "immutable",
   };
+}
+
+const NO_VARIABLES =
+  "@ is the absolute value of a number; a parameter is $1, and its value stands in params";
+
+/** Other servers write `@name` for a parameter, so "no such column" alone would mislead. */
+function bindAbsolute({ operand }: ExprUnary, place: Place, bind: Bind): BoundExpression {
+  try {
+    return bind(operand, place);
+  } catch (error) {
+    const isName = operand.type === "ref" && operand.table === undefined;
+    if (!isName || !(error instanceof DatabaseError)) throw error;
+    if (error.condition !== "COLUMN_NOT_FOUND") throw error;
+    const { position } = error;
+    throw new DatabaseError(error.condition, error.message, { position, hint: NO_VARIABLES });
+  }
 }
 
 function bindTest(
