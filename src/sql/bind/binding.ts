@@ -97,7 +97,8 @@ export class StatementBinding {
   #nextColumnId = 1;
   #boundAgain = 0;
   #partCount = 0;
-  #partsInStep = 0;
+  /** Those of the steps before this one. */
+  #partsBefore = 0;
   #partsBeforeTurn = 0;
   #sourceCount = 0;
 
@@ -116,15 +117,14 @@ export class StatementBinding {
   /** Counts one more bound part. @throws {DatabaseError} If the statement has to stop. */
   notePart(): void {
     this.#partCount += 1;
-    this.#partsInStep += 1;
     if (this.#partCount % PARTS_PER_LOOK !== 0) return;
-    if (this.#partsInStep > STATEMENT_PARTS_MAX) throw tooManyParts();
+    if (this.#partCount - this.#partsBefore > STATEMENT_PARTS_MAX) throw tooManyParts();
     this.#watch?.(this.#partCount * BYTES_PER_PART);
   }
 
   /** Yields to other requests before the next part is bound. */
   endStep(): void {
-    this.#partsInStep = 0;
+    this.#partsBefore = this.#partCount;
   }
 
   /**

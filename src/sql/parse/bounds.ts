@@ -27,15 +27,6 @@ export function newCounts(): StatementCounts {
   return { sources: 0, allSources: 0, queries: 0, parts: 0 };
 }
 
-/** Parses one whole FROM with its own count of sources. */
-export function withOwnSources<T>({ counts }: Cursor, parse: () => T): T {
-  const around = counts.sources;
-  counts.sources = 0;
-  const parsed = parse();
-  counts.sources = around;
-  return parsed;
-}
-
 /** Counts a table, query or function in FROM. @throws {DatabaseError} LIMIT_EXCEEDED */
 export function countSource(cursor: Cursor): void {
   const { counts } = cursor;

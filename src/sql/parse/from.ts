@@ -18,7 +18,7 @@ import type {
   SelectStatement,
   TableAliasName,
 } from "./ast/ast.ts";
-import { countSource, requireListed, withOwnSources } from "./bounds.ts";
+import { countSource, requireListed } from "./bounds.ts";
 import { parseCall } from "./calls.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 import { startsQuery } from "./primary.ts";
@@ -26,11 +26,14 @@ import { Token } from "./text/lexer.ts";
 
 /** `from {, from}` as one list. */
 export function parseFromList(cursor: Cursor): From[] {
-  return withOwnSources(cursor, () => {
-    const items = parseFrom(cursor);
-    while (cursor.accept(",")) items.push(...parseFrom(cursor));
-    return items;
-  });
+  // Each FROM has its own count of sources.
+  const { counts } = cursor;
+  const around = counts.sources;
+  counts.sources = 0;
+  const items = parseFrom(cursor);
+  while (cursor.accept(",")) items.push(...parseFrom(cursor));
+  counts.sources = around;
+  return items;
 }
 
 function parseFrom(cursor: Cursor): From[] {

@@ -18,20 +18,24 @@ export interface Condition {
   readonly columnIds: readonly number[];
   /** Whether it may be tested lower; one without columns or volatile may not. */
   readonly canMove: boolean;
+  /** Whether it holds a constant, so that a part of it may be computed before the run. */
+  readonly holdsConstant: boolean;
   /** Whether it is counted among the readers of its columns. */
   isOpen: boolean;
 }
 
 export function conditionOf(expression: BoundExpression): Condition {
-  const read: Read = { columnIds: [], isVolatile: false };
+  const read: Read = { columnIds: [], holdsConstant: false, isVolatile: false };
   addRead(expression, read);
-  const { columnIds, isVolatile } = read;
-  return { expression, columnIds, canMove: columnIds.length > 0 && !isVolatile, isOpen: false };
+  const { columnIds, holdsConstant, isVolatile } = read;
+  const canMove = columnIds.length > 0 && !isVolatile;
+  return { expression, columnIds, canMove, holdsConstant, isOpen: false };
 }
 
 /** What was found of an expression so far. */
 interface Read {
   readonly columnIds: number[];
+  holdsConstant: boolean;
   isVolatile: boolean;
 }
 
@@ -42,6 +46,11 @@ function addRead(expression: BoundExpression, into: Read): boolean {
     if (!into.columnIds.includes(id)) into.columnIds.push(id);
     return false;
   }
+  if (expression.kind === "constant") {
+    into.holdsConstant = true;
+    return false;
+  }
+  if (expression.kind === "in" && expression.constants.length > 0) into.holdsConstant = true;
   into.isVolatile ||= isVolatileItself(expression);
   return someChild(expression, addRead, into);
 }

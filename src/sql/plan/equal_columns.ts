@@ -18,7 +18,7 @@ type Comparison = Extract<BoundExpression, { kind: "compare" }>;
 export interface EqualColumns {
   readonly members: readonly Member[];
   /** The conditions that make the columns equal. */
-  readonly conditions: ReadonlySet<Condition>;
+  readonly conditions: readonly Condition[];
   /** Compares two values of the columns' type. */
   readonly evaluate: Comparison["evaluate"];
 }
@@ -36,53 +36,92 @@ const MEMBERS_MAX = 64;
 export function equalColumns(
   conditions: readonly Condition[],
   leafById: ReadonlyMap<number, number>,
-): EqualColumns[] {
-  const groups = new Map<number, Growing>();
+): readonly EqualColumns[] {
+  const pairs: ColumnPair[] = [];
   for (const condition of conditions) {
-    const pair = pairIn(condition.expression);
-    if (pair === undefined) continue;
-    const { left, right } = pair;
-    const one = groups.get(left.id) ?? { columns: [left], conditions: [], pair };
-    const other = groups.get(right.id) ?? { columns: [right], conditions: [], pair };
-    const [large, small] = one.columns.length < other.columns.length ? [other, one] : [one, other];
-    if (large !== small) {
-      large.columns.push(...small.columns);
-      large.conditions.push(...small.conditions);
-    }
-    large.conditions.push(condition);
-    for (const { id } of large === small ? [left, right] : [...small.columns, left, right]) {
-      groups.set(id, large);
-    }
+    const pair = pairIn(condition);
+    if (pair !== undefined) pairs.push(pair);
   }
-  return [...new Set(groups.values())].flatMap(({ columns, conditions: said, pair }) => {
-    if (columns.length > MEMBERS_MAX) return [];
-    const members = columns.flatMap((column): Member[] => {
-      const leaf = leafById.get(column.id);
-      return leaf === undefined ? [] : [{ column, leaf }];
-    });
-    return [{ members, conditions: new Set(said), evaluate: pair.evaluate }];
-  });
+  const sets: EqualColumns[] = [];
+  for (const group of groupsOf(pairs)) {
+    if (group.columns.length <= MEMBERS_MAX) sets.push(setOf(group, leafById));
+  }
+  return sets;
+}
+
+function setOf(
+  { columns, conditions, evaluate }: Growing,
+  leafById: ReadonlyMap<number, number>,
+): EqualColumns {
+  const members: Member[] = [];
+  for (const column of columns) {
+    const leaf = leafById.get(column.id);
+    if (leaf !== undefined) members.push({ column, leaf });
+  }
+  return { members, conditions, evaluate };
+}
+
+function groupsOf(pairs: readonly ColumnPair[]): readonly Growing[] {
+  // Most joins state one equality, which needs no grouping.
+  if (pairs.length < 2) return pairs.map(groupOf);
+  const made: Growing[] = [];
+  const groups = new Map<number, Growing>();
+  for (const pair of pairs) {
+    const { condition, left, right } = pair;
+    const one = groups.get(left.id);
+    const other = groups.get(right.id);
+    const group = one ?? other;
+    if (group === undefined) {
+      const first = groupOf(pair);
+      made.push(first);
+      groups.set(left.id, first).set(right.id, first);
+      continue;
+    }
+    group.conditions.push(condition);
+    if (one !== undefined && other !== undefined) {
+      if (one !== other) unite(one, other, groups);
+      continue;
+    }
+    const column = one === undefined ? left : right;
+    group.columns.push(column);
+    groups.set(column.id, group);
+  }
+  return made.filter((group) => groups.get(group.columns[0]?.id ?? 0) === group);
+}
+
+/** Moves the smaller of two groups into the other. */
+function unite(one: Growing, other: Growing, groups: Map<number, Growing>): void {
+  const [large, small] = one.columns.length < other.columns.length ? [other, one] : [one, other];
+  large.columns.push(...small.columns);
+  large.conditions.push(...small.conditions);
+  for (const { id } of small.columns) groups.set(id, large);
 }
 
 /** A set of equal columns under construction. */
 interface Growing {
   readonly columns: BoundColumn[];
   readonly conditions: Condition[];
-  readonly pair: ColumnPair;
+  readonly evaluate: Comparison["evaluate"];
+}
+
+function groupOf({ condition, evaluate, left, right }: ColumnPair): Growing {
+  return { columns: [left, right], conditions: [condition], evaluate };
 }
 
 interface ColumnPair {
+  readonly condition: Condition;
   readonly left: BoundColumn;
   readonly right: BoundColumn;
   readonly evaluate: Comparison["evaluate"];
 }
 
-function pairIn(expression: BoundExpression): ColumnPair | undefined {
-  if (expression.kind !== "compare" || expression.operator !== "=") return undefined;
-  const { evaluate, left, right } = expression;
-  if (left.kind !== "column" || right.kind !== "column") return undefined;
-  if (left.column.id === right.column.id || !sameType(left.type, right.type)) return undefined;
-  return { left: left.column, right: right.column, evaluate };
+function pairIn(condition: Condition): ColumnPair | undefined {
+  const { columnIds, expression } = condition;
+  if (columnIds.length !== 2 || expression.kind !== "compare") return undefined;
+  const { evaluate, left, operator, right } = expression;
+  if (operator !== "=" || left.kind !== "column" || right.kind !== "column") return undefined;
+  if (!sameType(left.type, right.type)) return undefined;
+  return { condition, left: left.column, right: right.column, evaluate };
 }
 
 /** Makes the condition that two columns of a set are equal. */
@@ -108,41 +147,46 @@ export function followingOf(
   sets: readonly EqualColumns[],
   conditions: readonly Condition[],
 ): readonly Following[] {
-  const fixing = new Map<number, BoundExpression>();
-  for (const { columnIds, expression } of sets.length === 0 ? [] : conditions) {
-    const [id] = columnIds;
-    if (columnIds.length === 1 && id !== undefined && isFixing(expression)) {
+  const following: Following[] = [];
+  if (sets.length === 0) return following;
+  let fixing: Map<number, BoundExpression> | undefined;
+  for (const { columnIds, expression } of conditions) {
+    const id = columnIds[0];
+    if (id !== undefined && columnIds.length === 1 && isFixing(expression)) {
+      fixing ??= new Map();
       fixing.set(id, expression);
     }
   }
-  return sets.flatMap((equal) => [...withinLeaves(equal), ...fixedBy(equal, fixing)]);
+  for (const equal of sets) {
+    if (equal.members.length > 2) addWithinLeaves(equal, following);
+    if (fixing !== undefined) addFixed(equal, fixing, following);
+  }
+  return following;
 }
 
 /** Two columns of one relation that are equal through a column of another. */
-function withinLeaves(equal: EqualColumns): Following[] {
+function addWithinLeaves(equal: EqualColumns, into: Following[]): void {
   const firsts = new Map<number, Member>();
-  return equal.members.flatMap((member) => {
+  for (const member of equal.members) {
     const first = firsts.get(member.leaf);
-    if (first === undefined) {
-      firsts.set(member.leaf, member);
-      return [];
-    }
-    return [{ leaf: member.leaf, expression: equalityOf(first, member, equal) }];
-  });
+    if (first === undefined) firsts.set(member.leaf, member);
+    else into.push({ leaf: member.leaf, expression: equalityOf(first, member, equal) });
+  }
 }
 
 /** Applies a constant, or a list of constants, for one of the columns to all the others. */
-function fixedBy(
+function addFixed(
   { members }: EqualColumns,
   fixing: ReadonlyMap<number, BoundExpression>,
-): Following[] {
+  into: Following[],
+): void {
   const fixed = members.find(({ column }) => fixing.has(column.id));
   const expression = fixed === undefined ? undefined : fixing.get(fixed.column.id);
-  if (expression === undefined) return [];
-  return members.flatMap((member) => {
+  if (expression === undefined) return;
+  for (const member of members) {
     const said = member === fixed ? undefined : saidOf(expression, member.column);
-    return said === undefined ? [] : [{ leaf: member.leaf, expression: said }];
-  });
+    if (said !== undefined) into.push({ leaf: member.leaf, expression: said });
+  }
 }
 
 function isFixing(expression: BoundExpression): boolean {
@@ -157,6 +201,7 @@ function isFixing(expression: BoundExpression): boolean {
 }
 
 function isFixed(value: BoundExpression): boolean {
+  if (value.kind === "slot" || value.kind === "constant") return true;
   return !readsColumn(value) && !isVolatile(value) && !hasSubquery(value) && isSure(value);
 }
 

@@ -18,14 +18,22 @@ import type {
 import { MIRRORED } from "../bind/expression/binary_forms.ts";
 import { conjunctsOf, hasSubquery, isVolatile, mapChildren, readsColumn } from "../bind/walk.ts";
 import type { CallWorld } from "../functions/base/function.ts";
+import { type Condition, conditionOf, expressionsOf } from "./conditions.ts";
 
 /** The folded conjuncts of a condition, without those that hold for every row. */
-export function foldedConjuncts(condition: BoundExpression | undefined): BoundExpression[] {
-  return conjunctsOf(condition)
-    .map(folded)
-    .flatMap(conjunctsOf)
+export function foldedConditions(condition: BoundExpression | undefined): readonly Condition[] {
+  const conditions = conjunctsOf(condition).map(conditionOf);
+  if (!conditions.some(holdsConstant)) return conditions;
+  return conditions
+    .flatMap(({ expression }) => conjunctsOf(folded(expression)))
     .map(withoutIdle)
-    .filter((each) => each.kind !== "constant" || each.value !== true);
+    .filter((each) => each.kind !== "constant" || each.value !== true)
+    .map(conditionOf);
+}
+
+/** The literals of most statements are slots, so there is nothing to fold. */
+function holdsConstant(condition: Condition): boolean {
+  return condition.holdsConstant;
 }
 
 /** Drops alternatives that hold for no row, such as a row with NULL in a list of rows. */
@@ -39,8 +47,10 @@ function withoutIdle(condition: BoundExpression): BoundExpression {
 }
 
 /** Whether no row satisfies all of the folded conditions. */
-export function areNever(conditions: readonly BoundExpression[]): boolean {
-  return conditions.some(isNever) || contradict(conditions);
+export function areNever(conditions: readonly Condition[]): boolean {
+  if (!conditions.some(holdsConstant)) return false;
+  const expressions = expressionsOf(conditions);
+  return expressions.some(isNever) || contradict(expressions);
 }
 
 function isNever(condition: BoundExpression): boolean {
@@ -50,6 +60,11 @@ function isNever(condition: BoundExpression): boolean {
 /** Whether a condition has the same value for all rows of a run, so that it is evaluated once. */
 export function isAskedOnce(condition: BoundExpression): boolean {
   return !readsColumn(condition) && !isVolatile(condition) && !hasSubquery(condition);
+}
+
+/** The same for a condition whose columns are known. */
+export function isConditionOnce({ columnIds, expression }: Condition): boolean {
+  return columnIds.length === 0 && isAskedOnce(expression);
 }
 
 /** Replaces an expression by a cheaper one with the same value. */

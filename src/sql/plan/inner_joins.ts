@@ -6,12 +6,19 @@ import { defined } from "../../base/assert.ts";
 import { isInteger } from "../../types/mod.ts";
 import type { BoundFrom } from "../bind/bound.ts";
 import type { BoundColumn, BoundExpression } from "../bind/bound_expressions.ts";
+import { columnValue } from "../bind/bound_nodes.ts";
 import { type Condition, conditionOf, expressionsOf } from "./conditions.ts";
 import { type EqualColumns, equalColumns, equalityOf, followingOf } from "./equal_columns.ts";
 import { rowsOfPlan } from "./estimate.ts";
 import { impliedOver } from "./implied.ts";
 import { type ColumnIds, columnsOf, type EqualSides, equalSides, keysOf } from "./join_keys.ts";
-import { bestTree, type ImpliedEdges, type JoinGraph, type JoinTree } from "./join_order.ts";
+import {
+  bestTree,
+  type ImpliedEdges,
+  type JoinGraph,
+  type JoinTree,
+  treeOfTwo,
+} from "./join_order.ts";
 import type { PlanNode } from "./plan.ts";
 import { columnIdOf, shareOf } from "./selectivity.ts";
 
@@ -20,6 +27,9 @@ const EQUAL_LEAVES_MAX = 64;
 
 /** Above this number, the join order is found greedily, using only pairs in the statement. */
 const IMPLIED_LEAVES_MAX = 10;
+
+/** A Set is slower for so few columns. */
+const FEW_COLUMNS = 16;
 
 /** What the planner of the block does for its joins. */
 interface BlockPlanning {
@@ -93,9 +103,12 @@ export function planInnerJoins(
     const node = block.planLeaf(part, tested);
     return leafOf(node, idsAt(ids, index), { part, own: tested });
   });
-  const tree = bestTree({ ...graphOf(leaves, between), implied: impliedEdges(equal, leaves) });
+  const linked = equal.filter(({ members }) => members.length > 2).map(linkedOf);
+  const tree =
+    leaves.length === 2
+      ? treeOfTwo(leaves.map(({ rowCount }) => rowCount))
+      : bestTree(graphOf(leaves, between, impliedEdges(linked, leaves)));
   const places = placesOf(tree);
-  const linked = equal.filter(({ members }) => members.length > 2);
   return planTree(tree, { from: 0, tested: between }, { leaves, leafById, places, block, linked });
 }
 
@@ -160,8 +173,17 @@ interface Joins {
   /** Of each leaf; see `placesOf`. */
   readonly places: readonly number[];
   readonly block: BlockPlanning;
-  /** Sets of more than two equal columns. */
-  readonly linked: readonly EqualColumns[];
+  readonly linked: readonly Linked[];
+}
+
+/** A set of more than two equal columns. */
+interface Linked extends EqualColumns {
+  /** The same conditions, indexed for lookup. */
+  readonly said: ReadonlySet<Condition>;
+}
+
+function linkedOf(equal: EqualColumns): Linked {
+  return { ...equal, said: new Set(equal.conditions) };
 }
 
 function planTree(
@@ -211,17 +233,22 @@ function linkedConditions(
   { linked }: Joins,
 ): BoundExpression[] {
   if (linked.length === 0) return expressionsOf(here);
-  const leftIds = new Set(left.columns.map(({ id }) => id));
-  const rightIds = new Set(right.columns.map(({ id }) => id));
+  const leftIds = idsOfColumns(left.columns);
+  const rightIds = idsOfColumns(right.columns);
   let rest = here;
   const pairs = linked.flatMap((equal) => {
     const one = equal.members.find(({ column }) => leftIds.has(column.id));
     const other = equal.members.find(({ column }) => rightIds.has(column.id));
     if (one === undefined || other === undefined) return [];
-    rest = rest.filter((condition) => !equal.conditions.has(condition));
+    rest = rest.filter((condition) => !equal.said.has(condition));
     return [equalityOf(one, other, equal)];
   });
   return [...pairs, ...expressionsOf(rest)];
+}
+
+function idsOfColumns(columns: readonly BoundColumn[]): ColumnIds {
+  if (columns.length > FEW_COLUMNS) return new Set(columns.map(({ id }) => id));
+  return { has: (id) => columns.some((column) => column.id === id) };
 }
 
 /** Where each leaf stands in a tree, from left to right: those of a subtree stand together. */
@@ -281,7 +308,11 @@ function leafOf(
   return { node, ids, rowCount: Math.max(1, total * share), table };
 }
 
-function graphOf(leaves: readonly Leaf[], between: readonly Between[]): JoinGraph {
+function graphOf(
+  leaves: readonly Leaf[],
+  between: readonly Between[],
+  implied: readonly ImpliedEdges[],
+): JoinGraph {
   const sharedByPair = new Map<number, BoundExpression[]>();
   for (const { condition, leaves: read } of between) {
     const [one, other] = read;
@@ -298,14 +329,14 @@ function graphOf(leaves: readonly Leaf[], between: readonly Between[]): JoinGrap
     const share = shareOfPair(shared, leafAt(leaves, left), leafAt(leaves, right));
     return { left, right, share };
   });
-  return { rows: leaves.map(({ rowCount }) => rowCount), edges };
+  return { rows: leaves.map(({ rowCount }) => rowCount), edges, implied };
 }
 
 /** Pairs of relations that are connected only through columns of others. */
-function impliedEdges(equal: readonly EqualColumns[], leaves: readonly Leaf[]): ImpliedEdges[] {
-  return equal.flatMap((each) => {
-    if (each.members.length < 3 || leaves.length > IMPLIED_LEAVES_MAX) return [];
-    const said = [...each.conditions].flatMap(({ columnIds }) => {
+function impliedEdges(linked: readonly Linked[], leaves: readonly Leaf[]): ImpliedEdges[] {
+  if (leaves.length > IMPLIED_LEAVES_MAX) return [];
+  return linked.map((each) => {
+    const said = each.conditions.flatMap(({ columnIds }) => {
       const [left, right] = columnIds.map((id) =>
         each.members.find(({ column }) => column.id === id),
       );
@@ -317,11 +348,12 @@ function impliedEdges(equal: readonly EqualColumns[], leaves: readonly Leaf[]): 
       each.members.slice(i + 1).flatMap((other) => {
         if (one.leaf === other.leaf) return [];
         const [left, right] = [leafAt(leaves, one.leaf), leafAt(leaves, other.leaf)];
-        const share = shareOfPair([equalityOf(one, other, each)], left, right);
+        const sides = { left: columnValue(one.column), right: columnValue(other.column) };
+        const share = shareOfSides([sides], left, right);
         return [{ left: one.leaf, right: other.leaf, share }];
       }),
     );
-    return [{ said, implied }];
+    return { said, implied };
   });
 }
 
@@ -341,11 +373,15 @@ function shareOfPair(conditions: readonly BoundExpression[], left: Leaf, right: 
     if (sides === undefined) others *= shareOf(condition, 0);
     else pairs.push(sides);
   }
+  return others * shareOfSides(pairs, left, right);
+}
+
+function shareOfSides(pairs: readonly EqualSides[], left: Leaf, right: Leaf): number {
   const key = keyRowsOf(right, pairs, "right") ?? keyRowsOf(left, pairs, "left");
-  if (key !== undefined) return others / key;
+  if (key !== undefined) return 1 / key;
   return pairs.reduce((share, pair) => {
     return share / Math.max(distinctOf(left, pair.left), distinctOf(right, pair.right));
-  }, others);
+  }, 1);
 }
 
 /** How many rows a table has, if one side of some equalities is its whole key. */

@@ -48,12 +48,6 @@ export interface ImpliedEdges {
   readonly implied: JoinGraph["edges"];
 }
 
-interface Choice {
-  readonly rows: number;
-  readonly cost: number;
-  readonly tree: JoinTree;
-}
-
 /**
  * A tree over all relations of a graph: the cheapest, or of many one that is cheap step by step.
  */
@@ -64,36 +58,87 @@ export function bestTree(graph: JoinGraph): JoinTree {
   return graph.rows.length > RELATIONS_MAX ? greedyTree(graph) : cheapestTree(graph);
 }
 
+/** The cheapest tree over two relations, whatever condition there is between them. */
+export function treeOfTwo([first = 0, second = 0]: readonly number[]): JoinTree {
+  const [left, right] = first > second ? [0, 1] : [1, 0];
+  return {
+    kind: "pair",
+    left: { kind: "leaf", index: left },
+    right: { kind: "leaf", index: right },
+  };
+}
+
+/** Sets of relations are numbers, with one bit for each relation. */
 function cheapestTree(graph: JoinGraph): JoinTree {
-  const { implied = [], rows } = graph;
-  const edges = graph.edges.concat(implied.flatMap((each) => each.implied));
-  const count = rows.length;
-  const best: (Choice | undefined)[] = Array.from({ length: 2 ** count });
-  for (const [index, own] of rows.entries()) {
-    best[2 ** index] = { rows: own, cost: 0, tree: { kind: "leaf", index } };
-  }
-  for (let set = 1; set < best.length; set += 1) {
-    if (best[set] !== undefined) continue;
-    const setRows = rowsOfSet(set, graph);
+  const { rows } = graph;
+  const adjacent = adjacentSets(graph);
+  // By the number of the set: the relations that meet one of its own by a condition, the expected
+  // rows, the cost of its best tree, and the left side of this tree.
+  const met = [0];
+  const setRows = [0];
+  const costs = [0];
+  const lefts = [0];
+  const whole = 2 ** rows.length - 1;
+  for (let set = 1; set <= whole; set += 1) {
+    const index = lowestIn(set);
+    const others = set & (set - 1);
+    met.push(at(met, others) | at(adjacent, index));
+    if (others === 0) {
+      setRows.push(at(rows, index));
+      costs.push(0);
+      lefts.push(0);
+      continue;
+    }
+    const together = rowsOfSet(set, graph);
     let isConnected = false;
-    let found: Choice | undefined;
+    let least = 0;
+    let found = 0;
     // Each way to split the set in two, in either order.
     for (let part = (set - 1) & set; part > 0; part = (part - 1) & set) {
-      const left = defined(best[part], "smaller sets come first");
-      const right = defined(best[set ^ part], "smaller sets come first");
-      const meets = edges.some((edge) => isAcross(edge, part, set ^ part));
+      const rest = set ^ part;
+      const meets = (at(met, part) & rest) !== 0;
       if (isConnected && !meets) continue;
-      const made = setRows * (meets ? 1 : PRODUCT_COST);
-      const cost = left.cost + right.cost + costOf({ held: right.rows, streamed: left.rows, made });
-      const isBetter = found === undefined || cost < found.cost || (meets && !isConnected);
+      const made = together * (meets ? 1 : PRODUCT_COST);
+      const steps = { held: at(setRows, rest), streamed: at(setRows, part), made };
+      const cost = at(costs, part) + at(costs, rest) + costOf(steps);
+      const isBetter = found === 0 || cost < least || (meets && !isConnected);
       if (!isBetter) continue;
-      const tree: JoinTree = { kind: "pair", left: left.tree, right: right.tree };
-      found = { rows: setRows, cost, tree };
+      least = cost;
+      found = part;
       isConnected ||= meets;
     }
-    best[set] = found;
+    setRows.push(together);
+    costs.push(least);
+    lefts.push(found);
   }
-  return defined(best.at(-1), "the set of all is the last").tree;
+  return treeOf(whole, lefts);
+}
+
+/** For each relation, the set of those that it meets by a condition. */
+function adjacentSets({ edges, implied = [], rows }: JoinGraph): number[] {
+  const sets = rows.map(() => 0);
+  const add = ({ left, right }: { left: number; right: number }): void => {
+    sets[left] = at(sets, left) | (1 << right);
+    sets[right] = at(sets, right) | (1 << left);
+  };
+  for (const edge of edges) add(edge);
+  for (const each of implied) for (const edge of each.implied) add(edge);
+  return sets;
+}
+
+function treeOf(set: number, lefts: readonly number[]): JoinTree {
+  const left = at(lefts, set);
+  if (left === 0) return { kind: "leaf", index: lowestIn(set) };
+  return { kind: "pair", left: treeOf(left, lefts), right: treeOf(set ^ left, lefts) };
+}
+
+/** The relation with the lowest bit of a set. */
+function lowestIn(set: number): number {
+  return 31 - Math.clz32(set & -set);
+}
+
+function at(values: readonly number[], index: number): number {
+  return values[index] ?? 0;
 }
 
 interface Steps {
@@ -181,42 +226,38 @@ function rowsTogether(left: Part, right: Part, share: number): number {
 
 function rowsOfSet(set: number, { edges, implied = [], rows }: JoinGraph): number {
   let product = 1;
-  for (const [index, own] of rows.entries()) if ((set & (2 ** index)) !== 0) product *= own;
+  for (let left = set; left !== 0; left &= left - 1) product *= at(rows, lowestIn(left));
   for (const { left, right, share } of edges) {
     if (isInside(set, left, right)) product *= share;
   }
-  for (const each of implied) product *= shareImplied(set, each);
+  for (const each of implied) product *= shareImplied(set, each, rows.length);
   return Math.max(1, product);
 }
 
 function isInside(set: number, left: number, right: number): boolean {
-  return (set & (2 ** left)) !== 0 && (set & (2 ** right)) !== 0;
+  return ((set >> left) & (set >> right) & 1) !== 0;
 }
 
 /**
  * The share of rows that implied edges keep, for relations that no stated edge in the set connects.
  */
-function shareImplied(set: number, { implied, said }: ImpliedEdges): number {
-  const parts = new Map<number, number>();
-  const partOf = (leaf: number): number => parts.get(leaf) ?? leaf;
-  const unite = (left: number, right: number): boolean => {
-    const [one, other] = [partOf(left), partOf(right)];
-    if (one === other) return false;
-    for (const leaf of [...parts.keys(), left, right]) {
-      if (partOf(leaf) === other) parts.set(leaf, one);
-    }
-    parts.set(left, one);
-    return true;
-  };
-  for (const { left, right } of said) if (isInside(set, left, right)) unite(left, right);
+function shareImplied(set: number, { implied, said }: ImpliedEdges, count: number): number {
+  if (!implied.some(({ left, right }) => isInside(set, left, right))) return 1;
+  // For each relation, the set of those that it is connected with.
+  const parts = Array.from({ length: count }, (_, index) => 1 << index);
+  for (const { left, right } of said) if (isInside(set, left, right)) unite(parts, left, right);
   let product = 1;
   for (const { left, right, share } of implied) {
-    if (isInside(set, left, right) && unite(left, right)) product *= share;
+    if (isInside(set, left, right) && unite(parts, left, right)) product *= share;
   }
   return product;
 }
 
-function isAcross({ left, right }: { left: number; right: number }, a: number, b: number): boolean {
-  const [l, r] = [2 ** left, 2 ** right];
-  return ((a & l) !== 0 && (b & r) !== 0) || ((a & r) !== 0 && (b & l) !== 0);
+/** Connects two relations; returns whether they were not connected yet. */
+function unite(parts: number[], left: number, right: number): boolean {
+  const part = at(parts, left);
+  if (((part >> right) & 1) !== 0) return false;
+  const whole = part | at(parts, right);
+  for (let rest = whole; rest !== 0; rest &= rest - 1) parts[lowestIn(rest)] = whole;
+  return true;
 }

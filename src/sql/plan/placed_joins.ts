@@ -6,7 +6,7 @@ import { assert } from "../../base/assert.ts";
 import type { BoundFrom, BoundTableFunction } from "../bind/bound.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
 import { type Condition, expressionsOf } from "./conditions.ts";
-import { areNever, isAskedOnce } from "./folding.ts";
+import { areNever, isConditionOnce } from "./folding.ts";
 import { type ColumnIds, columnIdsOf, columnsOf, isConditionOver, keysOf } from "./join_keys.ts";
 import type { PlanNode } from "./plan.ts";
 import { conditionsOn, filtered, type PlanningState, stillRead, tested } from "./planning_state.ts";
@@ -28,8 +28,8 @@ export function planLeftJoin(
   const [toLeft, above] = parted(conditions, leftIds);
   const left = state.planFrom(from.left, toLeft);
   // A condition that is the same for all pairs decides whether the right side has partners at all.
-  const once = between.filter(({ expression }) => isAskedOnce(expression));
-  const right = areNever(expressionsOf(conditionsOn(from, state)))
+  const once = between.filter(isConditionOnce);
+  const right = areNever(conditionsOn(from, state))
     ? partnersOfNone(from, toRight, state)
     : filtered(state.planFrom(from.right, toRight), expressionsOf(once));
   const columns = [...left.columns, ...right.columns];

@@ -12,7 +12,7 @@ import { columnValue } from "../bind/bound_nodes.ts";
 import { readsAround } from "../bind/query/query_walk.ts";
 import { conjunctionOf, isVolatile } from "../bind/walk.ts";
 import { ColumnReaders, type Condition, conditionOf, expressionsOf } from "./conditions.ts";
-import { areNever, foldedConjuncts, isAskedOnce } from "./folding.ts";
+import { areNever, foldedConditions, isConditionOnce } from "./folding.ts";
 import { factored } from "./implied.ts";
 import { isPlainJoin, planInnerJoins } from "./inner_joins.ts";
 import { columnsOf } from "./join_keys.ts";
@@ -39,13 +39,12 @@ export function planSelect(given: BoundSelect): QueryPlan {
   const select = withoutLateralRows(given);
   const readers = new ColumnReaders(neededColumns(select));
   const on = new Map<BoundFrom, readonly Condition[]>();
-  const folded = foldedConjuncts(select.where);
-  const once = folded.filter(isAskedOnce);
-  const ofRows = once.length === 0 ? folded : folded.filter((each) => !isAskedOnce(each));
-  const where = ofRows.map(gathered).flatMap(factored).map(conditionOf);
+  const folded = foldedConditions(select.where);
+  const once = folded.filter(isConditionOnce);
+  const where = without(folded, once).flatMap(rewritten);
   for (const condition of where) readers.open(condition);
   addConditionsOfJoins(select.from, on);
-  once.push(...takenOnce(select.from, on));
+  takeOnce(select.from, on, once);
   for (const conditions of on.values()) for (const each of conditions) readers.open(each);
   const state: PlanningState = {
     readers,
@@ -59,13 +58,12 @@ export function planSelect(given: BoundSelect): QueryPlan {
     planWhole,
   };
   const existences = where.filter(({ expression }) => isExistence(expression));
-  const apart = new Set(existences);
-  const kept = existences.length === 0 ? where : where.filter((each) => !apart.has(each));
+  const kept = without(where, existences);
   const never = areNever(folded) ? select.where : neverJoined(select.from, on);
   let node =
     never !== undefined || areNever(once)
-      ? nothingOf(select, never ?? conjunctionOf(once), state)
-      : filtered(planFrom(select.from, kept, state), once);
+      ? nothingOf(select, never ?? conjunctionOf(expressionsOf(once)), state)
+      : filtered(planFrom(select.from, kept, state), expressionsOf(once));
   node = planExistences(node, expressionsOf(existences));
   node = expanded(node, select, "grouping");
   if (select.isAggregated) node = planAggregate(select, node);
@@ -73,12 +71,19 @@ export function planSelect(given: BoundSelect): QueryPlan {
   return planOutputs(select, node);
 }
 
+/** Gathers and factors the alternatives of a condition. */
+function rewritten(condition: Condition): Condition | readonly Condition[] {
+  const { kind } = condition.expression;
+  if (kind !== "or" && kind !== "not") return condition;
+  return factored(gathered(condition.expression)).map(conditionOf);
+}
+
 function addConditionsOfJoins(
   from: BoundFrom | undefined,
   into: Map<BoundFrom, readonly Condition[]>,
 ): void {
   if (from?.kind !== "join") return;
-  into.set(from, foldedConjuncts(from.condition).map(conditionOf));
+  into.set(from, foldedConditions(from.condition));
   addConditionsOfJoins(from.left, into);
   addConditionsOfJoins(from.right, into);
 }
@@ -95,25 +100,35 @@ function neverJoined(
   on: ReadonlyMap<BoundFrom, readonly Condition[]>,
 ): BoundExpression | undefined {
   if (from?.kind !== "join" || !isPlainJoin(from)) return undefined;
-  if (areNever(expressionsOf(on.get(from) ?? []))) return from.condition;
+  if (areNever(on.get(from) ?? [])) return from.condition;
   return neverJoined(from.left, on) ?? neverJoined(from.right, on);
 }
 
-/** Removes from inner joins the conditions that are the same for all pairs, and returns them. */
-function takenOnce(
+/** Moves the conditions that are the same for all pairs out of inner joins. */
+function takeOnce(
   from: BoundFrom | undefined,
   on: Map<BoundFrom, readonly Condition[]>,
-): BoundExpression[] {
-  if (from?.kind !== "join" || !isPlainJoin(from)) return [];
+  into: Condition[],
+): void {
+  if (from?.kind !== "join" || !isPlainJoin(from)) return;
   const conditions = on.get(from) ?? [];
-  const once = expressionsOf(conditions).filter(isAskedOnce);
+  const once = conditions.filter(isConditionOnce);
   if (once.length > 0) {
-    on.set(
-      from,
-      conditions.filter(({ expression }) => !once.includes(expression)),
-    );
+    into.push(...once);
+    on.set(from, without(conditions, once));
   }
-  return [...once, ...takenOnce(from.left, on), ...takenOnce(from.right, on)];
+  takeOnce(from.left, on, into);
+  takeOnce(from.right, on, into);
+}
+
+function without(
+  conditions: readonly Condition[],
+  apart: readonly Condition[],
+): readonly Condition[] {
+  if (apart.length === 0) return conditions;
+  const left = new Set(conditions);
+  for (const each of apart) left.delete(each);
+  return [...left];
 }
 
 /** Replaces relations from which no row is wanted; none of them is read. */
@@ -299,9 +314,9 @@ function planAggregate(select: BoundSelect, input: PlanNode): PlanNode {
     aggregates: select.aggregates,
     columns,
   };
-  const having = foldedConjuncts(select.having);
+  const having = foldedConditions(select.having);
   if (areNever(having)) return { kind: "values", rows: [], never: select.having, columns };
-  const once = having.filter(isAskedOnce);
-  const ofGroups = once.length === 0 ? having : having.filter((each) => !isAskedOnce(each));
-  return filtered(filtered(node, ofGroups), once);
+  const once = having.filter(isConditionOnce);
+  const ofGroups = filtered(node, expressionsOf(without(having, once)));
+  return filtered(ofGroups, expressionsOf(once));
 }

@@ -8,21 +8,22 @@
  * The last rule keeps the rows made from one ordered row together. A call in the arguments of
  * another call runs before it; calls at the same nesting level run side by side.
  */
-import { Alike, formOfList } from "../alike.ts";
+import { Alike, type AlikeOptions, formOfList } from "../alike.ts";
 import type { ExpansionCall, ExpansionSink, Place } from "../binding.ts";
 import type { BoundExpansion, ExpansionStage } from "../bound.ts";
-import type { BoundExpression, BoundWindowCall } from "../bound_expressions.ts";
+import type { BoundExpression, BoundSort, BoundWindowCall } from "../bound_expressions.ts";
 import { columnIdsIn, sameList } from "../walk.ts";
 
 /** Makes the collector for the table functions of one query block. */
 export function newExpansionSink(): ExpansionSink {
-  const known = new Alike<ExpansionCall>({
-    formOf: ({ made }) => `${made.name} ${formOfList(made.args)}`,
-    areAlike: (left, right) =>
-      left.made.name === right.made.name && sameList(left.made.args, right.made.args),
-  });
-  return { calls: [], known };
+  return { calls: [], known: new Alike(LIKENESS) };
 }
+
+const LIKENESS: AlikeOptions<ExpansionCall> = {
+  formOf: ({ made }) => `${made.name} ${formOfList(made.args)}`,
+  areAlike: (left, right) =>
+    left.made.name === right.made.name && sameList(left.made.args, right.made.args),
+};
 
 /**
  * The same place, for an operand that takes a single value: a table function there is refused.
@@ -38,10 +39,10 @@ export function withoutExpansions(place: Place, form: string): Place {
 export interface ExpandedBlock {
   readonly grouped: readonly BoundExpression[];
   readonly windows: readonly BoundWindowCall[];
-  /** The expressions of ORDER BY and DISTINCT ON. */
-  readonly sorted: readonly BoundExpression[];
-  /** True with ORDER BY unless there is a plain DISTINCT, which compares everything selected. */
-  readonly isOrdered: boolean;
+  readonly orderBy: readonly BoundSort[];
+  readonly distinctOn: readonly BoundExpression[];
+  /** Whether there is a plain DISTINCT, which compares everything selected. */
+  readonly isDistinct: boolean;
 }
 
 /** Assigns each call to a stage, before the arguments are rewritten to read groups. */
@@ -68,8 +69,12 @@ export function expansionsOf({ calls }: ExpansionSink, block: ExpandedBlock): Bo
     );
   }
   const before = stages.size;
-  mark(block.sorted, "outputs");
-  const isLate = block.isOrdered && stages.size === before;
+  mark(
+    block.orderBy.map(({ expression }) => expression),
+    "outputs",
+  );
+  mark(block.distinctOn, "outputs");
+  const isLate = block.orderBy.length > 0 && !block.isDistinct && stages.size === before;
   for (const call of calls) if (!stages.has(call)) stages.set(call, isLate ? "order" : "outputs");
   return inOrder(calls, stages);
 }
@@ -109,7 +114,8 @@ function inOrder(
 export function mapExpansions(
   expansions: readonly BoundExpansion[],
   change: (expression: BoundExpression) => BoundExpression,
-): BoundExpansion[] {
+): readonly BoundExpansion[] {
+  if (expansions.length === 0) return expansions;
   return expansions.map((each) => {
     if (each.stage === "grouping") return each;
     const functions = each.functions.map((made) => ({ ...made, args: made.args.map(change) }));

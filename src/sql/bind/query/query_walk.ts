@@ -37,6 +37,7 @@ export function expressionsIn(query: BoundSelect): BoundExpression[] {
 
 /** The arguments of all table functions of a block. */
 export function argumentsOf(expansions: readonly BoundExpansion[]): BoundExpression[] {
+  if (expansions.length === 0) return [];
   return expansions.flatMap(({ functions }) => functions.flatMap(({ args }) => args));
 }
 

@@ -140,8 +140,9 @@ function* selectInSteps(
   const made = expansionsOf(expansions, {
     grouped: grouped.expressions,
     windows: windows.calls,
-    sorted: [...orderBy.map(({ expression }) => expression), ...(distinctOn ?? [])],
-    isOrdered: orderBy.length > 0 && select.distinct !== "distinct",
+    orderBy,
+    distinctOn: distinctOn ?? [],
+    isDistinct: select.distinct === "distinct",
   });
   const grouping = isAggregated ? new GroupedBlock(block, grouped, made) : undefined;
   const over = (e: BoundExpression): BoundExpression => grouping?.rewrite(e) ?? e;

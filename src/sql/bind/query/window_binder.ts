@@ -44,10 +44,13 @@ import { formOfCall, formOfOrder, sameCall, sameOrder } from "./window_walk.ts";
 
 /** Where the calls over windows of a block are collected. */
 export function newWindowSink(): WindowSink {
-  const known = new Alike({ formOf: formOfCall, areAlike: sameCall });
-  const knownOrders = new Alike({ formOf: formOfOrder, areAlike: sameOrder });
+  const known = new Alike(CALL_LIKENESS);
+  const knownOrders = new Alike(ORDER_LIKENESS);
   return { calls: [], known, orders: [], knownOrders, named: new Map() };
 }
+
+const CALL_LIKENESS = { formOf: formOfCall, areAlike: sameCall };
+const ORDER_LIKENESS = { formOf: formOfOrder, areAlike: sameOrder };
 
 /** Binds a call with OVER. @throws {DatabaseError} INVALID_QUERY, FUNCTION_NOT_FOUND */
 export function bindWindowCall(call: ExprCall, place: Place, bind: Bind): BoundExpression {
