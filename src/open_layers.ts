@@ -12,6 +12,7 @@ import {
   type Catalog,
   CatalogDatabase,
   catalogPathOf,
+  seqTimesOf,
   type TableEntry,
 } from "./catalog/mod.ts";
 import type { Config } from "./config/mod.ts";
@@ -27,7 +28,6 @@ import {
   requireArchive,
 } from "./copies/mod.ts";
 import { copyLimits, sqlLimits, storeOptions, tableDefaults } from "./layer_limits.ts";
-import { seqTimesOf } from "./seq_eras.ts";
 import { homeOf, ownTables, tableDefinition } from "./sql/mod.ts";
 import { type DataPaths, dataPathsOf, holdsRows, refuseForeignDirectory } from "./storage/files.ts";
 import {

@@ -28,8 +28,12 @@ export interface SeqEra {
 export interface SeqTimesOptions {
   /** Ascending by seq. */
   readonly eras: readonly SeqEra[];
-  /** Saves the eras durably. @throws {DatabaseError} @throws {DiskError} */
-  readonly save: (eras: readonly SeqEra[]) => void;
+  /**
+   * Saves the eras durably; absent if none will begin.
+   *
+   * @throws {DatabaseError} @throws {DiskError}
+   */
+  readonly save?: (eras: readonly SeqEra[]) => void;
 }
 
 /** Beyond this number the oldest era is dropped, and its seqs are dated by the era before it. */
@@ -41,9 +45,9 @@ export class SeqTimes {
   /** Includes the era with which every data directory begins. */
   #eras: readonly SeqEra[];
   #isSaved = true;
-  readonly #save: SeqTimesOptions["save"];
+  readonly #save: (eras: readonly SeqEra[]) => void;
 
-  constructor({ eras, save }: SeqTimesOptions) {
+  constructor({ eras, save = () => {} }: SeqTimesOptions) {
     this.#eras = [BASE, ...eras];
     this.#save = save;
   }

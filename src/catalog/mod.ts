@@ -43,6 +43,7 @@ export {
   NAME_LENGTH_MAX,
   newUserIdFault,
 } from "./names.ts";
+export { seqErasIn, seqErasOf, seqTimesOf } from "./seq_eras.ts";
 export {
   accessLevelOf,
   changedTableOptions,

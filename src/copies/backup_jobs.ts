@@ -8,7 +8,7 @@ import { DatabaseError, DiskError, isExpected } from "../base/errors.ts";
 import type { Log, LogFields } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import type { Seq } from "../base/seq.ts";
-import { catalogPathOf } from "../catalog/mod.ts";
+import { catalogPathOf, seqErasOf } from "../catalog/mod.ts";
 import type { BackupAccess, BegunJob } from "../sql/mod.ts";
 import { type BackupList, type DataPaths, walFilePath } from "../storage/files.ts";
 import {
@@ -31,7 +31,13 @@ import {
   stageRestore,
 } from "./restore.ts";
 import { bringTo, type PointWork } from "./restore_point.ts";
-import { type LogTail, missingText, type PointText, seqOfPoint } from "./restore_sources.ts";
+import {
+  type LogTail,
+  missingText,
+  type PointText,
+  readPoint,
+  seqOfPoint,
+} from "./restore_sources.ts";
 
 /** As `bringTo`, and somewhere else. @returns The list of what is in the copy then. */
 export type PointBringer = (work: PointWork) => Promise<BackupList>;
@@ -86,7 +92,7 @@ export class BackupJobs implements BackupAccess {
 
   #seqOf(to: PointText): Seq {
     const { store } = this.#options;
-    return seqOfPoint(to, (unixMs) => store.lastSeqUpTo(unixMs));
+    return seqOfPoint(readPoint(to), { lastSeqUpTo: (unixMs) => store.lastSeqUpTo(unixMs) });
   }
 
   restore(
@@ -141,16 +147,17 @@ export class BackupJobs implements BackupAccess {
     { listener, source }: { listener: StageListener; source: string },
   ): Pick<StageRequest, "bringTo"> {
     const { archivePath, bringInThread, clock, disk, minFreeBytes, random } = this.#options;
+    const eras = seqErasOf(this.#options.catalog);
     const run = async (draft: DataPaths, list: BackupList): Promise<BackupList> => {
       using held = new DisposableStack();
       const tail = await this.#tail(seq, held);
-      const request = { source, seq, archivePath, tail, minFreeBytes };
+      const request = { source, seq, eras, archivePath, tail, minFreeBytes };
       if (bringInThread !== undefined) {
         return await bringInThread({ request, draft, list, listener });
       }
       return await bringTo({ ...request, disk, clock, random, listener }, draft, list);
     };
-    return { bringTo: { seq, run } };
+    return { bringTo: { seq, eras, run } };
   }
 
   /** The log that is here, as far as it is written; it stays as long as it is held. */

@@ -26,5 +26,13 @@ export {
   stageRestore,
 } from "./restore.ts";
 export { bringTo } from "./restore_point.ts";
-export { missingText, type PointText, seqOfPoint, tailOf } from "./restore_sources.ts";
+export {
+  missingText,
+  type Point,
+  type PointText,
+  readPoint,
+  seqOfPoint,
+  tailOf,
+} from "./restore_sources.ts";
 export { bringInThread } from "./restore_thread.ts";
+export { erasBehind } from "./restore_times.ts";

@@ -27,6 +27,7 @@ import { CorruptionError, DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { pauser } from "../base/pauser.ts";
 import type { Seq } from "../base/seq.ts";
+import type { SeqEra } from "../base/seq_times.ts";
 import { CatalogDatabase, catalogPathOf } from "../catalog/mod.ts";
 import {
   type BackupList,
@@ -72,6 +73,7 @@ export interface StageRequest {
   readonly bringTo?: {
     /** Not before the backup. */
     readonly seq: Seq;
+    readonly eras: readonly SeqEra[];
     /** Does it; returns the list that the copy has then. */
     readonly run: (draft: DataPaths, list: BackupList) => Promise<BackupList>;
   };
@@ -140,7 +142,7 @@ export async function stageRestore(
 ): Promise<BackupList> {
   const list = readBackupList(disk, source);
   refuseStaged(disk, paths, source);
-  if (bringTo !== undefined) refuseBefore(list, { seq: bringTo.seq, source });
+  if (bringTo !== undefined) refuseBefore(list, { ...bringTo, source });
   requireFormat(disk, dataPathsOf(source));
   refuseNewerFiles(disk, dataPathsOf(source));
   CatalogDatabase.refuseForeign(catalogPathOf(source));

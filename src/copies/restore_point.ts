@@ -117,7 +117,7 @@ class PointRun {
     const { baseSeq, begin } = await this.#lookAtCatalog();
     if (seq < baseSeq) {
       const { seq: rowsSeq } = this.#list;
-      const of = `the backup is of seq ${rowsSeq} (${textOfSeq(rowsSeq)})`;
+      const of = `the backup is of seq ${rowsSeq} (${textOfSeq(rowsSeq, this.#parts)})`;
       const what = `${of}, and has definitions up to seq ${baseSeq}, which is later`;
       const hint = "name an older backup, a later point, or none, for the backup as it is";
       throw pointRefused(this.#parts, what, hint);

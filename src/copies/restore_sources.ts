@@ -6,7 +6,8 @@
 
 import type { Disk } from "../base/disk.ts";
 import { DatabaseError } from "../base/errors.ts";
-import { type Seq, seqFromNumber, seqFromUnixMs, unixMsFromSeq } from "../base/seq.ts";
+import { type Seq, seqFromNumber, seqFromUnixMs } from "../base/seq.ts";
+import { type SeqEra, SeqTimes } from "../base/seq_times.ts";
 import { timeText } from "../base/time_text.ts";
 import type { CatalogDatabase, JournalEntry } from "../catalog/mod.ts";
 import { type DataPaths, walFileNumberFromName, walFilePath } from "../storage/files.ts";
@@ -24,6 +25,9 @@ import {
 export type PointText =
   | { readonly type: "seq"; readonly text: string }
   | { readonly type: "timestamp"; readonly value: string };
+
+/** A point whose text was read. */
+export type Point = { readonly seq: Seq } | { readonly unixMs: number };
 
 /** What a server has of the log that is in no archive yet. */
 export interface LogTail {
@@ -53,6 +57,8 @@ export interface ArchivedSource extends LogSource {
 export interface PointRequest {
   readonly source: string;
   readonly seq: Seq;
+  /** The times of the seqs, as far as they are known. */
+  readonly eras: readonly SeqEra[];
   readonly archivePath: string | undefined;
   readonly tail: LogTail | undefined;
   /** As of `StageRequest`. */
@@ -72,31 +78,42 @@ export interface PointBegin {
   readonly journalEnd: number;
 }
 
-/**
- * The seq that a text means; of a moment, the last one of its millisecond.
- *
- * @param lastSeqUpTo From the store that issued the seqs; without it, the bits of a seq give its
- * time.
- * @throws {DatabaseError} INVALID_OPTION
- */
-export function seqOfPoint(
-  point: PointText,
-  lastSeqUpTo: (unixMs: number) => number = (unixMs) => seqFromUnixMs(unixMs + 1) - 1,
-): Seq {
+/** Reads a point as it is named. @throws {DatabaseError} INVALID_OPTION */
+export function readPoint(point: PointText): Point {
   if (point.type === "seq") {
     const seq = /^\d+$/.test(point.text) ? seqFromNumber(Number(point.text)) : undefined;
-    if (seq !== undefined) return seq;
+    if (seq !== undefined) return { seq };
     throw new DatabaseError(
       "INVALID_OPTION",
       `Cannot restore to seq "${point.text}": it is no _seq of a row, which is a number`,
     );
   }
-  const seq = seqFromNumber(lastSeqUpTo(msOfMoment(point.value)));
+  const unixMs = msOfMoment(point.value);
+  if (seqFromNumber(seqFromUnixMs(unixMs)) !== undefined) return { unixMs };
+  throw new DatabaseError(
+    "INVALID_OPTION",
+    `Cannot restore to ${point.value}: no database has a _seq of that moment`,
+  );
+}
+
+/**
+ * The seq of a point; of a moment, the last one of its millisecond.
+ *
+ * @throws {DatabaseError} INVALID_OPTION
+ */
+export function seqOfPoint(point: Point, { lastSeqUpTo }: SeqsByTime): Seq {
+  if ("seq" in point) return point.seq;
+  const seq = seqFromNumber(lastSeqUpTo(point.unixMs));
   if (seq !== undefined) return seq;
   throw new DatabaseError(
     "INVALID_OPTION",
-    `Cannot restore to ${point.value}: it is before the first moment of any database`,
+    `Cannot restore to ${timeText(point.unixMs)}: no database has a _seq of that moment`,
   );
+}
+
+/** What issued the seqs, or knows their times. */
+export interface SeqsByTime {
+  readonly lastSeqUpTo: (unixMs: number) => number;
 }
 
 function msOfMoment(text: string): number {
@@ -240,22 +257,22 @@ export function journalOf(
 /** @throws {DatabaseError} INVALID_OPTION if the rows of a backup are of a later moment. */
 export function refuseBefore(
   { seq: rowsSeq }: { readonly seq: Seq },
-  request: Pick<PointRequest, "seq" | "source">,
+  request: Pick<PointRequest, "eras" | "seq" | "source">,
 ): void {
   if (request.seq >= rowsSeq) return;
-  const what = `the backup is of seq ${rowsSeq} (${textOfSeq(rowsSeq)}), which is later`;
+  const what = `the backup is of seq ${rowsSeq} (${textOfSeq(rowsSeq, request)}), which is later`;
   throw pointRefused(request, what, "name an older backup");
 }
 
 /** Why a point cannot be had. */
 export function pointRefused(
-  { seq, source }: Pick<PointRequest, "seq" | "source">,
+  { eras, seq, source }: Pick<PointRequest, "eras" | "seq" | "source">,
   what: string,
   hint?: string,
 ): DatabaseError {
   return new DatabaseError(
     "INVALID_OPTION",
-    `Cannot restore from ${source} to seq ${seq} (${textOfSeq(seq)}): ${what}`,
+    `Cannot restore from ${source} to seq ${seq} (${textOfSeq(seq, { eras })}): ${what}`,
     hint === undefined ? {} : { hint },
   );
 }
@@ -266,13 +283,13 @@ export function pointUncovered(
   reached: number,
   endReason: string,
 ): DatabaseError {
-  const what = `the log that can be had reaches up to seq ${reached} (${textOfSeq(reached)})`;
+  const what = `the log that can be had reaches up to seq ${reached} (${textOfSeq(reached, request)})`;
   return pointRefused(request, `${what}: ${endReason}`, "name an earlier point");
 }
 
 /** The moment of a seq. */
-export function textOfSeq(seq: number): string {
-  return timeText(unixMsFromSeq(seq));
+export function textOfSeq(seq: number, { eras }: Pick<PointRequest, "eras">): string {
+  return timeText(new SeqTimes({ eras }).msOf(seq));
 }
 
 /** How many uploaded files are gone, for whoever asked for the restore; undefined for none. */

@@ -24,14 +24,17 @@ import {
 import { removeTree } from "../base/copy_file.ts";
 import { CorruptionError, DatabaseError, DiskError } from "../base/errors.ts";
 import type { Random } from "../base/random.ts";
-import type { Seq } from "../base/seq.ts";
+import { SeqTimes } from "../base/seq_times.ts";
 import { type CatalogDatabase, catalogPathOf, checkCatalog } from "../catalog/mod.ts";
 import {
   bringTo,
+  erasBehind,
   finishRestore,
   missingText,
+  type Point,
   type PointText,
   type RestoreParts,
+  readPoint,
   type StageListener,
   seqOfPoint,
   stageRestore,
@@ -85,12 +88,12 @@ export async function runRestore(
   const listener = new Progress(parts);
   try {
     // First what changes nothing: what is no backup, or no point, makes no directory.
-    const seq = request.point === undefined ? undefined : seqOfPoint(request.point);
+    const point = request.point === undefined ? undefined : readPoint(request.point);
     readBackupList(disk, source);
     const directory = openDataDirectory(disk, root);
     const { paths } = directory;
     try {
-      const list = await stage(request, { parts, paths, seq, listener });
+      const list = await stage(request, { parts, paths, point, listener });
       const finished = finishRestore(paths, parts);
       const files = counted(list.files.length, "file");
       say(`${root} holds the state of _seq ${list.seq}: ${files} restored`);
@@ -161,32 +164,37 @@ async function stage(
     listener,
     parts,
     paths,
-    seq,
+    point: asked,
   }: {
     listener: StageListener;
     parts: RestoreCommandParts;
     paths: DataPaths;
-    seq: Seq | undefined;
+    point: Point | undefined;
   },
 ): ReturnType<typeof stageRestore> {
   const { clock, disk, heldBytesMax, random } = parts;
   const request = { source, paths, minFreeBytes: 0, listener };
-  if (seq === undefined) return await stageRestore(parts, request);
+  if (asked === undefined) return await stageRestore(parts, request);
   return await withCatalog(paths, parts, async (catalog) => {
     const tail = catalog === undefined ? undefined : tailOf(disk, paths, catalog);
+    const scratch = `${paths.tmp}/backup-times`;
+    const eras = erasBehind({ ...parts, source, archivePath, replaced: catalog, scratch });
+    const times = new SeqTimes({ eras });
+    const seq = seqOfPoint(asked, { lastSeqUpTo: (unixMs) => times.lastSeqUpTo(unixMs) });
     const point = {
       ...request,
       disk,
       clock,
       random,
       seq,
+      eras,
       archivePath,
       tail,
       ...(heldBytesMax === undefined ? {} : { heldBytesMax }),
     };
     return await stageRestore(parts, {
       ...request,
-      bringTo: { seq, run: (draft, list) => bringTo(point, draft, list) },
+      bringTo: { seq, eras, run: (draft, list) => bringTo(point, draft, list) },
     });
   });
 }

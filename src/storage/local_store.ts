@@ -147,14 +147,14 @@ export class LocalStore implements Store {
     this.#commitLog = commitLog;
     const { nodeId, nodeBits, minFreeBytes, ballastBytes } = options;
     const node = { clock, nodeId, nodeBits };
-    const times = parts.seqTimes ?? new SeqTimes({ eras: [], save: () => undefined });
+    const times = parts.seqTimes ?? new SeqTimes({ eras: [] });
     const onSetBack = toldIn(log);
     this.#seqs = new SeqGenerator({ ...node, last: lastSeq, onSetBack, times });
     const ballast = new Ballast({ disk, clock, log, path: paths.ballast, bytes: ballastBytes });
     this.#ballast = ballast;
     this.#space = new SpaceGuard({ disk, path: paths.root, minFreeBytes, ballast, clock, log });
     const lastId = Math.max(lastSeq, ids.value) as Seq;
-    this.#ids = new SnowflakeIds({ ...node, file: ids.file, last: lastId });
+    this.#ids = new SnowflakeIds({ ...node, file: ids.file, last: lastId, times });
     const commits = { commitLog, tables, seqs: this.#seqs, space: this.#space, visibleSeq };
     const catalogSeq = manifest.highestSeq();
     const onFatal = parts.onFatal ?? (() => {});
@@ -439,6 +439,8 @@ export class LocalStore implements Store {
   }
 
   snowflakeId(): number {
+    // Notices a clock that was set back since the last commit.
+    this.#seqs.nowMs();
     return this.#ids.next();
   }
 

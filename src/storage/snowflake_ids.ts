@@ -1,6 +1,7 @@
 /**
  * Ids for SNOWFLAKE_ID(): the layout of a seq, from a generator of its own, so that they never move
- * the commit clock.
+ * the commit clock. They run ahead of the clock by the same distance as seqs, so the time of an id
+ * is found as that of a seq is.
  *
  * Ids are reserved a few seconds ahead in a small file that is synced in place, about once in so
  * many seconds in which ids are asked for. A restart goes on above the reservation, so no id is
@@ -9,6 +10,7 @@
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError, DiskError } from "../base/errors.ts";
 import { type Seq, SeqGenerator, seqFromUnixMs } from "../base/seq.ts";
+import type { SeqTimes } from "../base/seq_times.ts";
 import { diskFull } from "./directory/space.ts";
 import type { HighWaterFile } from "./local_wal/high_water.ts";
 
@@ -27,6 +29,8 @@ export interface SnowflakeIdsOptions {
   readonly file: HighWaterFile;
   /** No id up to here may be handed out again. */
   readonly last: Seq;
+  /** Tells how far seqs are ahead of the clock. */
+  readonly times: Pick<SeqTimes, "aheadMs">;
 }
 
 export class SnowflakeIds {
@@ -34,12 +38,14 @@ export class SnowflakeIds {
   readonly #file: HighWaterFile;
   readonly #generator: SeqGenerator;
   readonly #last: Seq;
+  readonly #times: SnowflakeIdsOptions["times"];
   #reservedUpTo = 0;
 
-  constructor({ clock, nodeId, nodeBits, file, last }: SnowflakeIdsOptions) {
+  constructor({ clock, nodeId, nodeBits, file, last, times }: SnowflakeIdsOptions) {
     this.#clock = clock;
     this.#file = file;
     this.#last = last;
+    this.#times = times;
     this.#generator = new SeqGenerator({ clock, nodeId, nodeBits, last });
   }
 
@@ -50,7 +56,7 @@ export class SnowflakeIds {
 
   /** @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE if ids cannot be reserved. */
   next(): number {
-    const id = this.#generator.next();
+    const id = this.#generator.next(this.#clock.nowMs() + this.#times.aheadMs);
     if (id > this.#reservedUpTo) this.#reserve(id);
     return id;
   }

@@ -39,6 +39,8 @@ test("rows, changes and ids follow the current clock after the clock was ahead",
   await server.rows("INSERT INTO app.events VALUES (2)");
   const times = "SELECT SEQ_TIME(_seq) <= NOW() AND SEQ_TIME(_seq) > NOW() - INTERVAL '1 minute'";
   expect(await server.rows(`${times} FROM app.t WHERE id = 2`)).toEqual([[true]]);
+  const id = `SELECT SEQ_TIME(SNOWFLAKE_ID()) BETWEEN NOW() - INTERVAL '1 minute' AND NOW() + INTERVAL '1 minute'`;
+  expect(await server.rows(id)).toEqual([[true]]);
   const [ids] = await server.rows("SELECT min(_seq) < max(_seq), count(*) FROM app.t");
   expect(ids).toEqual([true, 2]);
   await until(async () => (await server.rows("SELECT id FROM app.events")).length === 0);

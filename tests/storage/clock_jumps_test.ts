@@ -143,3 +143,32 @@ test("a store takes every commit, and never repeats a seq, while the clock is fa
   // The clock was right in the first life.
   expect(world.warnings.length).toBe(2);
 });
+
+test.each(["goes on", "stops"])(
+  "an id of SNOWFLAKE_ID() has the time of the clock after a jump, when the process %s",
+  async (what) => {
+    const world = new World();
+    let store = await world.open();
+    await commit(store, 1, "insert", [[1]]);
+    world.clock.setWall(START_MS + HOUR_MS);
+    const ahead = store.snowflakeId();
+    await commit(store, 1, "insert", [[2]]);
+    world.clock.setWall(START_MS + 60_000);
+    if (what === "stops") {
+      await store.close();
+      store = await world.open();
+    }
+    let last = ahead;
+    for (const atMs of [60_000, 61_000, 90_000, HOUR_MS / 2, 2 * HOUR_MS]) {
+      world.clock.setWall(START_MS + atMs);
+      const id = store.snowflakeId();
+      expect(id).toBeGreaterThan(last);
+      last = id;
+      // After a restart, ids go on above those that were reserved for the next five seconds.
+      const offMs = store.commitMs(id) - (START_MS + atMs);
+      expect(offMs).toBeGreaterThanOrEqual(0);
+      expect(offMs).toBeLessThan(6_000);
+    }
+    await store.close();
+  },
+);

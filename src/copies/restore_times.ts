@@ -1,0 +1,69 @@
+/**
+ * Which times the seqs behind a backup have. The backup knows the eras up to its own end only.
+ * Later ones are in the catalog of the database that it was made of, or in the archive of its log.
+ */
+import type { Clock } from "../base/clock.ts";
+import { removeTree } from "../base/copy_file.ts";
+import type { Disk } from "../base/disk.ts";
+import type { Log } from "../base/log.ts";
+import type { SeqEra } from "../base/seq_times.ts";
+import {
+  type CatalogDatabase,
+  catalogPathOf,
+  checkCatalog,
+  seqErasIn,
+  seqErasOf,
+} from "../catalog/mod.ts";
+import { archivedFiles, INCARNATION, readUnit } from "./archive_units.ts";
+
+export interface RestoreTimesOptions {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** The backup. */
+  readonly source: string;
+  readonly archivePath: string | undefined;
+  /** Of the directory that is replaced, if it could be read. */
+  readonly replaced: CatalogDatabase | undefined;
+  /** A directory that does not exist, for a copy of the backup's catalog. */
+  readonly scratch: string;
+}
+
+/**
+ * The eras of the seqs that a restore may reach.
+ *
+ * @throws {CorruptionError} If a list of the archive is damaged.
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE if one is of a newer version. @throws {DiskError}
+ */
+export function erasBehind(options: RestoreTimesOptions): readonly SeqEra[] {
+  const { archivePath, disk, replaced, scratch, source } = options;
+  const path = catalogPathOf(source);
+  disk.makeDirectory(scratch);
+  const { catalog } = checkCatalog({ ...options, path });
+  try {
+    // No restore comes of a backup whose catalog is damaged: copying it refuses that.
+    if (catalog === undefined) return [];
+    const incarnation = catalog.setting(INCARNATION) ?? "";
+    const isSame = replaced !== undefined && (replaced.setting(INCARNATION) ?? "") === incarnation;
+    if (isSame) return seqErasOf(replaced);
+    const hasArchive = archivePath !== undefined && incarnation !== "";
+    const later = hasArchive
+      ? archivedEras(disk, `${archivePath}/${incarnation}`, catalog.journal.end)
+      : undefined;
+    return later ?? seqErasOf(catalog);
+  } finally {
+    catalog?.close();
+    removeTree(disk, scratch);
+  }
+}
+
+/** The eras as the archive had them last, if they changed after an entry of the journal. */
+function archivedEras(disk: Disk, root: string, afterId: number): readonly SeqEra[] | undefined {
+  for (const number of archivedFiles(disk, root).toReversed()) {
+    const { journal, journalEnd } = readUnit(disk, root, number);
+    if (journalEnd <= afterId) return undefined;
+    const eras = seqErasIn(journal.filter(({ id }) => id > afterId));
+    if (eras !== undefined) return eras;
+  }
+  return undefined;
+}
