@@ -2,10 +2,18 @@
  * Runs the tests in parallel, and reports at the end which of them were skipped and why, so that a
  * run without Chromium is not taken for a complete one.
  *
- *     bun scripts/test.ts [files, folders and flags of bun test]      npm test -- tests/sql
+ *     bun scripts/test.ts [--thorough] [files, folders and flags of bun test]
+ *     npm test -- tests/sql
  *
  * A complete run first compiles the server, and tests that need a server process start that
  * executable. A run of selected tests starts the server from its sources.
+ *
+ * Tests that repeat themselves over seeds, samples or cases do a part of that work, always the same
+ * part. With `--thorough` they do all of it (`tests/support/thoroughness.ts`), on a disk and with
+ * the runtime as it is. Otherwise two things save a third of the processor time: the files of a
+ * complete run lie in memory if there is room, and the workers neither return memory to the system
+ * at once nor optimise functions at length, which pays only in processes that run for long. The
+ * servers that tests start are not affected.
  *
  * The test files of a worker share one module registry. This is safe because no test replaces a
  * module, and it saves a quarter of the run, which loading the sources for each of 300 files takes.
@@ -15,9 +23,10 @@
  *
  * Exits with the code of the runner. A signal also ends the runner.
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { accessSync, constants, mkdtempSync, rmSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { ALLOCATOR_SETTINGS } from "../src/allocator.ts";
 import { SkippedTests } from "./support/skipped_tests.ts";
 
 const TIMEOUT_MS = 30_000;
@@ -27,6 +36,17 @@ const WORKERS = navigator.hardwareConcurrency + 1;
 
 /** The slowest files start first, so that none of them runs alone at the end. */
 const TIMINGS = "--timings=tests/timings.json";
+
+/** Has tests do all of the work that they repeat. */
+const THOROUGH = "--thorough";
+
+/** A file system in memory. */
+const MEMORY_FOLDER = "/dev/shm";
+
+/** Several times the size of the files that the tests of a complete run have at a time. */
+const MEMORY_BYTES_MIN = 4 * 1024 ** 3;
+
+const PREFIX = "tidemark-tests-";
 
 const skipped = new SkippedTests();
 
@@ -65,15 +85,44 @@ async function run(args: readonly string[], env: Record<string, string>): Promis
   return await runner.exited;
 }
 
-const args = process.argv.slice(2);
-const env: Record<string, string> = {};
+/** @returns The folder for temporary files in memory, if the system has one with enough room. */
+function memoryFolder(): string | undefined {
+  try {
+    accessSync(MEMORY_FOLDER, constants.W_OK);
+    const { bavail, bsize } = statfsSync(MEMORY_FOLDER);
+    return bavail * bsize >= MEMORY_BYTES_MIN ? MEMORY_FOLDER : undefined;
+  } catch {
+    // Only Linux has this folder, and not every container may write there.
+    return undefined;
+  }
+}
+
+/** Settings of the workers of a usual run. */
+const QUICK_START: Readonly<Record<string, string>> = {
+  ...ALLOCATOR_SETTINGS,
+  BUN_JSC_useFTLJIT: "0",
+};
+
+const given = process.argv.slice(2);
+const args = given.filter((arg) => arg !== THOROUGH);
+const isThorough = args.length < given.length;
+const env: Record<string, string> = isThorough
+  ? { TIDEMARK_TEST_THOROUGH: "1" }
+  : { ...QUICK_START };
 if (process.stderr.isTTY && process.env["NO_COLOR"] === undefined) env["FORCE_COLOR"] = "1";
 const isWhole = args.every((arg) => arg.startsWith("-"));
-const directory = isWhole ? mkdtempSync(join(tmpdir(), "tidemark-tests-")) : undefined;
+const directories: string[] = [];
 try {
-  if (directory !== undefined) env["TIDEMARK_TEST_PROGRAM"] = compileServer(directory);
+  if (isWhole) {
+    directories.push(mkdtempSync(join(tmpdir(), PREFIX)));
+    env["TIDEMARK_TEST_PROGRAM"] = compileServer(directories[0] ?? "");
+    const memory = isThorough ? undefined : memoryFolder();
+    // The executable stays outside, because containers do not let files in memory be executed.
+    if (memory !== undefined) directories.push(mkdtempSync(join(memory, PREFIX)));
+    env["TMPDIR"] = directories.at(-1) ?? "";
+  }
   process.exitCode = await run(isWhole ? [TIMINGS, ...args] : args, env);
 } finally {
-  if (directory !== undefined) rmSync(directory, { recursive: true, force: true });
+  for (const directory of directories) rmSync(directory, { recursive: true, force: true });
 }
 process.stderr.write(skipped.report());

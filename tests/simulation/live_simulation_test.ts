@@ -12,12 +12,13 @@ import { ManualClock } from "../support/manual_clock.ts";
 import { ModelStore } from "../support/model_store.ts";
 import { SeededRandom, seedOf } from "../support/seeded_random.ts";
 import { SMALL_MERGES } from "../support/store_fixture.ts";
+import { amountOf } from "../support/thoroughness.ts";
 import { findPlanted, PLANTS } from "./live_plants.ts";
 import { nextTurn } from "./live_simulation.ts";
 import { LocalWorld, simulateOverLocalStore, simulateOverModel } from "./live_worlds.ts";
 
 const SEED_FIRST = seedOf(1);
-const SEED_COUNT = process.env["SEED"] === undefined ? 30 : 1;
+const SEED_COUNT = process.env["SEED"] === undefined ? amountOf({ usual: 12, thorough: 30 }) : 1;
 const STEPS = 400;
 
 /** About a sixth of the time that passes in a world. */
@@ -47,7 +48,7 @@ test("subscribers see every change once, in order, and hold the result", async (
 test("over the real store, with flushes, they do as well", async () => {
   let changes = 0;
   let expired = 0;
-  const seedCount = Math.min(SEED_COUNT, 12);
+  const seedCount = Math.min(SEED_COUNT, amountOf({ usual: 6, thorough: 12 }));
   for (let seed = SEED_FIRST; seed < SEED_FIRST + seedCount; seed += 1) {
     try {
       const report = await simulateOverLocalStore(seed, { steps: STEPS });

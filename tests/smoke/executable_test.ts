@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ALLOCATOR_SETTINGS } from "../../src/allocator.ts";
 import { linuxMissing, testUnless } from "../support/requirements.ts";
-import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
+import { COMPILED, type ServerProcess, startReadyServer } from "../support/server_process.ts";
 
 const ROOT: string = join(import.meta.dir, "../..");
 
@@ -20,18 +20,22 @@ let server: ServerProcess;
 
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), "tidemark-executable-"));
+  program = COMPILED ?? build();
+  const config = { server: { ui_enabled: true }, storage: { allowed_roots: [directory] } };
+  // As its users start it: without settings of its allocator, with which it begins anew.
+  const env = Object.fromEntries(Object.keys(ALLOCATOR_SETTINGS).map((name) => [name, undefined]));
+  server = await startReadyServer({ command: [program], config, env });
+}, BUILD_MS_MAX);
+
+function build(): string {
   const built = Bun.spawnSync([process.execPath, "scripts/build.ts", "--out", directory], {
     cwd: ROOT,
     stdout: "ignore",
     stderr: "pipe",
   });
   if (!built.success) throw new Error(`Cannot build: ${built.stderr.toString()}`);
-  program = join(directory, `tidemark-${process.platform}-${process.arch}`);
-  const config = { server: { ui_enabled: true }, storage: { allowed_roots: [directory] } };
-  // As its users start it: without settings of its allocator, with which it begins anew.
-  const env = Object.fromEntries(Object.keys(ALLOCATOR_SETTINGS).map((name) => [name, undefined]));
-  server = await startReadyServer({ command: [program], config, env });
-}, BUILD_MS_MAX);
+  return join(directory, `tidemark-${process.platform}-${process.arch}`);
+}
 
 afterAll(async () => {
   await server.stop();

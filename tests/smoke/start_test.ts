@@ -7,11 +7,13 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { networkInterfaces, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { ALLOCATOR_SETTINGS } from "../../src/allocator.ts";
 import { SocketClient } from "../support/client.ts";
 import { fileMissing, testUnless } from "../support/requirements.ts";
-import { type Run, runToEnd } from "../support/run_to_end.ts";
+import { type Run, runCommandToEnd, runToEnd } from "../support/run_to_end.ts";
 import {
   type ConfigSections,
+  PROGRAM,
   startReadyServer,
   startServer,
   tomlFromSections,
@@ -31,14 +33,21 @@ function newFolder(): string {
   return folder;
 }
 
+/** The environment of every process of these tests, as the launcher sets it. */
+const ENVIRONMENT: Readonly<Record<string, string>> = {
+  PATH: process.env["PATH"] ?? "",
+  HOME: process.env["HOME"] ?? "",
+  ...ALLOCATOR_SETTINGS,
+};
+
 /** Runs the program in an environment of its own. */
-function run(
-  args: readonly string[],
-  env: Record<string, string> = {},
-  flags: readonly string[] = [],
-): Promise<Run> {
-  const own = { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "", ...env };
-  return runToEnd([...flags, "src/main.ts", ...args], own);
+function run(args: readonly string[], env: Record<string, string> = {}): Promise<Run> {
+  return runCommandToEnd([...PROGRAM, ...args], { ...ENVIRONMENT, ...env });
+}
+
+/** Runs the sources, whose messages name npm commands, and which can load further modules. */
+function runSources(args: readonly string[], flags: readonly string[] = []): Promise<Run> {
+  return runToEnd([...flags, "src/main.ts", ...args], ENVIRONMENT);
 }
 
 /** A file with these sections besides paths of its own. */
@@ -175,7 +184,7 @@ max_sql_byte = 5`;
       const path = join(server.dataPath, name);
       const whole = readFileSync(path);
       writeFileSync(path, Buffer.from(whole).fill(0x55, 0, 64));
-      const refused = await run([server.configPath]);
+      const refused = await runSources([server.configPath]);
       expectRefusal(refused, `Cannot start Tidemark on ${server.dataPath}: Cannot read ${path}`);
       expect(refused.stderr.trimEnd()).toEndWith(hint);
       writeFileSync(path, whole);
@@ -184,7 +193,7 @@ max_sql_byte = 5`;
 
   test("where it meets a bug, which is in the log and has an exit code of its own", async () => {
     const path = configFile("");
-    const { code, stdout } = await run([path], {}, ["--preload", plantedBug()]);
+    const { code, stdout } = await runSources([path], ["--preload", plantedBug()]);
     expect({ code, stdout }).toEqual({ code: 70, stdout: "" });
     const log = readFileSync(join(dirname(path), "logs/tidemark.log"), "utf8");
     expect(log).toMatch(/stopped by a bug.*TypeError: a planted bug/);
@@ -231,11 +240,11 @@ describe("the server", () => {
   test("says how a command is used as it was called", async () => {
     for (const command of ["verify", "repair", "restore"]) {
       const usage = `usage: npm start -- ${command} <`;
-      expect(await run([command, "--help"])).toMatchObject({
+      expect(await runSources([command, "--help"])).toMatchObject({
         code: 0,
         stdout: expect.stringContaining(usage),
       });
-      expect((await run([command])).stderr).toContain(usage);
+      expect((await runSources([command])).stderr).toContain(usage);
     }
   });
 
@@ -300,9 +309,9 @@ describe("the server", () => {
   });
 
   test("goes on when nobody reads its console any more", async () => {
-    const child = Bun.spawn([process.execPath, "src/main.ts", configFile("server.port = 0")], {
+    const child = Bun.spawn([...PROGRAM, configFile("server.port = 0")], {
       cwd: ROOT,
-      env: { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "" },
+      env: ENVIRONMENT,
       stdin: "ignore",
       stdout: "pipe",
       stderr: "pipe",
@@ -386,8 +395,9 @@ testUnless(fileMissing("/dev/full"))(
   async () => {
     const path = configFile("");
     for (const args of [["--help"], ["--version"], ["--check", path]]) {
-      const child = Bun.spawn([process.execPath, "src/main.ts", ...args], {
+      const child = Bun.spawn([...PROGRAM, ...args], {
         cwd: ROOT,
+        env: ENVIRONMENT,
         stdin: "ignore",
         stdout: Bun.file("/dev/full"),
         stderr: "pipe",

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { SeededRandom } from "../support/seeded_random.ts";
 import { TestEngine } from "../support/sql_engine.ts";
+import { amountOf } from "../support/thoroughness.ts";
 
 let engine: TestEngine;
 
@@ -44,9 +45,11 @@ test("30,000 equalities are one look-up a row", async () => {
   expect(rows).toEqual(await engine.rows("SELECT count(*) FROM t WHERE a >= 10"));
 });
 
+const ROUNDS = amountOf({ usual: 15, thorough: 60 });
+
 test("an OR of equalities answers as one over expressions", async () => {
   const random = new SeededRandom(11);
-  for (let round = 0; round < 60; round += 1) {
+  for (let round = 0; round < ROUNDS; round += 1) {
     const terms = Array.from({ length: 4 + random.below(12) }, () =>
       random.pick([
         () => `a = ${random.below(45)}`,

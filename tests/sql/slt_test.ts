@@ -8,8 +8,11 @@ import { type ServerProcess, startReadyServer } from "../support/server_process.
 import { parseSlt, runSlt, type SltAnswer } from "../support/slt.ts";
 import { runSltOn } from "../support/slt_server.ts";
 import { tableTranslator } from "../support/slt_tables.ts";
+import { amountOf } from "../support/thoroughness.ts";
 
 const DIRECTORY = process.env["SLT_DIR"] ?? join(import.meta.dir, "slt");
+
+const QUERY_ONE_OF = amountOf({ usual: 5, thorough: 1 });
 
 describe("slt", () => {
   let server: ServerProcess;
@@ -23,7 +26,8 @@ describe("slt", () => {
   for (const file of readdirSync(DIRECTORY).filter((name) => name.endsWith(".test"))) {
     test(file, async () => {
       const text = await Bun.file(join(DIRECTORY, file)).text();
-      const report = await runSltOn(server, `slt_${basename(file, ".test")}`, text);
+      const name = `slt_${basename(file, ".test")}`;
+      const report = await runSltOn(server, name, text, { queryOneOf: QUERY_ONE_OF });
       expect(report.failures.slice(0, 10)).toEqual([]);
       expect(report.waiting.slice(0, 10)).toEqual([]);
       expect(report.passedCount).toBeGreaterThan(0);

@@ -32,6 +32,7 @@ import {
   STORAGES_PATH,
   StoreModel,
 } from "../support/store_fixture.ts";
+import { amountOf } from "../support/thoroughness.ts";
 
 const SHARED: TableDefinition = {
   ...defineTable(1, [{ kind: "int" }, { kind: "text" }, { kind: "bigint" }]),
@@ -296,7 +297,7 @@ async function simulate(seed: number, options: SimulationOptions): Promise<numbe
 }
 
 const firstSeed = seedOf(1);
-const seedCount = process.env["SEED"] === undefined ? 12 : 1;
+const seedCount = process.env["SEED"] === undefined ? amountOf({ usual: 3, thorough: 12 }) : 1;
 
 test("LocalStore answers as a list of versions does, through flushes and crashes", async () => {
   for (let seed = firstSeed; seed < firstSeed + seedCount; seed += 1) await simulate(seed, {});

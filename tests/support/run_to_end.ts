@@ -13,11 +13,19 @@ export interface Run {
  * @param args Of the runtime: its flags, the program below the root, and what that is given.
  * @param env The whole environment; this process's own when absent.
  */
-export async function runToEnd(
+export function runToEnd(
   args: readonly string[],
   env: Record<string, string | undefined> = process.env,
 ): Promise<Run> {
-  const child = Bun.spawn([process.execPath, ...args], {
+  return runCommandToEnd([process.execPath, ...args], env);
+}
+
+/** @param env The whole environment. */
+export async function runCommandToEnd(
+  command: readonly string[],
+  env: Record<string, string | undefined>,
+): Promise<Run> {
+  const child = Bun.spawn([...command], {
     cwd: ROOT,
     env,
     stdin: "ignore",

@@ -14,12 +14,15 @@ import type { SchemaField } from "../../src/protocol/mod.ts";
 
 const ROOT: string = join(import.meta.dir, "../..");
 
+/** The executable that a complete test run compiles before its first test. */
+export const COMPILED: string | undefined = process.env["TIDEMARK_TEST_PROGRAM"];
+
 /**
- * The command that starts a server. A complete test run compiles the server once, because a start
- * from the sources spends 0.3 s of processor time on loading them.
+ * The command that starts a server: the executable if there is one, because a start from the
+ * sources spends 0.3 s of processor time on loading them.
  */
-const COMPILED = process.env["TIDEMARK_TEST_PROGRAM"];
-const PROGRAM = COMPILED === undefined ? [process.execPath, "src/main.ts"] : [COMPILED];
+export const PROGRAM: readonly string[] =
+  COMPILED === undefined ? [process.execPath, "src/main.ts"] : [COMPILED];
 
 /** Whether the test runner runs this: a script measures a server as it is. */
 const isTest: boolean = process.env["NODE_ENV"] === "test";

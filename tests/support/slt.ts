@@ -34,6 +34,8 @@ export interface SltOptions {
   execute: (sql: string) => Promise<SltAnswer>;
   /** The engine whose cases are meant for us. */
   engine?: string;
+  /** Asks the first and then every so many-th query; all statements are run. */
+  queryOneOf?: number;
   /** Whether the tables of the file have keys, so that its statements can stay as they are. */
   hasKeys?: boolean;
 }
@@ -72,12 +74,17 @@ type SltRecord =
 
 /** Runs every case of a file in order. Cases see the effects of those before them. */
 export async function runSlt(text: string, options: SltOptions): Promise<SltReport> {
-  const { execute, engine = "postgresql", hasKeys = false } = options;
+  const { execute, engine = "postgresql", hasKeys = false, queryOneOf = 1 } = options;
   const failures: SltFailure[] = [];
   const report: SltReport = { passedCount: 0, waiting: [], failures };
   const translate = hasKeys ? (sql: string): string => sql : tableTranslator();
   const valuesByLabel = new Map<string, string>();
+  let queryCount = 0;
   for (const record of parseSlt(text, engine)) {
+    if (record.kind === "query") {
+      queryCount += 1;
+      if ((queryCount - 1) % queryOneOf !== 0) continue;
+    }
     const answer = await execute(translate(record.sql));
     const { line, sql } = record;
     if (!answer.ok && answer.isUnsupported && !isExpected(record)) {

@@ -5,14 +5,19 @@ import type { ServerProcess } from "./server_process.ts";
 import { runSlt, type SltAnswer, type SltReport } from "./slt.ts";
 import { HIDDEN_COLUMNS } from "./slt_tables.ts";
 
-/** Runs one file's text. @param name A namespace that does not exist yet. */
+/**
+ * Runs one file's text.
+ *
+ * @param name A namespace that does not exist yet.
+ */
 export async function runSltOn(
   server: ServerProcess,
   name: string,
   text: string,
+  { queryOneOf = 1 }: { queryOneOf?: number } = {},
 ): Promise<SltReport> {
   await server.rows(`CREATE NAMESPACE ${name}`);
-  return runSlt(text, { execute: (sql) => execute(server, name, sql) });
+  return runSlt(text, { execute: (sql) => execute(server, name, sql), queryOneOf });
 }
 
 async function execute(server: ServerProcess, namespace: string, sql: string): Promise<SltAnswer> {

@@ -9,6 +9,7 @@ import { DatabaseError } from "../../../src/base/errors.ts";
 import type { Statement } from "../../../src/sql/parse/ast/ast.ts";
 import { parseStatements } from "../../../src/sql/parse/parser.ts";
 import { statementToSql } from "../../../src/sql/parse/print/print.ts";
+import { amountOf, shareOf } from "../../support/thoroughness.ts";
 import { bare, type Json, masked } from "./bare.ts";
 import {
   generatedStatements,
@@ -23,7 +24,7 @@ const GENERATED = 400;
 const TIMEOUT_MS = 60_000;
 // The library's time grows much faster than the text.
 const LIBRARY_LENGTH_MAX = 90;
-const LIBRARY_LEAST = 2500;
+const LIBRARY_LEAST = amountOf({ usual: 400, thorough: 2500 });
 // Both repeat their forms with other names and values.
 const LIBRARY_REPEATED: ReadonlySet<string> = new Set(["slt", "written cases"]);
 const LIBRARY_ONE_OF = 4;
@@ -99,14 +100,16 @@ const sources: readonly (readonly [string, readonly string[]])[] = [
   ["written cases", await statementsOfWrittenCases()],
   ["generated", generatedStatements(GENERATED, 1)],
 ];
-const library = sources.flatMap(([of, texts]) =>
+/** The texts that are parsed and compared. */
+const compared = sources.map(([of, texts]) => [of, shareOf(texts, { oneOf: 5 })] as const);
+const library = compared.flatMap(([of, texts]) =>
   LIBRARY_REPEATED.has(of) ? texts.filter((_, i) => i % LIBRARY_ONE_OF === 0) : texts,
 );
 
-test.each(sources)(
+test.each(compared)(
   "parseStatements, of %s reads and means what PostgreSQL does",
   (_, texts) => {
-    let compared = 0;
+    let count = 0;
     for (const text of texts) {
       const ours = statementsOrRefusal(text);
       const theirs = postgresTreeIfRead(text);
@@ -118,15 +121,15 @@ test.each(sources)(
         expect([text, ours.condition]).toEqual([text, reason]);
       } else if (!OTHERWISE.some(({ of }) => of.test(text))) {
         expect([text, postgresTree(printedForPostgres(text))]).toEqual([text, theirs]);
-        compared += 1;
+        count += 1;
       }
     }
-    expect(compared).toBeGreaterThan(texts.length * 0.7);
+    expect(count).toBeGreaterThan(texts.length * 0.7);
   },
   TIMEOUT_MS,
 );
 
-test.each(sources)(
+test.each(compared)(
   "statementToSql, what is printed of %s parses to its tree",
   (_, texts) => {
     for (const text of texts) {
@@ -142,16 +145,16 @@ test.each(sources)(
 test(
   "parseStatements, has the tree of pgsql-ast-parser",
   () => {
-    let compared = 0;
+    let count = 0;
     for (const text of new Set(library)) {
       if (text.length > LIBRARY_LENGTH_MAX) continue;
       if (LIBRARY_FAULTS.some(({ of }) => of.test(text))) continue;
       const theirs = libraryTreeIfRead(text);
       if (theirs === undefined || statementsOrRefusal(text) instanceof DatabaseError) continue;
       expect([text, treeForLibrary(text)]).toEqual([text, theirs]);
-      compared += 1;
+      count += 1;
     }
-    expect(compared).toBeGreaterThan(LIBRARY_LEAST);
+    expect(count).toBeGreaterThan(LIBRARY_LEAST);
   },
   TIMEOUT_MS,
 );

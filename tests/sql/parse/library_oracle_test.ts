@@ -17,10 +17,11 @@
  */
 import { expect, test } from "bun:test";
 import { SeededRandom } from "../../support/seeded_random.ts";
+import { amountOf } from "../../support/thoroughness.ts";
 import { libraryTree, libraryTreeIfRead, treeForLibrary } from "./library_oracle.ts";
 import { StatementGenerator } from "./statement_generator.ts";
 
-const STATEMENTS = 2000;
+const STATEMENTS = amountOf({ usual: 400, thorough: 2000 });
 // The library's time grows much faster than the text.
 const TEXT_LENGTH_MAX = 110;
 

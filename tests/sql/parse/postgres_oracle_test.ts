@@ -5,6 +5,7 @@
  */
 import { expect, test } from "bun:test";
 import { SeededRandom } from "../../support/seeded_random.ts";
+import { amountOf } from "../../support/thoroughness.ts";
 import {
   postgresTree,
   postgresTreeIfRead,
@@ -13,8 +14,8 @@ import {
 } from "./postgres_oracle.ts";
 import { StatementGenerator } from "./statement_generator.ts";
 
-const STATEMENTS = 2000;
-const EXPRESSIONS = 4000;
+const STATEMENTS = amountOf({ usual: 400, thorough: 2000 });
+const EXPRESSIONS = amountOf({ usual: 800, thorough: 4000 });
 
 test("parseStatements, generated statements mean what they mean to PostgreSQL", () => {
   const generator = new StatementGenerator(new SeededRandom(11), "postgres");

@@ -5,6 +5,7 @@ import { expect, test } from "bun:test";
 import { parseExpression, parseStatements } from "../../../src/sql/parse/parser.ts";
 import { expressionToSql, statementToSql } from "../../../src/sql/parse/print/print.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
+import { amountOf } from "../../support/thoroughness.ts";
 import { bare, masked } from "./bare.ts";
 import { StatementGenerator } from "./statement_generator.ts";
 
@@ -12,9 +13,11 @@ function printed(text: string): string {
   return parseStatements(text).map(statementToSql).join("; ");
 }
 
+const STATEMENTS = amountOf({ usual: 600, thorough: 3000 });
+
 test("statementToSql, generated statements parse to their tree again", () => {
   const generator = new StatementGenerator(new SeededRandom(21), "tidemark");
-  for (let count = 0; count < 3000; count++) {
+  for (let count = 0; count < STATEMENTS; count++) {
     const text = generator.statement();
     expect([text, bare(parseStatements(printed(text)))]).toEqual([
       text,

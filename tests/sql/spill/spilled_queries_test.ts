@@ -12,6 +12,7 @@ import type { AnswerStream, SqlResponse } from "../../../src/sql/mod.ts";
 import { ForwardingDisk } from "../../support/forwarding_disk.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
+import { amountOf } from "../../support/thoroughness.ts";
 
 const ROW_COUNT = 12_000;
 const MIB = 1024 * 1024;
@@ -187,6 +188,7 @@ describe("a statement beyond its memory", () => {
   });
 });
 
+const ROUNDS = amountOf({ usual: 8, thorough: 25 });
 const SEED = Number(process.env["SEED"] ?? 20_261_122);
 
 test(`random queries answer the same with little memory as with much (seed ${SEED})`, async () => {
@@ -203,7 +205,7 @@ test(`random queries answer the same with little memory as with much (seed ${SEE
     "max(at)",
     "sum(k)",
   ];
-  for (let round = 0; round < 25; round += 1) {
+  for (let round = 0; round < ROUNDS; round += 1) {
     const keys = list(1 + random.below(3));
     const filter = `id % ${2 + random.below(9)} <> 1`;
     const directions = keys.map((key) => `${key} ${chosen(["ASC", "DESC", "ASC NULLS FIRST"])}`);

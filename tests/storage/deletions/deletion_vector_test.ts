@@ -8,8 +8,11 @@ import type { Seq } from "../../../src/base/seq.ts";
 import { DeletionVector } from "../../../src/storage/deletions/deletion_vector.ts";
 import { PreparedReplacements } from "../../../src/storage/deletions/prepared_replacements.ts";
 import { SeededRandom, seedOf } from "../../support/seeded_random.ts";
+import { amountOf } from "../../support/thoroughness.ts";
 
 const PATH = "1.1.dv";
+
+const QUESTIONS = amountOf({ usual: 12, thorough: 50 });
 
 test("replace, revert and every question agree with a map, before and after the file", () => {
   const seed = seedOf(1);
@@ -41,7 +44,7 @@ test("replace, revert and every question agree with a map, before and after the 
         const found: [number, number][] = [];
         each.visitAll((row, replacement) => found.push([row, replacement]));
         expect(found).toEqual([...model].toSorted(([left], [right]) => left - right));
-        for (let question = 0; question < 50; question += 1) {
+        for (let question = 0; question < QUESTIONS; question += 1) {
           const start = random.below(rowCount);
           const end = random.between(start, Math.min(rowCount, start + 5000));
           const upTo = random.below(2 ** 30) * 2 ** 20;

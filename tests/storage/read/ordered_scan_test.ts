@@ -24,6 +24,7 @@ import {
 import { ManualClock } from "../../support/manual_clock.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
 import { commit, defineTable, openStore, readRows } from "../../support/store_fixture.ts";
+import { amountOf } from "../../support/thoroughness.ts";
 
 const TABLE = defineTable(1, [BIGINT, TEXT, BIGINT]);
 const OWNERS = [0, 5];
@@ -134,10 +135,10 @@ async function filledStore(): Promise<{ store: LocalStore; seqs: number[] }> {
 describe("scanOrdered", () => {
   test("reads what a scan reads, in order, at every seq and after a merge", async () => {
     const { store, seqs } = await filledStore();
-    for (const seq of seqs.slice(-3)) expectSameOfAll(store, seq);
+    for (const seq of seqs.slice(-amountOf({ usual: 1, thorough: 3 }))) expectSameOfAll(store, seq);
     await store.flush(1);
     await store.compact(1);
-    for (const seq of seqs.slice(-2)) expectSameOfAll(store, seq);
+    for (const seq of seqs.slice(-amountOf({ usual: 1, thorough: 2 }))) expectSameOfAll(store, seq);
     await store.close();
   });
 

@@ -47,6 +47,7 @@ import {
 } from "../../support/random_segment.ts";
 import { SeededRandom, seedOf } from "../../support/seeded_random.ts";
 import { SimulatedDisk } from "../../support/simulated_disk.ts";
+import { amountOf } from "../../support/thoroughness.ts";
 
 const PATH = "/1.seg";
 
@@ -417,16 +418,18 @@ describe("damage", () => {
   const unpackedBytes = defined(open(good).unpackedBytes(1, 0));
   const blockCount = Math.ceil(unpackedBytes / BLOCK_BYTES);
 
+  const step = amountOf({ usual: 4, thorough: 1 });
+
   test("verify throws CorruptionError whichever single byte is damaged", () => {
     const { input } = randomSegment(random, { rowCount: 90, ownerCount: 4, keyTypes: [INT] });
     const small = encodeSegment({ ...input, compression: "zstd" });
     expect(segmentFormatOf(small)).toBe(3);
-    for (let at = 0; at < small.length; at += 1) {
+    for (let at = 0; at < small.length; at += step) {
       const damaged = small.slice();
       damaged[at] = (damaged[at] ?? 0) ^ (1 + (at % 255));
       expect(() => readAll(damaged), `byte ${at}`).toThrow(CorruptionError);
     }
-    for (let at = offset; at < offset + byteCount; at += 5) {
+    for (let at = offset; at < offset + byteCount; at += 5 * step) {
       const damaged = good.slice();
       damaged[at] = (damaged[at] ?? 0) ^ (1 + (at % 255));
       expect(() => open(damaged).valueAt(1, 7), `byte ${at}`).toThrow(

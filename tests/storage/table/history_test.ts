@@ -17,6 +17,7 @@ import {
   readChanges,
   readRows,
 } from "../../support/store_fixture.ts";
+import { amountOf } from "../../support/thoroughness.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -232,8 +233,10 @@ test("history that takes too much room goes before its time, the oldest first", 
   await store.close();
 });
 
+const HISTORIES = amountOf({ usual: 12, thorough: 40 });
+
 test("whatever is written, flushed and compacted, all that history holds reads as before", async () => {
-  for (let seed = 1; seed <= 40; seed += 1) await oneHistory(new SeededRandom(seed));
+  for (let seed = 1; seed <= HISTORIES; seed += 1) await oneHistory(new SeededRandom(seed));
 });
 
 /** A random life of a table, and all that may be asked of it compared before and after COMPACT. */
