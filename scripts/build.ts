@@ -52,6 +52,7 @@ function compile(target: string): string {
   const entries = [
     "src/main.ts",
     "src/threads/segment_worker.ts",
+    "src/reader_thread.ts",
     "src/copies/restore_worker.ts",
     UI_PACK_PATH,
     CLIENT_PACK_PATH,

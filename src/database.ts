@@ -23,9 +23,11 @@ import {
   LocalSqlEngine,
   type MetricSample,
   newActivity,
+  QueryReaders,
   SpillSpace,
   type SqlEngine,
   type SqlEnvironment,
+  type SqlLimits,
   StorageQuota,
   WriteGates,
 } from "./sql/mod.ts";
@@ -125,7 +127,10 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     live: () => liveAccess(live),
     ...serverAccess(() => database),
   };
-  const sql = new LocalSqlEngine(environment);
+  const readers = queryReaders(config, parts, { catalog, directory, limits, store });
+  // Readers hold files of the store.
+  opened.defer(() => readers?.close());
+  const sql = new LocalSqlEngine(environment, readers);
   const live = liveEngine(config, environment, sql);
   opened.defer(() => live.shutdown());
   opened.defer(startUpkeep({ auth, blobs, catalog, clock, definitionOf, jobs, log, store }));
@@ -166,6 +171,38 @@ function operatorView(
     isReadOnly: () => store.isReadOnly,
     storageState: () => ({ ...store.condition(), failedJobs: jobs.failedCounts }),
   };
+}
+
+/** Cores up to which each gets a reader; more would only wait for memory. */
+const READERS_MAX = 16;
+
+/** The threads for long queries; none where nobody can open them. */
+function queryReaders(
+  { performance, server, storage }: Config,
+  { clock, log, readers, version }: DatabaseParts,
+  {
+    catalog,
+    directory,
+    limits,
+    store,
+  }: { catalog: Catalog; directory: DataDirectory; limits: SqlLimits; store: LocalStore },
+): QueryReaders | undefined {
+  if (readers === undefined) return undefined;
+  const countMax = server.workers || Math.min(navigator.hardwareConcurrency, READERS_MAX);
+  const open = readers.open((number) => ({
+    limits,
+    version,
+    cacheBytes: Math.floor(storage.cache_bytes / (2 * countMax)),
+    spill: {
+      directory: directory.paths.tmp,
+      prefix: `spill.reader${number}`,
+      bytesMax: performance.query_temporary_bytes,
+      minFreeBytes: storage.min_free_bytes,
+    },
+  }));
+  const { takesAll } = readers;
+  const { sharing } = store;
+  return new QueryReaders({ open, countMax, takesAll, sharing, store, catalog, clock, log });
 }
 
 function spillSpace(

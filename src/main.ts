@@ -35,6 +35,7 @@ import { bringInThread, requireArchive } from "./copies/mod.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { listenFailure, tlsFailure } from "./listen_failure.ts";
 import { runMaintenance, runRestore } from "./maintenance/mod.ts";
+import { readerThreads } from "./reader_threads.ts";
 import { RereadSettings } from "./reread_settings.ts";
 import { type RunningServer, startServer } from "./server/mod.ts";
 import { SegmentThreads } from "./threads/mod.ts";
@@ -123,6 +124,7 @@ async function open(config: Config, log: LogWriter): Promise<Database> {
           : new TextEncoder().encode(given),
       version: VERSION,
       segmentWork: new SegmentThreads(systemClock),
+      readers: { open: readerThreads },
       bringInThread: (work) => bringInThread(systemClock, work),
       onFatal: (cause) => {
         stopAtOnce(log, "the log or the catalog on disk failed; start again to recover", cause);

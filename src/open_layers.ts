@@ -28,7 +28,13 @@ import {
   requireArchive,
 } from "./copies/mod.ts";
 import { copyLimits, sqlLimits, storeOptions, tableDefaults } from "./layer_limits.ts";
-import { homeOf, ownTables, tableDefinition } from "./sql/mod.ts";
+import {
+  homeOf,
+  type OpenReader,
+  ownTables,
+  type ReaderSettings,
+  tableDefinition,
+} from "./sql/mod.ts";
 import { type DataPaths, dataPathsOf, holdsRows, refuseForeignDirectory } from "./storage/files.ts";
 import {
   type DataDirectory,
@@ -50,10 +56,19 @@ export interface DatabaseParts {
   readonly version: string;
   /** Who writes segments; without it the store itself does, between other work. */
   readonly segmentWork?: SegmentWork | undefined;
+  /** Opens threads for long queries; without them, these run between other work. */
+  readonly readers?: ReaderThreads | undefined;
   /** Who brings a backup to a later moment; without it that happens between other work. */
   readonly bringInThread?: PointBringer | undefined;
   /** The log or the catalog failed: the process must stop and recover by starting again. */
   readonly onFatal: (cause: unknown) => void;
+}
+
+/** The threads in which long queries run. */
+export interface ReaderThreads {
+  open(settings: (number: number) => ReaderSettings): OpenReader;
+  /** Whether queries are sent before they turn out to be long; for tests. */
+  readonly takesAll?: boolean;
 }
 
 /** What is open below SQL. */

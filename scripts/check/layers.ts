@@ -20,7 +20,7 @@ const BELOW: Readonly<Record<string, readonly string[]>> = {
   catalog: ["base", "types"],
   auth: ["base", "protocol", "catalog"],
   threads: ["base", "storage"],
-  sql: ["base", "types", "protocol", "catalog", "storage", "auth"],
+  sql: ["base", "types", "protocol", "catalog", "storage", "auth", "threads"],
   live: ["base", "types", "protocol", "catalog", "storage", "auth", "sql"],
   copies: ["base", "types", "catalog", "storage", "threads", "sql"],
   maintenance: ["base", "catalog", "storage", "auth", "sql", "copies"],

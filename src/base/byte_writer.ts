@@ -33,6 +33,15 @@ export class ByteWriter {
     this.#view = viewOf(this.#buffer);
   }
 
+  /** A writer behind bytes that are there already, which it aliases. */
+  static over(bytes: Uint8Array): ByteWriter {
+    const writer = new ByteWriter(0);
+    writer.#buffer = asBuffer(bytes);
+    writer.#view = viewOf(writer.#buffer);
+    writer.#length = bytes.length;
+    return writer;
+  }
+
   /** Bytes written so far, and the offset of the next. */
   get length(): number {
     return this.#length;

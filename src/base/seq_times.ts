@@ -52,6 +52,11 @@ export class SeqTimes {
     this.#save = save;
   }
 
+  /** All eras but the one with which every data directory begins. */
+  get eras(): readonly SeqEra[] {
+    return this.#eras.slice(1);
+  }
+
   /** How far new ids are ahead of the clock. */
   get aheadMs(): number {
     return this.#newest.aheadMs;

@@ -9,6 +9,7 @@ import type { LivePlan, LiveRequest, SqlEngine, SqlRequest, SqlResponse } from "
 import type { SqlEnvironment } from "./common/environment.ts";
 import { newLedger, type RequestLedger } from "./execute/run/request_ledger.ts";
 import { planLiveQuery } from "./prepare/live_planner.ts";
+import type { QueryReaders } from "./readers/query_readers.ts";
 import { channelOf } from "./request/answer_stream.ts";
 import { failedResponse } from "./request/at_statement.ts";
 import { type AnswerRecorder, IdempotentRequests } from "./request/idempotency.ts";
@@ -26,8 +27,9 @@ export class LocalSqlEngine implements SqlEngine {
   readonly #idempotent: IdempotentRequests;
   readonly #activity: Activity;
 
-  constructor(environment: SqlEnvironment) {
-    this.#world = { ...environment, systemViews: systemViewsOf(environment) };
+  /** @param readers Where long queries run; absent: on the event loop. */
+  constructor(environment: SqlEnvironment, readers?: QueryReaders) {
+    this.#world = { ...environment, systemViews: systemViewsOf(environment), readers };
     this.#shortWay = new ShortWay(this.#world);
     this.#idempotent = new IdempotentRequests(environment);
     this.#activity = environment.activity;

@@ -8,10 +8,8 @@
 
 import { assert } from "../base/assert.ts";
 import { type CorruptionError, DatabaseError } from "../base/errors.ts";
-import type { Log } from "../base/log.ts";
-import { SEQ_ZERO, type Seq, SeqGenerator, type SeqGeneratorOptions } from "../base/seq.ts";
+import { SEQ_ZERO, type Seq, SeqGenerator } from "../base/seq.ts";
 import { SeqTimes } from "../base/seq_times.ts";
-import { timeText } from "../base/time_text.ts";
 import type { Row } from "../types/mod.ts";
 import { Flusher } from "./background/flush.ts";
 import { Merger } from "./background/merge.ts";
@@ -54,6 +52,7 @@ import {
   openedBy,
   requireFileFitsRow,
   type StoreWithPlaces,
+  toldIn,
 } from "./local_store_options.ts";
 import { openHighWater } from "./local_wal/high_water.ts";
 import { LocalWal } from "./local_wal/writer.ts";
@@ -61,6 +60,7 @@ import { StoreChangeScan } from "./read/change_scan.ts";
 import { StoreOrderedScan } from "./read/ordered_scan.ts";
 import { StoreScan } from "./read/scan.ts";
 import { recover } from "./recovery.ts";
+import { LocalSharing } from "./replica/local_sharing.ts";
 import { boundSharedCache } from "./segment/chunk_cache.ts";
 import { SnowflakeIds } from "./snowflake_ids.ts";
 import type { Storages } from "./storages.ts";
@@ -80,6 +80,8 @@ export class LocalStore implements Store {
   /** What restores and crashes took away. */
   lostSeqs: readonly SeqGap[] = [];
   readonly storages: Storages;
+  /** Shares tables with readers in other threads. */
+  readonly sharing: LocalSharing;
   readonly #manifest: Manifest;
   readonly #files: LocalSegmentFiles;
   readonly #tables: Map<number, StoredTable>;
@@ -150,6 +152,8 @@ export class LocalStore implements Store {
     const times = parts.seqTimes ?? new SeqTimes({ eras: [] });
     const onSetBack = toldIn(log);
     this.#seqs = new SeqGenerator({ ...node, last: lastSeq, onSetBack, times });
+    const files = this.#files;
+    this.sharing = new LocalSharing({ files, seqs: this.#seqs, times, tables });
     const ballast = new Ballast({ disk, clock, log, path: paths.ballast, bytes: ballastBytes });
     this.#ballast = ballast;
     this.#space = new SpaceGuard({ disk, path: paths.root, minFreeBytes, ballast, clock, log });
@@ -492,13 +496,4 @@ export class LocalStore implements Store {
     }
     return table;
   }
-}
-
-/** The earlier clock may have been the wrong one, so the message does not ask to set this one. */
-function toldIn(log: Log): NonNullable<SeqGeneratorOptions["onSetBack"]> {
-  return ({ fromMs, toMs }) => {
-    const what =
-      "the system clock went back: rows are dated and expire by it as it is now, and new sequence ids stay ahead of it";
-    log.warn(what, { from: timeText(fromMs), to: timeText(toMs) });
-  };
 }

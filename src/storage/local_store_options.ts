@@ -6,7 +6,9 @@ import type { Disk } from "../base/disk.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
+import type { SeqGeneratorOptions } from "../base/seq.ts";
 import type { SeqTimes } from "../base/seq_times.ts";
+import { timeText } from "../base/time_text.ts";
 import type { MergeBounds } from "./background/merge_choice.ts";
 import type { SegmentWork } from "./background/segment_work.ts";
 import type { JobList } from "./contract/job_list.ts";
@@ -105,4 +107,13 @@ export function requireFileFitsRow({ walSegmentBytes, rowBytesMax }: LocalStoreO
     "INVALID_OPTION",
     `Cannot open the log: its files have ${walSegmentBytes} bytes, and must have at least ${WAL_FILE_BYTES_MIN}, and twice the ${rowBytesMax} of the largest row`,
   );
+}
+
+/** The earlier clock may have been the wrong one, so the message does not ask to set this one. */
+export function toldIn(log: Log): NonNullable<SeqGeneratorOptions["onSetBack"]> {
+  return ({ fromMs, toMs }) => {
+    const what =
+      "the system clock went back: rows are dated and expire by it as it is now, and new sequence ids stay ahead of it";
+    log.warn(what, { from: timeText(fromMs), to: timeText(toMs) });
+  };
 }

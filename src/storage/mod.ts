@@ -28,6 +28,7 @@ export type {
   SegmentHome,
   TableState,
 } from "./contract/manifest.ts";
+export type { DroppedShares, SharedTable, TableShares } from "./contract/shared_tables.ts";
 export {
   type ChangeBatch,
   type ChangedPartition,
@@ -44,19 +45,23 @@ export {
   type LookupOptions,
   type OnVisible,
   type OrderedScan,
+  type ReadStore,
   type Scan,
   type ScanBatch,
   type ScanOptions,
   type SeqGap,
   SHARED_OWNER,
+  type SharingStore,
   type StagedCommit,
   type Store,
   type StoreCondition,
   type StoredColumn,
   type TableDefinition,
+  type TableSharing,
   type TableStats,
   type TableWrite,
   type WriteBatch,
+  type WriteStore,
 } from "./contract/store.ts";
 export type { StoreSnapshot } from "./contract/store_snapshot.ts";
 export { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "./contract/system_columns.ts";
@@ -66,5 +71,6 @@ export { LocalBlobStore } from "./directory/local_blob_store.ts";
 export { type ListedStorage, unavailable } from "./directory/storage_directory.ts";
 export { LocalStore } from "./local_store.ts";
 export type { LocalStoreOptions } from "./local_store_options.ts";
+export { NEEDS_EVENT_LOOP, ReplicaStore } from "./replica/replica_store.ts";
 export { Storages } from "./storages.ts";
 export { refusalFor } from "./table/open_segment.ts";

@@ -20,6 +20,7 @@ export type ThreadFailure =
       readonly condition: Condition;
       readonly text: string;
       readonly hint: string | undefined;
+      readonly position: number | undefined;
     }
   | { readonly kind: "bug"; readonly text: string };
 
@@ -37,8 +38,8 @@ export function failureFrom(error: unknown): ThreadFailure {
     return { kind: "disk", code, path, operation };
   }
   if (error instanceof DatabaseError) {
-    const { condition, hint, message } = error;
-    return { kind: "refusal", condition, text: message, hint };
+    const { condition, hint, message, position } = error;
+    return { kind: "refusal", condition, text: message, hint, position };
   }
   return { kind: "bug", text: stackOf(error) };
 }
@@ -52,8 +53,11 @@ export function errorFromFailure(failure: ThreadFailure): Error {
     case "disk":
       return new DiskError(failure.code, failure.path, failure.operation);
     case "refusal": {
-      const { condition, hint, text } = failure;
-      return new DatabaseError(condition, text, hint === undefined ? {} : { hint });
+      const { condition, hint, position, text } = failure;
+      return new DatabaseError(condition, text, {
+        position,
+        ...(hint === undefined ? {} : { hint }),
+      });
     }
     case "bug":
       return new Error(`A thread failed: ${failure.text}`);

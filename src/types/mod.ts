@@ -143,6 +143,7 @@ export {
   textFromJson,
 } from "./json_tree.ts";
 export { valueFromNumberText } from "./number_literal.ts";
+export { type PortableBatch, portableBatch } from "./portable.ts";
 export {
   areEqualTexts,
   compareTextBytes,

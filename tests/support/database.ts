@@ -11,6 +11,8 @@ import { type Random, systemRandom } from "../../src/base/random.ts";
 import { parseConfig } from "../../src/config/mod.ts";
 import type { PointBringer } from "../../src/copies/backup_jobs.ts";
 import { type Database, openDatabase } from "../../src/database.ts";
+import type { DatabaseParts, ReaderThreads } from "../../src/open_layers.ts";
+import { inProcessReader } from "../../src/sql/mod.ts";
 
 export interface OpenOptions {
   /** Further lines of the configuration, each key with its section. */
@@ -20,6 +22,8 @@ export interface OpenOptions {
   readonly log?: Log;
   readonly random?: Random;
   readonly jwtSecret?: () => Uint8Array;
+  /** Sends every query that can be read elsewhere to a reader, which runs in this thread. */
+  readonly readsElsewhere?: boolean;
   /** Who brings a backup to a point: a thread, as in a server. */
   readonly bringInThread?: PointBringer;
 }
@@ -41,6 +45,7 @@ export function openAt(
     jwtSecret = () => new Uint8Array(32).fill(7),
     log = silentLog,
     random = systemRandom,
+    readsElsewhere = process.env["TIDEMARK_TEST_READERS"] === "all",
   }: OpenOptions = {},
 ): Promise<Database> {
   const toml = `storage.data_path = ${JSON.stringify(dataPath)}\n${config}`;
@@ -52,8 +57,17 @@ export function openAt(
     jwtSecret,
     version: "0.0.0",
     bringInThread,
+    readers: readsElsewhere ? readersHere({ clock, disk, random }) : undefined,
     onFatal: (cause) => {
       throw cause;
     },
   });
+}
+
+function readersHere(parts: Pick<DatabaseParts, "clock" | "disk" | "random">): ReaderThreads {
+  return {
+    open: (settings) => (number, events) =>
+      inProcessReader({ ...parts, settings: settings(number) })(number, events),
+    takesAll: true,
+  };
 }

@@ -20,6 +20,8 @@ export interface EngineOptions {
   readonly config?: string;
   readonly clock?: Clock;
   readonly disk?: Disk;
+  /** Sends every query that can be read elsewhere to a reader, which runs in this thread. */
+  readonly readsElsewhere?: boolean;
 }
 
 export type RequestParts = Partial<Omit<SqlRequest, "sql" | "params">> & {
@@ -66,9 +68,11 @@ export class TestEngine implements AsyncDisposable {
     clock = new ManualClock(),
     config = "",
     disk = bunDisk,
+    ...options
   }: EngineOptions = {}): Promise<TestEngine> {
     const directory = mkdtempSync(join(tmpdir(), "tidemark-"));
-    const open = (): Promise<Database> => openIn(directory, { clock, config, disk });
+    const open = (): Promise<Database> =>
+      openAt(directory, { clock, disk, config: `${SMALL_FILES}\n${config}`, ...options });
     return new TestEngine(await open(), { directory, open });
   }
 
@@ -122,11 +126,4 @@ function parameterFrom(value: null | boolean | string | number): Parameter {
   return typeof value === "number" && !Number.isSafeInteger(value)
     ? { number: String(value) }
     : value;
-}
-
-async function openIn(
-  directory: string,
-  { clock, config, disk }: Required<EngineOptions>,
-): Promise<Database> {
-  return await openAt(directory, { clock, disk, config: `${SMALL_FILES}\n${config}` });
 }

@@ -275,7 +275,7 @@ export class Definitions {
       // What makes a table shorter, or its history, is how room is made.
       if (node.changes.some(({ type }) => type.startsWith("add "))) store.requireRoom();
       const run = definitionRun(this.#world);
-      const inspection = new RowInspection({ table, next, demands, run });
+      const inspection = new RowInspection({ table, next, demands, run, store });
       const upTo = store.appliedSeq;
       if (inspection.isEmpty) return this.#redefine(next, views);
       if (inspected?.table === table) {

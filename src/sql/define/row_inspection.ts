@@ -44,6 +44,7 @@ export interface InspectionOptions {
   readonly demands: readonly RowDemand[];
   /** For expressions that read no caller. */
   readonly run: Run;
+  readonly store: Pick<Store, "owners" | "scan">;
 }
 
 /** Conditions of what computes with values, and names them. */
@@ -95,8 +96,7 @@ export class RowInspection {
    * @throws {DatabaseError} NOT_NULL_VIOLATION, CHECK_VIOLATION, what a cast raises
    */
   *steps({ after, upTo }: { after: Seq; upTo: Seq }): Steps<void> {
-    const { run, table } = this.#options;
-    const { store } = run;
+    const { store, table } = this.#options;
     const columnIds = this.#stored.flatMap((column) => column?.columnId ?? []);
     for (const owner of store.owners(table.tableId)) {
       const bounds = { owner, after, upTo, columnIds, mayBeEmpty: true };

@@ -5,8 +5,8 @@ import { mayReadHistory, type Principal } from "../../auth/mod.ts";
 import { HOUR_MS } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
-import type { TableEntry } from "../../catalog/mod.ts";
-import type { Store } from "../../storage/mod.ts";
+import type { Catalog, TableEntry } from "../../catalog/mod.ts";
+import type { ReadStore, WriteStore } from "../../storage/mod.ts";
 import type { Value } from "../../types/mod.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import { MemoryBudget } from "../execute/held/memory_budget.ts";
@@ -31,6 +31,12 @@ export type RunWorld = Pick<
   "catalog" | "clock" | "limits" | "random" | "spillSpace" | "storageQuota" | "store" | "version"
 >;
 
+/** The same for a run in another thread, which has no catalog and writes nothing. */
+export interface QueryWorld extends Omit<RunWorld, "catalog" | "store"> {
+  readonly catalog: Pick<Catalog, "namespace" | "tableById">;
+  readonly store: ReadStore;
+}
+
 export interface NewRun {
   readonly principal: Principal;
   readonly namespace: string;
@@ -39,6 +45,10 @@ export interface NewRun {
   /** What a statement outside a transaction reads. */
   readonly atSeq: Seq;
   readonly transaction?: Transaction | undefined;
+  /** Of a change. */
+  readonly writes?: WriteStore | undefined;
+  /** The time of the statement; absent: now, or that of the transaction. */
+  readonly nowMicros?: number | undefined;
   readonly uploads?: UploadSink | undefined;
   /** Of EXPLAIN ANALYZE. */
   readonly profile?: Profile | undefined;
@@ -57,7 +67,13 @@ export const NO_PRINCIPAL: Principal = {
   sessionId: "",
 };
 
-export function newRun(world: RunWorld, options: NewRun): Run {
+/** A run, and what was noted of it. */
+export interface NotedRun extends Run {
+  /** Whether it reads rows in an order that only the event loop keeps. */
+  readonly readsInOrder: boolean;
+}
+
+export function newRun(world: QueryWorld, options: NewRun): NotedRun {
   return new StatementRun(world, options);
 }
 
@@ -69,8 +85,9 @@ const NOTHING: ReadonlyMap<never, never> = new Map<never, never>();
 /**
  * Makes the budget and what functions ask for when they are wanted: a read by key needs neither.
  */
-class StatementRun implements Run {
-  readonly store: Store;
+class StatementRun implements NotedRun {
+  readonly store: ReadStore;
+  readonly writes: WriteStore | undefined;
   readonly principal: Principal;
   readonly transaction: Transaction | undefined;
   readonly snapshotSeq: Seq;
@@ -78,21 +95,23 @@ class StatementRun implements Run {
   readonly storageMeter: StorageMeter | undefined;
   readonly uploads: UploadSink | undefined;
   readonly profile: Profile | undefined;
-  readonly #world: RunWorld;
+  readonly #world: QueryWorld;
   readonly #namespace: string;
   readonly #ledger: RequestLedger | undefined;
-  readonly #startMs: number;
+  readonly #nowMicros: number;
   readonly outer: Run["outer"] = NOTHING;
   readonly working: Run["working"] = NOTHING;
+  readsInOrder = false;
   #memory: MemoryBudget | undefined;
   #subqueries: SubqueryAnswers | undefined;
   #pauses: Pauses | undefined;
   #call: CallWorld | undefined;
   #temporary: TemporaryFiles | undefined;
 
-  constructor(world: RunWorld, options: NewRun) {
+  constructor(world: QueryWorld, options: NewRun) {
     const { principal, transaction } = options;
     this.store = world.store;
+    this.writes = options.writes;
     this.principal = principal;
     this.transaction = transaction;
     this.snapshotSeq = transaction?.snapshotSeq ?? options.atSeq;
@@ -103,7 +122,7 @@ class StatementRun implements Run {
     this.#world = world;
     this.#namespace = options.namespace;
     this.#ledger = options.ledger;
-    this.#startMs = world.clock.nowMs();
+    this.#nowMicros = transaction?.nowMicros ?? options.nowMicros ?? world.clock.nowMs() * 1000;
   }
 
   get memory(): MemoryBudget {
@@ -163,6 +182,10 @@ class StatementRun implements Run {
     );
   }
 
+  noteReadInOrder(): void {
+    this.readsInOrder = true;
+  }
+
   noteRead(rowCount: number): void {
     if (this.#ledger !== undefined) this.#ledger.rowsRead += rowCount;
   }
@@ -210,7 +233,7 @@ class StatementRun implements Run {
     const { clock, random, store, version } = this.#world;
     const { principal } = this;
     return {
-      nowMicros: this.transaction?.nowMicros ?? this.#startMs * 1000,
+      nowMicros: this.#nowMicros,
       userId: principal.userId,
       sessionUserId: principal.actorId,
       role: principal.role,

@@ -2,6 +2,7 @@
  * The rows of a query on their way into its answer: held until its end, as most are few, or given
  * to the reader of the request once they are many.
  */
+import { assert } from "../../base/assert.ts";
 import type { Batch } from "../../types/mod.ts";
 import type { StatementResult } from "../common/engine.ts";
 import type { CellRows } from "../common/result.ts";
@@ -35,6 +36,15 @@ export class CollectedRows {
   /** Whether so many wait that the reader should have them first. */
   get areMany(): boolean {
     return this.#bytes >= OPENING_BYTES;
+  }
+
+  /** Forgets the rows so far, none of which was given away. */
+  clear(): void {
+    assert(this.#channel === undefined, "rows that were given away cannot be taken back");
+    this.#rows = [];
+    this.#options.memory.release(this.#bytes);
+    this.#bytes = 0;
+    this.#rowCount = 0;
   }
 
   /** @throws {DatabaseError} MEMORY_EXCEEDED, RESULT_TOO_LARGE */

@@ -45,10 +45,10 @@ import { RequestBinding, type Unit } from "./request_binding.ts";
 import { RequestSettings } from "./request_settings.ts";
 import { statementsOf } from "./request_text.ts";
 import { RequestTransaction } from "./request_transaction.ts";
-import { StatementRunner } from "./statement_runner.ts";
+import { StatementRunner, type StatementWorld } from "./statement_runner.ts";
 
 /** What an engine was given, and the system views that it made of that for all its requests. */
-export type RequestWorld = SqlEnvironment & NameWorld;
+export type RequestWorld = SqlEnvironment & NameWorld & Pick<StatementWorld, "readers">;
 
 export interface RequestOptions {
   readonly world: RequestWorld;
@@ -279,6 +279,7 @@ export class RequestRunner {
         transaction: this.#transaction.current,
         parameters,
         files: this.#request.files,
+        source: () => this.#binding.sourceOf(unit),
         renewed: () => this.#binding.renewed(unit) ?? prepared,
       });
     }

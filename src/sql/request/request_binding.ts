@@ -23,9 +23,11 @@ import { DefinedNames } from "../define/defined_names.ts";
 import type { Definitions } from "../define/definitions.ts";
 import type { RequestLedger } from "../execute/run/request_ledger.ts";
 import type { Statement } from "../parse/ast/ast.ts";
+import { isSelectNode } from "../parse/ast/query_nodes.ts";
 import { type BindingWorld, dmlWorldOf, statisticsOf } from "../prepare/binding_world.ts";
 import { boundInSteps, type Prepared, prepareInSteps } from "../prepare/prepared.ts";
 import { watchOf } from "../prepare/statement_watch.ts";
+import type { QuerySource } from "../readers/reader.ts";
 import { isSystemViews } from "../system/system_views.ts";
 import { RequestSettings, requireSettable } from "./request_settings.ts";
 import { refuseInside } from "./request_text.ts";
@@ -174,6 +176,13 @@ export class RequestBinding {
     const { prepared } = unit;
     if (prepared !== undefined) authorize(prepared.requirements, runsAs, catalog);
     return prepared;
+  }
+
+  /** What a query was bound from; undefined for any other statement. */
+  sourceOf({ node }: Unit): QuerySource | undefined {
+    const rows = rowsNode(node);
+    if (rows === undefined || !isSelectNode(rows)) return undefined;
+    return { node: rows, types: this.#parameterTypes };
   }
 
   #isStale({ catalogVersion, namespace, prepared }: Unit): boolean {

@@ -26,12 +26,14 @@ import { textOfKey } from "../common/query_text.ts";
 import { authorize, seesTables } from "../common/requirements.ts";
 import type { RequestLedger } from "../execute/run/request_ledger.ts";
 import type { Statement } from "../parse/ast/ast.ts";
+import { isSelectNode } from "../parse/ast/query_nodes.ts";
 import { parseNormalized, parseStatements } from "../parse/parser.ts";
 import type { SlotLiteral } from "../parse/text/normalize.ts";
 import { type BindingWorld, dmlWorldOf, statisticsOf } from "../prepare/binding_world.ts";
 import { type CacheKey, literalValues, PlanCache } from "../prepare/plan_cache.ts";
 import { boundFor, type Prepared, prepare } from "../prepare/prepared.ts";
 import { watchOf } from "../prepare/statement_watch.ts";
+import type { QuerySource } from "../readers/reader.ts";
 import { type AnswerChannel, channelOf } from "./answer_stream.ts";
 import { failedResponse } from "./at_statement.ts";
 import { atCell } from "./faulty_cell.ts";
@@ -81,6 +83,10 @@ class ShortRun implements RunOptions, RunnerOptions {
     return this.#way.renewed(this);
   }
 
+  source(): QuerySource | undefined {
+    return this.#way.sourceOf(this);
+  }
+
   channelFor(): AnswerChannel {
     this.channel ??= channelOf(this.request, { clock: this.#way.clock, ledger: this.ledger });
     return this.channel;
@@ -100,6 +106,7 @@ type ShortRunOptions = Pick<
 /** What a run asks of the way that it is on. */
 interface WayOfRun {
   renewed(run: ShortRun): Prepared;
+  sourceOf(run: ShortRun): QuerySource | undefined;
   readonly clock: Clock;
 }
 
@@ -129,7 +136,11 @@ export class ShortWay {
     this.#world = world;
     this.#plans = new PlanCache(world.catalog);
     this.#activity = world.activity;
-    this.#wayOfRuns = { clock: world.clock, renewed: (run) => this.#renewed(run) };
+    this.#wayOfRuns = {
+      clock: world.clock,
+      renewed: (run) => this.#renewed(run),
+      sourceOf: (run) => this.#sourceOf(run),
+    };
   }
 
   /**
@@ -257,6 +268,17 @@ export class ShortWay {
           prepared);
     authorize(now.requirements, principal, catalog);
     return now;
+  }
+
+  /** What a plan is made of, read again: most plans are never asked for it. */
+  #sourceOf({ namespace, request }: ShortRun): QuerySource | undefined {
+    const { limits } = this.#world;
+    const { types } = typedParameters(request.params, limits);
+    const key = this.#plans.keyOf(request.sql, { namespace, types });
+    if (key === undefined) return undefined;
+    const parsed = parseNormalized(request.sql, key.normalized, parseLimitsOf(limits));
+    const node = parsed?.statement;
+    return node !== undefined && isSelectNode(node) ? { node, types } : undefined;
   }
 
   /** The statement without its literals; undefined where it may be valid only with them. */

@@ -12,17 +12,18 @@ import { noticesOf } from "../bind/stored_numbers.ts";
 import type { StatementResult, UploadedFile } from "../common/engine.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import type { DmlOutcome, DmlSteps } from "../execute/change/change_writer.ts";
-import { drain, made } from "../execute/run/operator.ts";
 import type { Profile } from "../execute/run/profile.ts";
 import type { RequestLedger } from "../execute/run/request_ledger.ts";
-import type { Run } from "../execute/run/run.ts";
 import type { Transaction } from "../execute/run/transaction.ts";
 import { Uploads, type UploadWorld } from "../files/uploads.ts";
-import { newRun, type RunWorld } from "../prepare/new_run.ts";
+import { type NotedRun, newRun, type RunWorld } from "../prepare/new_run.ts";
 import type { Prepared, PreparedDml, PreparedQuery } from "../prepare/prepared.ts";
+import type { QueryReaders } from "../readers/query_readers.ts";
+import type { QuerySource } from "../readers/reader.ts";
 import type { AnswerChannel } from "./answer_stream.ts";
 import { CollectedRows } from "./collected_rows.ts";
 import { finishChange, isSteps } from "./long_changes.ts";
+import { readRows } from "./query_rows.ts";
 
 export interface RunOptions {
   readonly principal: Principal;
@@ -33,6 +34,8 @@ export interface RunOptions {
   readonly files: ReadonlyMap<string, UploadedFile> | undefined;
   /** Of EXPLAIN ANALYZE. */
   readonly profile?: Profile | undefined;
+  /** What a query was bound from; absent where it has to run on the event loop. */
+  source?(): QuerySource | undefined;
   /** Binds the statement again if a definition changed since. @throws {DatabaseError} */
   renewed?(): Prepared;
 }
@@ -66,7 +69,10 @@ export class Written {
 }
 
 /** What statements of rows run in. */
-export interface StatementWorld extends RunWorld, UploadWorld, Pick<SqlEnvironment, "writeGates"> {}
+export interface StatementWorld extends RunWorld, UploadWorld, Pick<SqlEnvironment, "writeGates"> {
+  /** Absent if every query runs on the event loop. */
+  readonly readers: QueryReaders | undefined;
+}
 
 export class StatementRunner {
   readonly #world: StatementWorld;
@@ -127,9 +133,10 @@ export class StatementRunner {
   #drained(
     prepared: PreparedQuery,
     options: RunOptions,
-    run: Run,
+    run: NotedRun,
   ): StatementResult | Promise<StatementResult> {
     const { clock, limits } = this.#world;
+    const { ledger } = this.#options;
     const { cells } = prepared;
     const { principal } = options;
     const isMeasured = options.profile !== undefined;
@@ -142,16 +149,24 @@ export class StatementRunner {
       rowsMax: limits.resultRowsMax,
       isCounted: isMeasured,
     });
-    const further = drain(made(prepared.build, run), {
+    const further = readRows({
+      prepared,
+      run,
+      ledger,
+      namespace: options.namespace,
+      collected,
       clock,
-      ledger: this.#options.ledger,
-      onBatch: (batch) => collected.add(batch),
-      ...(isStreamed && {
-        isEnough: () => collected.areMany,
-        onTurn: () => collected.send(this.#channel()),
-      }),
-      // What is only measured sends no rows, and ends all the same when its reader leaves.
-      ...(this.#options.isStreamed && isMeasured && { onTurn: () => void this.#channel() }),
+      readers: isMeasured ? undefined : this.#world.readers,
+      source: () => options.source?.(),
+      channel: isStreamed ? () => this.#channel() : undefined,
+      turns: {
+        ...(isStreamed && {
+          isEnough: () => collected.areMany,
+          onTurn: () => collected.send(this.#channel()),
+        }),
+        // What is only measured sends no rows, and ends all the same when its reader leaves.
+        ...(this.#options.isStreamed && isMeasured && { onTurn: () => void this.#channel() }),
+      },
     });
     return further === undefined ? collected.finish() : further.then(() => collected.finish());
   }
@@ -253,6 +268,7 @@ export class StatementRunner {
       namespace,
       slots: references.length === 0 ? parameters : [...parameters, ...references],
       atSeq: store.appliedSeq,
+      writes: store,
       transaction,
       profile: options.profile,
       uploads: uploads === Uploads.none ? undefined : uploads,

@@ -44,6 +44,8 @@ interface SpillSpaceOptions {
   readonly log: Log;
   /** Exists, and is emptied at each start. */
   readonly directory: string;
+  /** How the names of files begin; no two spaces of a directory share one. */
+  readonly prefix?: string;
   /** Of one statement; 0 keeps all in memory. */
   readonly bytesMax: number;
   /** Free bytes of the disk below which the server only reads. */
@@ -60,7 +62,8 @@ export class SpillSpace {
 
   nextPath(): string {
     this.#fileCount += 1;
-    return `${this.options.directory}/spill.${this.#fileCount}`;
+    const { directory, prefix = "spill" } = this.options;
+    return `${directory}/${prefix}.${this.#fileCount}`;
   }
 }
 

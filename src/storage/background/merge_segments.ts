@@ -14,10 +14,10 @@
  */
 import { assert } from "../../base/assert.ts";
 import type { SeqGenerator } from "../../base/seq.ts";
+import { sharedFloats, sharedWords } from "../../base/shared_arrays.ts";
 import type { SegmentEntry } from "../contract/manifest.ts";
 import { DeletionVector } from "../deletions/deletion_vector.ts";
 import { segmentFileName } from "../directory/file_names.ts";
-import { sharedFloats, sharedWords } from "../memtable/shared_arrays.ts";
 import { DISCARDED, type HistoryLimits } from "../table/history.ts";
 import { OpenSegment } from "../table/open_segment.ts";
 import { type StoredTable, tableStateOf } from "../table/table.ts";

@@ -14,9 +14,11 @@
  * `storage/local_store.ts` implements this over a {@linkcode Disk}.
  */
 import type { Seq } from "../../base/seq.ts";
+import type { SeqEra } from "../../base/seq_times.ts";
 import type { Batch, DataType, Row, Value, Vector } from "../../types/mod.ts";
 import type { Job } from "./job_list.ts";
 import type { SegmentHome } from "./manifest.ts";
+import type { DroppedShares, TableShares } from "./shared_tables.ts";
 
 /** The owner of every row of a SHARED table. */
 export const SHARED_OWNER = 0;
@@ -368,6 +370,42 @@ export interface SeqGap {
   readonly after: number;
   readonly upTo: number;
 }
+
+/** What the store remembers of one reader in another thread. */
+export interface TableSharing {
+  /** What the reader has and no table any more; it is told once. */
+  takeDropped(): DroppedShares;
+}
+
+/** A store whose tables readers in other threads may read. */
+export interface SharingStore<Known extends TableSharing = TableSharing> {
+  /** How ids and times of the clock belong together: see `base/seq_times.ts`. */
+  readonly seqEras: readonly SeqEra[];
+  /** Begins to share tables with a reader. */
+  newSharing(): Known;
+  /**
+   * Shares tables with a reader at a seq. Their files stay until the shares are released.
+   *
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE, DATA_DAMAGED @throws {CorruptionError}
+   */
+  share(known: Known, tableIds: readonly number[], upTo: Seq): TableShares;
+}
+
+/** The part of the store that a query reads, and which a reader in another thread has, too. */
+export type ReadStore = Pick<
+  Store,
+  | "visibleSeq"
+  | "scan"
+  | "scanOrdered"
+  | "lookup"
+  | "liveRowCount"
+  | "commitMs"
+  | "lastSeqUpTo"
+  | "snowflakeId"
+>;
+
+/** The part that a statement changes. */
+export type WriteStore = Pick<Store, "apply" | "stage">;
 
 export interface Store {
   /** Highest durable seq. */

@@ -22,6 +22,7 @@ import { ByteWriter } from "../../base/byte_writer.ts";
 import { numberInMagic } from "../../base/bytes.ts";
 import { type Hash64, placeSeed, xxHash3 } from "../../base/checksum.ts";
 import { CorruptionError } from "../../base/errors.ts";
+import type { SharedPage } from "../contract/shared_tables.ts";
 import type { PreparedReplacements } from "./prepared_replacements.ts";
 import {
   countInPage,
@@ -33,9 +34,11 @@ import {
   PAGE_ROWS,
   type Page,
   type PageRange,
+  pageOfShare,
   pageUpTo,
   putInPage,
   seqInPage,
+  sharedPage,
   takeFromPage,
   visitPage,
 } from "./replacement_pages.ts";
@@ -62,6 +65,9 @@ export class DeletionVector {
   readonly segmentId: number;
   readonly rowCount: number;
   readonly #pages: (Page | undefined)[];
+  /** The version in which each page changed last; absent: never. */
+  readonly #changedIn: number[] = [];
+  #version = 0;
   #count = 0;
   #highestSeq = 0;
 
@@ -135,6 +141,31 @@ export class DeletionVector {
     return this.#highestSeq;
   }
 
+  /** Grows with each change. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /** The pages that changed after a version. */
+  pagesSince(version: number): SharedPage[] {
+    const changed: SharedPage[] = [];
+    if (version === this.#version) return changed;
+    for (const [index, changedIn = 0] of this.#changedIn.entries()) {
+      if (changedIn > version) changed.push(sharedPage(index, this.#pages[index]));
+    }
+    return changed;
+  }
+
+  /** Takes over pages of the vector of which this is the copy. */
+  adopt(pages: readonly SharedPage[]): void {
+    for (const page of pages) this.#pages[page.index] = pageOfShare(page);
+  }
+
+  #noteChange(pageIndex: number): void {
+    this.#version += 1;
+    this.#changedIn[pageIndex] = this.#version;
+  }
+
   /** Seq of the version that replaced a row, 0 for none. */
   replacedBy(row: number): number {
     const page = this.#pages[row >>> PAGE_BITS];
@@ -149,6 +180,7 @@ export class DeletionVector {
     const inPage = row & PAGE_MASK;
     assert(this.replacedBy(row) === 0, "a row is replaced once");
     this.#pages[pageIndex] = putInPage(this.#pages[pageIndex], inPage, seq);
+    this.#noteChange(pageIndex);
     this.#count += 1;
     this.#highestSeq = Math.max(this.#highestSeq, seq);
   }
@@ -160,6 +192,7 @@ export class DeletionVector {
       const known = this.#pages[index];
       this.#pages[index] = known === undefined ? page : mergePage(known, page);
       this.#count += countOf(page);
+      this.#noteChange(index);
     }
     this.#highestSeq = Math.max(this.#highestSeq, prepared.seqs.most);
   }
@@ -173,6 +206,7 @@ export class DeletionVector {
     this.#count -= 1;
     takeFromPage(page, inPage);
     if (countOf(page) === 0) this.#pages[pageIndex] = undefined;
+    this.#noteChange(pageIndex);
   }
 
   /** Whether a row from `start` (inclusive) to `end` (exclusive) is replaced at or before a seq. */

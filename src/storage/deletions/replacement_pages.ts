@@ -3,6 +3,8 @@
  * there is a number for each row.
  */
 import { assert } from "../../base/assert.ts";
+import { sharedFloats } from "../../base/shared_arrays.ts";
+import type { SharedPage } from "../contract/shared_tables.ts";
 
 export const PAGE_BITS = 12;
 export const PAGE_ROWS: number = 1 << PAGE_BITS;
@@ -17,7 +19,7 @@ interface SparsePage {
   readonly seqs: number[];
 }
 
-/** A number for each row, 0 for none. */
+/** A number for each row, 0 for none; in shared memory, because readers see it, too. */
 interface DensePage {
   readonly seqByRow: Float64Array;
   count: number;
@@ -188,9 +190,22 @@ export function countOf(page: Page): number {
 }
 
 function dense({ rows, seqs }: SparsePage): DensePage {
-  const seqByRow = new Float64Array(PAGE_ROWS);
+  const seqByRow = sharedFloats(PAGE_ROWS);
   for (const [index, row] of rows.entries()) seqByRow[row] = seqs[index] ?? 0;
   return { seqByRow, count: rows.length };
+}
+
+/** A page as a reader in another thread takes it. */
+export function sharedPage(index: number, page: Page | undefined): SharedPage {
+  if (page === undefined) return { index, rows: [], seqs: [] };
+  if ("seqByRow" in page) return { index, seqByRow: page.seqByRow, rows: [], seqs: [] };
+  return { index, rows: [...page.rows], seqs: [...page.seqs] };
+}
+
+/** The page that such a reader makes of it; its count is not kept up to date. */
+export function pageOfShare({ rows, seqByRow, seqs }: SharedPage): Page | undefined {
+  if (seqByRow !== undefined) return { seqByRow, count: PAGE_ROWS };
+  return rows.length === 0 ? undefined : { rows: [...rows], seqs: [...seqs] };
 }
 
 /** Index of the first number that is at least `wanted`. */

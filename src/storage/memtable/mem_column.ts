@@ -8,6 +8,7 @@
 import { assert } from "../../base/assert.ts";
 import type { ByteReader } from "../../base/byte_reader.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";
+import { sharedBytes, sharedFloats, sharedInts, sharedWords } from "../../base/shared_arrays.ts";
 import {
   type DataType,
   physicalKind,
@@ -16,7 +17,6 @@ import {
   type Vector,
   valueAt,
 } from "../../types/mod.ts";
-import { sharedBytes, sharedFloats, sharedInts, sharedWords } from "./shared_arrays.ts";
 
 const CAPACITY_MIN = 16;
 
@@ -54,6 +54,35 @@ export class MemColumn {
     if (this.#kind === "text") {
       this.#text = new ByteWriter(TEXT_BYTES_MIN, { isShared: true });
     }
+  }
+
+  /**
+   * A column of the values that a vector holds, which it aliases. Nothing is appended to it, other
+   * than further values of a plain array.
+   */
+  static of({ columnId, type }: Pick<MemColumn, "columnId" | "type">, vector: Vector): MemColumn {
+    const column = new MemColumn(columnId, type);
+    column.#length = vector.length;
+    if (vector.kind === "bool") column.#bools = vector.values;
+    else if (vector.kind === "i32") column.#ints = vector.values;
+    else if (vector.kind === "f64") column.#floats = vector.values;
+    else if (vector.kind === "utf8") {
+      column.#text = ByteWriter.over(vector.bytes);
+      column.#offsets = vector.offsets;
+    } else {
+      assert(vector.kind === "any", "a column of a memtable is held in an array of its own");
+      column.#values = [...vector.values];
+    }
+    column.#kind = vector.kind === "utf8" ? "text" : vector.kind;
+    if (vector.kind !== "any") column.#nulls = vector.nulls;
+    return column;
+  }
+
+  /** Further values of a column that is held in a plain array. */
+  appendPlain(values: readonly Value[]): void {
+    assert(this.#kind === "any", "the values lie in a plain array");
+    for (const value of values) this.#values.push(value);
+    this.#length += values.length;
   }
 
   get length(): number {

@@ -7,14 +7,15 @@
  * - The seqs of one owner's list ascend, and so do those of the whole memtable.
  */
 import { assert, defined } from "../../base/assert.ts";
+import { sharedBytes, sharedFloats } from "../../base/shared_arrays.ts";
 import type { Batch, Row, Vector } from "../../types/mod.ts";
 import type { Key } from "../contract/key.ts";
+import type { SharedColumn, SharedMemtable } from "../contract/shared_tables.ts";
 import type { StoredColumn } from "../contract/store.ts";
 import type { PreparedReplacements } from "../deletions/prepared_replacements.ts";
 import { KeyRows } from "./key_rows.ts";
 import { grown, MemColumn, roomFor } from "./mem_column.ts";
 import { PartOrders } from "./part_orders.ts";
-import { sharedBytes, sharedFloats } from "./shared_arrays.ts";
 
 const CAPACITY_MIN = 64;
 
@@ -343,6 +344,35 @@ export class Memtable {
       else high = middle;
     }
     return low;
+  }
+
+  /**
+   * Becomes, in a reader, the memtable of a share, which has at least the rows that are here; it
+   * aliases the arrays of the share.
+   */
+  follow(share: SharedMemtable): void {
+    const first = this.rowCount;
+    this.owners = share.owners;
+    this.seqs = share.seqs;
+    this.prevs = share.prevs;
+    this.commitSeqs = share.commitSeqs;
+    this.replacedBy = share.replacedBy;
+    this.deleted = share.deleted;
+    this.rowCount = share.rowCount;
+    this.hiddenCount = share.hiddenCount;
+    this.#columns = share.columns.map((shared) => this.#followed(shared));
+    for (let row = first; row < share.rowCount; row += 1) {
+      this.partition(share.owners[row] ?? 0).add(row);
+    }
+  }
+
+  #followed(shared: SharedColumn): MemColumn {
+    const { columnId, from, vector } = shared;
+    if (from === 0) return MemColumn.of(shared, vector);
+    const column = defined(this.column(columnId), "the first values of a column were shared");
+    assert(column.length === from && vector.kind === "any", "values are shared in their order");
+    column.appendPlain(vector.values);
+    return column;
   }
 
   /** Takes over a changed definition: columns that are new read their `missing` value so far. */

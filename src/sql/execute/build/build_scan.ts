@@ -265,7 +265,11 @@ function openOrdered(
   } catch (error) {
     throw droppedMeanwhile(error, table);
   }
-  if (scan === undefined || rowsWanted <= scan.rowCount * ORDERED_SHARE_MAX) return scan;
+  if (scan === undefined) return undefined;
+  if (rowsWanted <= scan.rowCount * ORDERED_SHARE_MAX) {
+    run.noteReadInOrder();
+    return scan;
+  }
   scan.close();
   return undefined;
 }

@@ -19,7 +19,7 @@ import { type Commit, SHARED_OWNER, type StagedCommit } from "../../../storage/m
 import type { Batch, Row, Value } from "../../../types/mod.ts";
 import type { TableRuntime } from "../build/table_runtime.ts";
 import { ownerOf } from "../operators/scan.ts";
-import type { Run } from "../run/run.ts";
+import { type Run, writeStoreOf } from "../run/run.ts";
 import type { Steps } from "../run/step_turns.ts";
 import type { StorageGrowth } from "../run/storage_meter.ts";
 import { type Returning, returnRows } from "./returning.ts";
@@ -158,7 +158,8 @@ export class ChangeWriter {
 
   /** From now on changes are written over many turns. */
   beginSteps(): void {
-    const { snapshotSeq, store, transaction } = this.#run;
+    const { snapshotSeq, transaction } = this.#run;
+    const store = writeStoreOf(this.#run);
     // A transaction must not read what this very statement writes, so that comes at the end.
     if (transaction !== undefined) return;
     const wantsSeqs = this.#wantsSeqs;

@@ -15,7 +15,7 @@ import type { TableRuntime } from "../build/table_runtime.ts";
 import { bytesOfRows, rowBytes } from "../held/row_bytes.ts";
 import { keyTextOf } from "../keys/key_text.ts";
 import { ownerOf, readRow } from "../operators/scan.ts";
-import type { Run } from "../run/run.ts";
+import { type Run, writeStoreOf } from "../run/run.ts";
 import type { StorageGrowth } from "../run/storage_meter.ts";
 import { sameRow } from "../run/transaction.ts";
 
@@ -60,7 +60,7 @@ export function applyChanges(
   }
   const make = (): Commit => {
     run.uploads?.list(run.call.nowMicros / 1000);
-    return run.store.apply({ writes, wantsSeqs });
+    return writeStoreOf(run).apply({ writes, wantsSeqs });
   };
   const meter = run.storageMeter;
   const commit =
@@ -151,7 +151,8 @@ export function insertColumns({ table }: TableRuntime, batch: Batch, run: Run): 
 }
 
 function applyInsert(table: TableEntry, write: TableWrite, run: Run): Commit {
-  const { storageMeter, store } = run;
+  const { storageMeter } = run;
+  const store = writeStoreOf(run);
   if (storageMeter === undefined) return store.apply({ writes: [write] });
   const { batch, owner, rows } = write;
   const bytes = batch === undefined ? sumOf(rows, rowBytes) : bytesOfRows(batch);

@@ -5,7 +5,7 @@
 import type { Principal } from "../../../auth/mod.ts";
 import type { Seq } from "../../../base/seq.ts";
 import type { TableEntry } from "../../../catalog/mod.ts";
-import type { Store } from "../../../storage/mod.ts";
+import type { ReadStore, WriteStore } from "../../../storage/mod.ts";
 import type { Value } from "../../../types/mod.ts";
 import type { CallWorld } from "../../functions/base/function.ts";
 import type { TemporaryFiles } from "../../spill/mod.ts";
@@ -21,7 +21,8 @@ export interface InnerRunOptions extends Partial<Pick<Run, "memory" | "outer" | 
 
 export class InnerRun implements Run {
   readonly principal: Principal;
-  readonly store: Store;
+  readonly store: ReadStore;
+  readonly writes: WriteStore | undefined;
   readonly snapshotSeq: Seq;
   readonly transaction: Transaction | undefined;
   readonly slots: readonly Value[];
@@ -44,6 +45,7 @@ export class InnerRun implements Run {
   ) {
     this.principal = around.principal;
     this.store = around.store;
+    this.writes = around.writes;
     this.snapshotSeq = around.snapshotSeq;
     this.transaction = around.transaction;
     this.slots = around.slots;
@@ -78,6 +80,10 @@ export class InnerRun implements Run {
 
   requireUnaltered(table: TableEntry): void {
     this.#around.requireUnaltered(table);
+  }
+
+  noteReadInOrder(): void {
+    this.#around.noteReadInOrder();
   }
 
   noteRead(rowCount: number): void {

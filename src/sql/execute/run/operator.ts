@@ -52,6 +52,11 @@ export interface DrainOptions {
   readonly onBatch: (batch: Batch) => void;
   /** Ends a turn early: what was drained should be taken away first. */
   readonly isEnough?: (() => boolean) | undefined;
+  /**
+   * Called when the first turn did not reach the end: the operator is closed, and what was drained
+   * is forgotten, if this returns what takes its place.
+   */
+  readonly insteadOfMore?: (() => Promise<void> | undefined) | undefined;
   /** Called between two turns; what it returns is waited for. */
   readonly onTurn?: (() => Promise<void> | undefined) | undefined;
 }
@@ -68,7 +73,12 @@ export function drain(operator: Operator, options: DrainOptions): Promise<void> 
   } finally {
     if (isAtEnd) operator.close();
   }
-  return isAtEnd ? undefined : drainFurther(operator, options);
+  if (isAtEnd) return undefined;
+  // A statement that sleeps is not long.
+  const instead = options.ledger.wakeAtMs === undefined ? options.insteadOfMore?.() : undefined;
+  if (instead === undefined) return drainFurther(operator, options);
+  operator.close();
+  return instead;
 }
 
 async function drainFurther(operator: Operator, options: DrainOptions): Promise<void> {

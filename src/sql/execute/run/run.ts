@@ -2,10 +2,11 @@
  * What one execution of a statement carries: the caller, the snapshot, the values of its slots.
  */
 import type { Principal } from "../../../auth/mod.ts";
+import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import type { Seq } from "../../../base/seq.ts";
 import type { TableEntry } from "../../../catalog/mod.ts";
-import type { Store } from "../../../storage/mod.ts";
+import type { ReadStore, WriteStore } from "../../../storage/mod.ts";
 import type { Batch, Row, Value, Vector } from "../../../types/mod.ts";
 import type { BoundCte, BoundRecursion } from "../../bind/bound.ts";
 import type { BoundSubquery } from "../../bind/bound_expressions.ts";
@@ -20,7 +21,9 @@ import type { Transaction } from "./transaction.ts";
 
 export interface Run {
   readonly principal: Principal;
-  readonly store: Store;
+  readonly store: ReadStore;
+  /** Where changes go; a query has none. */
+  readonly writes: WriteStore | undefined;
   /** Whether the caller may read tombstones of a table; others see its live rows only. */
   mayReadHistory(table: TableEntry): boolean;
   /** Everything this statement reads is current at this seq. */
@@ -40,6 +43,8 @@ export interface Run {
   monotonicMs(): number;
   /** @throws {DatabaseError} RESULT_TOO_LARGE if a result may not have so many rows. */
   checkResultRows(rowCount: number): void;
+  /** Rows are read in an order that only the event loop keeps. */
+  noteReadInOrder(): void;
   /** Rows were read from a table: for who watches the statement. */
   noteRead(rowCount: number): void;
   /** Bytes of memory left for operators that hold rows. */
@@ -128,4 +133,9 @@ export interface UploadSink {
   list(nowMs: number): void;
   /** The size of the uploaded files that rows refer to. */
   readonly placedBytes: number;
+}
+
+/** Where the changes of a statement go. */
+export function writeStoreOf({ writes }: Run): WriteStore {
+  return defined(writes, "a change has a store to write to");
 }

@@ -1,8 +1,8 @@
 /**
- * Typed arrays in memory that threads share: what is sent to another thread is then not copied.
+ * Typed arrays in memory that threads share: sending one to another thread copies nothing.
  *
- * Memtables are written by the event loop alone. Another thread is given one only once it is
- * frozen, and reads what does not change any more.
+ * Only the event loop writes to them. A reader in another thread is given a bound on `_seq` and
+ * never looks at anything that the event loop may still write below it.
  */
 
 export function sharedBytes(length: number): Uint8Array {

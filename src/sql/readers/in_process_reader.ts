@@ -1,0 +1,39 @@
+/**
+ * A reader in the thread of the event loop, for tests and simulations: it is sent copies of the
+ * same messages, and takes no thread and no time of its own.
+ */
+import type { Clock } from "../../base/clock.ts";
+import type { FromReader, ToReader } from "./job.ts";
+import { QueryReader, type QueryReaderParts } from "./query_reader.ts";
+import type { OpenReader } from "./query_readers.ts";
+
+export function inProcessReader(
+  parts: Omit<QueryReaderParts, "post" | "wait"> & { readonly clock: Clock },
+): OpenReader {
+  return (_number, { onMessage }) => {
+    let isOpen = true;
+    const later = async (work: () => void): Promise<void> => {
+      await parts.clock.yield();
+      if (isOpen) work();
+    };
+    const reader = new QueryReader({
+      ...parts,
+      post: (message, moved) => {
+        const copy: FromReader = structuredClone(message, { transfer: [...moved] });
+        void later(() => onMessage(copy));
+      },
+      // Rows are taken in later turns of this very thread.
+      wait: () => false,
+    });
+    return {
+      post(message: ToReader) {
+        const copy = structuredClone(message);
+        void later(() => reader.receive(copy));
+      },
+      close() {
+        isOpen = false;
+        reader.close();
+      },
+    };
+  };
+}

@@ -1,0 +1,106 @@
+/**
+ * What the event loop and a reader in another thread say to each other: plain data.
+ *
+ *     event loop ──run──► reader ──rows … rows, end | failed | refused──► event loop
+ *                ──drop─►
+ *
+ * Numbers that both change while a job runs lie in shared memory, as `JOB_WORDS` says.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import type { LogFields } from "../../base/log.ts";
+import type { Seq } from "../../base/seq.ts";
+import type { SeqEra } from "../../base/seq_times.ts";
+import type { NamespaceEntry, TableEntry, ViewEntry } from "../../catalog/mod.ts";
+import type { DroppedShares, SharedTable } from "../../storage/mod.ts";
+import type { ThreadFailure } from "../../threads/mod.ts";
+import type { Batch, DataType, Value } from "../../types/mod.ts";
+import type { SelectStatement } from "../parse/ast/ast.ts";
+
+/** The numbers of a job in shared memory, by their place. */
+export const JOB_WORDS = {
+  /** Why the job has to end: the place in `CANCEL_CAUSES`, from 1; 0 while it may go on. */
+  cancelled: 0,
+  /** KiB of rows that the event loop has taken. The reader waits for it to grow. */
+  takenKib: 1,
+  /** Thousands of rows read from tables. */
+  kiloRowsRead: 2,
+  count: 4,
+} as const;
+
+export type JobWords = Int32Array<SharedArrayBuffer>;
+
+export function newJobWords(): JobWords {
+  return new Int32Array(new SharedArrayBuffer(JOB_WORDS.count * Int32Array.BYTES_PER_ELEMENT));
+}
+
+/** KiB of rows that may be on their way to the event loop. */
+export const WINDOW_KIB = 2048;
+
+/** Plans that a reader keeps; it forgets the one that it was given first. */
+export const PLANS_MAX = 200;
+
+export const CANCEL_CAUSES = ["kill", "drop", "shutdown"] as const;
+
+/** The relations that the names of a statement lead to, its views included. */
+export interface NamedRelations {
+  readonly tables: readonly TableEntry[];
+  readonly views: readonly ViewEntry[];
+}
+
+/** What a reader makes a plan of. */
+export interface PlanSource {
+  readonly node: SelectStatement;
+  /** Types of the parameters; lifted literals follow them in the slots. */
+  readonly types: readonly DataType[];
+  /** Of unqualified names. */
+  readonly namespace: string;
+  readonly relations: NamedRelations;
+  /** Live rows by table, which decide the order of joins. */
+  readonly rowCounts: ReadonlyMap<number, number>;
+}
+
+export interface QueryJob {
+  readonly kind: "run";
+  /** Names the plan to every reader. */
+  readonly plan: number;
+  /** Absent if the reader has the plan. */
+  readonly source: PlanSource | undefined;
+  readonly slots: readonly Value[];
+  readonly principal: Principal;
+  readonly namespace: string;
+  /** The namespaces of its tables, which decide about history. */
+  readonly namespaces: readonly NamespaceEntry[];
+  readonly snapshotSeq: Seq;
+  readonly nowMicros: number;
+  readonly eras: readonly SeqEra[];
+  readonly tables: readonly SharedTable[];
+  readonly dropped: DroppedShares;
+  /** How long it may take, in milliseconds; Infinity is for ever. */
+  readonly timeMs: number;
+  readonly words: JobWords;
+}
+
+export interface DropMessage {
+  readonly kind: "drop";
+  readonly dropped: DroppedShares;
+}
+
+export type ToReader = QueryJob | DropMessage;
+
+/** What one job took. */
+export interface JobTotals {
+  readonly rowsRead: number;
+}
+
+export type FromReader =
+  | { readonly kind: "rows"; readonly batch: Batch; readonly kib: number }
+  | { readonly kind: "end"; readonly totals: JobTotals }
+  | { readonly kind: "failed"; readonly failure: ThreadFailure }
+  /** The statement calls something that only the event loop has. */
+  | { readonly kind: "refused" }
+  | {
+      readonly kind: "log";
+      readonly level: "error" | "warn" | "info" | "debug";
+      readonly text: string;
+      readonly fields: LogFields;
+    };

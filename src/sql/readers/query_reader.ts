@@ -1,0 +1,238 @@
+/**
+ * Runs queries in a thread of their own, one at a time and straight through: no other work waits
+ * for this thread.
+ *
+ * It has no catalog and no log of its own. What it reads was shared with it, and its rows go to the
+ * event loop, for which it waits once many rows are on their way.
+ */
+import type { Clock } from "../../base/clock.ts";
+import type { Disk } from "../../base/disk.ts";
+import type { Log } from "../../base/log.ts";
+import { putNewest } from "../../base/newest.ts";
+import type { Random } from "../../base/random.ts";
+import type { NamespaceEntry } from "../../catalog/mod.ts";
+import { NEEDS_EVENT_LOOP, ReplicaStore } from "../../storage/mod.ts";
+import { failureFrom } from "../../threads/mod.ts";
+import { type Batch, portableBatch } from "../../types/mod.ts";
+import type { SqlLimits } from "../common/environment.ts";
+import type { MemoryBudget } from "../execute/held/memory_budget.ts";
+import { made } from "../execute/run/operator.ts";
+import {
+  type CancelCause,
+  checkDeadline,
+  type RequestLedger,
+} from "../execute/run/request_ledger.ts";
+import { newRun, type QueryWorld } from "../prepare/new_run.ts";
+import { type PreparedQuery, prepare } from "../prepare/prepared.ts";
+import { SpillSpace, type TemporaryFiles } from "../spill/mod.ts";
+import {
+  CANCEL_CAUSES,
+  type FromReader,
+  JOB_WORDS,
+  type JobWords,
+  PLANS_MAX,
+  type QueryJob,
+  type ToReader,
+  WINDOW_KIB,
+} from "./job.ts";
+import { worldIn } from "./relations.ts";
+
+/** How long a reader sleeps at most before it looks whether its job was cancelled. */
+const LOOK_MS = 20;
+
+/** What a reader is given once, at its start. */
+export interface ReaderSettings {
+  readonly limits: SqlLimits;
+  readonly version: string;
+  /** For unpacked parts of segments. */
+  readonly cacheBytes: number;
+  readonly spill: {
+    readonly directory: string;
+    /** Of the names of its temporary files; no two readers share one. */
+    readonly prefix: string;
+    readonly bytesMax: number;
+    readonly minFreeBytes: number;
+  };
+}
+
+export interface QueryReaderParts {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly settings: ReaderSettings;
+  readonly post: (message: FromReader, moved: readonly ArrayBuffer[]) => void;
+  /**
+   * Waits until the event loop has taken more rows than `takenKib`, or for a while. Returns false
+   * if it cannot take any meanwhile.
+   */
+  readonly wait: (words: JobWords, takenKib: number) => boolean;
+}
+
+/** Blocks a thread of its own. */
+export function waitInThread(words: JobWords, takenKib: number): boolean {
+  Atomics.wait(words, JOB_WORDS.takenKib, takenKib, LOOK_MS);
+  return true;
+}
+
+export class QueryReader {
+  readonly #parts: QueryReaderParts;
+  readonly #store: ReplicaStore;
+  readonly #spillSpace: SpillSpace;
+  readonly #plans = new Map<number, PreparedQuery>();
+
+  constructor(parts: QueryReaderParts) {
+    this.#parts = parts;
+    const { disk } = parts;
+    this.#store = new ReplicaStore(disk, parts.settings.cacheBytes);
+    this.#spillSpace = new SpillSpace({ disk, log: this.#log(), ...parts.settings.spill });
+  }
+
+  receive(message: ToReader): void {
+    if (message.kind === "drop") {
+      this.#store.drop(message.dropped);
+      return;
+    }
+    try {
+      this.#run(message);
+    } catch (error) {
+      if (error === NEEDS_EVENT_LOOP) this.#post({ kind: "refused" });
+      else this.#post({ kind: "failed", failure: failureFrom(error) });
+    }
+  }
+
+  close(): void {
+    this.#store.close();
+  }
+
+  #run(job: QueryJob): void {
+    const { clock } = this.#parts;
+    this.#store.drop(job.dropped);
+    this.#store.open(job.tables, { upTo: job.snapshotSeq, eras: job.eras });
+    const prepared = this.#planOf(job);
+    const ledger = new JobLedger(job, clock);
+    const { namespace, nowMicros, principal, slots, snapshotSeq } = job;
+    const run = newRun(this.#world(job), {
+      principal,
+      namespace,
+      slots,
+      atSeq: snapshotSeq,
+      nowMicros,
+      ledger,
+    });
+    const operator = made(prepared.build, run);
+    const sender = new RowSender(job.words, this.#parts);
+    const columnCount = prepared.fields?.length ?? 0;
+    try {
+      for (let batch = operator.next(); batch !== undefined; batch = operator.next()) {
+        ledger.look();
+        if (batch.rowCount > 0) sender.send(batch, columnCount, ledger);
+      }
+    } finally {
+      operator.close();
+      ledger.temporary?.close();
+    }
+    this.#post({ kind: "end", totals: { rowsRead: ledger.rowsRead } });
+  }
+
+  #planOf({ plan, source }: QueryJob): PreparedQuery {
+    const known = this.#plans.get(plan);
+    if (known !== undefined) return known;
+    if (source === undefined) throw new Error(`A reader was not told what plan ${plan} is`);
+    const { rowCounts } = source;
+    const { statement, world } = worldIn(source, {
+      rowsOf: ({ tableId }) => rowCounts.get(tableId) ?? 0,
+      spanOf: ({ tableId }, columnId) => this.#store.valueSpan(tableId, columnId),
+    });
+    const prepared = prepare(source.node, { world, statement });
+    if (prepared.kind !== "query") throw new Error("A reader was given a statement that writes");
+    putNewest(this.#plans, [plan, prepared], PLANS_MAX);
+    return prepared;
+  }
+
+  #world({ namespaces }: QueryJob): QueryWorld {
+    const { clock, random, settings } = this.#parts;
+    const byName = new Map(namespaces.map((each): [string, NamespaceEntry] => [each.name, each]));
+    return {
+      catalog: { namespace: (name) => byName.get(name), tableById: () => undefined },
+      clock,
+      limits: settings.limits,
+      random,
+      spillSpace: this.#spillSpace,
+      storageQuota: undefined,
+      store: this.#store,
+      version: settings.version,
+    };
+  }
+
+  #log(): Log {
+    const to =
+      (level: Extract<FromReader, { kind: "log" }>["level"]): Log["error"] =>
+      (text, fields = {}) =>
+        this.#post({ kind: "log", level, text, fields });
+    return { error: to("error"), warn: to("warn"), info: to("info"), debug: to("debug") };
+  }
+
+  #post(message: FromReader, moved: readonly ArrayBuffer[] = []): void {
+    this.#parts.post(message, moved);
+  }
+}
+
+/** The ledger of a job: what the event loop says of it, and what the event loop is told. */
+class JobLedger implements RequestLedger {
+  readonly startMs: number;
+  deadlineMs: number;
+  rowsRead = 0;
+  memory: MemoryBudget | undefined;
+  temporary: TemporaryFiles | undefined;
+  wakeAtMs: number | undefined;
+  sleepMs = 0;
+  wake: (() => void) | undefined;
+  readonly #words: JobWords;
+  readonly #clock: Clock;
+
+  constructor({ timeMs, words }: QueryJob, clock: Clock) {
+    this.startMs = clock.monotonicMs();
+    this.deadlineMs = this.startMs + timeMs;
+    this.#words = words;
+    this.#clock = clock;
+  }
+
+  get cancelledBy(): CancelCause | undefined {
+    return CANCEL_CAUSES[Atomics.load(this.#words, JOB_WORDS.cancelled) - 1];
+  }
+
+  /** Tells how far the job is. @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, … */
+  look(): void {
+    Atomics.store(this.#words, JOB_WORDS.kiloRowsRead, Math.floor(this.rowsRead / 1000));
+    checkDeadline(this, this.#clock);
+  }
+}
+
+/** Sends rows, and waits while too many are on their way. */
+class RowSender {
+  readonly #words: JobWords;
+  readonly #parts: QueryReaderParts;
+  #sentKib = 0;
+
+  constructor(words: JobWords, parts: QueryReaderParts) {
+    this.#words = words;
+    this.#parts = parts;
+  }
+
+  /** The time of the wait is the client's. @throws {DatabaseError} CANCELLED, SHUTTING_DOWN */
+  send(rows: Batch, columnCount: number, ledger: JobLedger): void {
+    const { clock, post, wait } = this.#parts;
+    const { batch, bytes, moved } = portableBatch(rows, columnCount);
+    const kib = Math.ceil(bytes / 1024);
+    post({ kind: "rows", batch, kib }, moved);
+    this.#sentKib += kib;
+    for (;;) {
+      const takenKib = Atomics.load(this.#words, JOB_WORDS.takenKib);
+      if (this.#sentKib - takenKib <= WINDOW_KIB) return;
+      const sinceMs = clock.monotonicMs();
+      if (!wait(this.#words, takenKib)) return;
+      ledger.deadlineMs += clock.monotonicMs() - sinceMs;
+      ledger.look();
+    }
+  }
+}

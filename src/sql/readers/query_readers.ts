@@ -1,0 +1,149 @@
+/**
+ * The readers in other threads, as the event loop sees them: which of them is free, what each has
+ * been told, and the rows that come back.
+ *
+ *     none ──first long query──► free ◄──► busy ──failed, hung, or closed──► none
+ *
+ * - A statement in a reader pins the files that it reads, until the reader is done with it.
+ * - A reader that fails, ends or hangs fails its own statement only, and is replaced.
+ * - Nobody waits for a reader: a query that finds none free stays on the event loop.
+ */
+import { SeldomLog } from "../../base/seldom_log.ts";
+import type { MessageThread, ThreadEvents } from "../../threads/mod.ts";
+import type { PreparedQuery } from "../prepare/prepared.ts";
+import type { FromReader, ToReader } from "./job.ts";
+import { Reader, type ReaderParts, type ReaderQuery, type ReadOutcome } from "./reader.ts";
+
+/** A thread that reads, or a stand-in in the thread of the event loop. */
+export type ReaderPort = MessageThread<ToReader>;
+
+export type ReaderEvents = ThreadEvents<FromReader>;
+
+/**
+ * Opens a reader; the number is its own among those that are open.
+ *
+ * @returns undefined if there may be no more threads.
+ */
+export type OpenReader = (number: number, events: ReaderEvents) => ReaderPort | undefined;
+
+export interface QueryReadersParts extends ReaderParts {
+  readonly open: OpenReader;
+  /** The most that may be open at a time; 0 for none. */
+  readonly countMax: number;
+  /** Whether queries are sent before they turn out to be long; for tests. */
+  readonly takesAll?: boolean | undefined;
+}
+
+/** How often readers that have nothing to do are told which files they may let go of. */
+const DROP_MS = 5000;
+
+export class QueryReaders {
+  readonly #parts: QueryReadersParts;
+  readonly #seldomLog: SeldomLog;
+  /** By number; empty places were never used, or their reader is gone. */
+  readonly #readers: (Reader | undefined)[];
+  /** Plans that call something which only the event loop has. */
+  readonly #refused = new WeakSet<PreparedQuery>();
+  readonly #planNumbers = new WeakMap<PreparedQuery, number>();
+  #planCount = 0;
+  #isOpen = true;
+  #isTimed = false;
+
+  constructor(parts: QueryReadersParts) {
+    this.#parts = parts;
+    this.#seldomLog = new SeldomLog(parts.log, parts.clock);
+    this.#readers = Array.from({ length: parts.countMax }, () => undefined);
+  }
+
+  get takesAll(): boolean {
+    return this.#parts.takesAll === true;
+  }
+
+  /** How many are open, and how many of them run a statement. */
+  get counts(): { readonly open: number; readonly busy: number } {
+    const open = this.#readers.filter((reader) => reader !== undefined);
+    return { open: open.length, busy: open.filter(({ isBusy }) => isBusy).length };
+  }
+
+  /**
+   * Runs a query in a reader from its beginning.
+   *
+   * @returns undefined if it has to stay on the event loop: it reads what only the event loop has,
+   * or no reader is free.
+   * @throws {DatabaseError} @throws {CorruptionError} If a table cannot be read.
+   */
+  begin(query: ReaderQuery): Promise<ReadOutcome> | undefined {
+    const { prepared } = query;
+    if (!this.#isOpen || this.#refused.has(prepared) || !isOfTables(prepared)) return undefined;
+    const reader = this.#free(this.#numberOf(prepared));
+    if (reader === undefined) return undefined;
+    this.#timeDrops();
+    return reader.run(query, this.#numberOf(prepared)).then((outcome) => {
+      if (outcome === "refused") this.#refused.add(prepared);
+      return outcome;
+    });
+  }
+
+  close(): void {
+    this.#isOpen = false;
+    for (const reader of this.#readers) reader?.close("the server stops");
+  }
+
+  /** A free reader, one that knows the plan rather than another; opens one if none is free. */
+  #free(plan: number): Reader | undefined {
+    let free: Reader | undefined;
+    for (const reader of this.#readers) {
+      if (reader === undefined || reader.isBusy) continue;
+      if (reader.knows(plan)) return reader;
+      free ??= reader;
+    }
+    return free ?? this.#opened();
+  }
+
+  #opened(): Reader | undefined {
+    const number = this.#readers.indexOf(undefined);
+    if (number === -1) return undefined;
+    const { log, open } = this.#parts;
+    const reader = new Reader(this.#parts, (reason) => {
+      this.#readers[number] = undefined;
+      if (this.#isOpen) log.error("a reader thread failed", { reader: number, reason });
+    });
+    const port = open(number, reader.events);
+    if (port === undefined) {
+      this.#seldomLog.warn("cannot start a reader thread, queries run on fewer", {
+        open: this.counts.open,
+        wanted: this.#parts.countMax,
+      });
+      return undefined;
+    }
+    reader.attach(port);
+    this.#readers[number] = reader;
+    return reader;
+  }
+
+  #numberOf(prepared: PreparedQuery): number {
+    let number = this.#planNumbers.get(prepared);
+    if (number === undefined) {
+      this.#planCount += 1;
+      number = this.#planCount;
+      this.#planNumbers.set(prepared, number);
+    }
+    return number;
+  }
+
+  #timeDrops(): void {
+    if (this.#isTimed) return;
+    this.#isTimed = true;
+    this.#parts.clock.after(DROP_MS, () => {
+      this.#isTimed = false;
+      if (!this.#isOpen) return;
+      for (const reader of this.#readers) if (reader?.isBusy === false) reader.tellDropped();
+      if (this.counts.open > 0) this.#timeDrops();
+    });
+  }
+}
+
+/** Whether all that a query reads are stored tables, and it never sleeps. */
+function isOfTables({ requirements }: PreparedQuery): boolean {
+  return requirements.length > 0 && requirements.every(({ action }) => action === "read");
+}

@@ -1,0 +1,353 @@
+/**
+ * One reader in another thread, as the event loop sees it: what it has been told, and the statement
+ * that it runs.
+ */
+
+import type { Principal } from "../../auth/mod.ts";
+import { assert, defined } from "../../base/assert.ts";
+import type { CancelTimer, Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import { putNewest } from "../../base/newest.ts";
+import type { Seq } from "../../base/seq.ts";
+import type { Catalog, NamespaceEntry, TableEntry } from "../../catalog/mod.ts";
+import type { SharingStore, Store, TableShares, TableSharing } from "../../storage/mod.ts";
+import { errorFromFailure, type MessageThread, type ThreadEvents } from "../../threads/mod.ts";
+import type { Batch, DataType, Value } from "../../types/mod.ts";
+import { checkDeadline, type RequestLedger } from "../execute/run/request_ledger.ts";
+import type { SelectStatement } from "../parse/ast/ast.ts";
+import type { PreparedQuery } from "../prepare/prepared.ts";
+import {
+  CANCEL_CAUSES,
+  type FromReader,
+  JOB_WORDS,
+  type JobWords,
+  newJobWords,
+  PLANS_MAX,
+  type PlanSource,
+  type ToReader,
+  WINDOW_KIB,
+} from "./job.ts";
+import { relationsOf } from "./relations.ts";
+
+/** What a plan is made of. */
+export interface QuerySource {
+  readonly node: SelectStatement;
+  /** Types of the parameters; lifted literals follow them in the slots. */
+  readonly types: readonly DataType[];
+}
+
+/** A query as a reader takes it. */
+export interface ReaderQuery {
+  readonly prepared: PreparedQuery;
+  /** Asked for if the reader does not know the plan. */
+  source(): QuerySource;
+  readonly slots: readonly Value[];
+  readonly principal: Principal;
+  readonly namespace: string;
+  readonly snapshotSeq: Seq;
+  readonly nowMicros: number;
+  readonly ledger: RequestLedger;
+  /** @throws {DatabaseError} The statement ends then. */
+  onBatch(batch: Batch): void;
+  /** What to wait for before the reader may send more. */
+  taken?(): Promise<void> | undefined;
+}
+
+/** Whether the rows of a query have all come, or it has to run on the event loop after all. */
+export type ReadOutcome = "read" | "refused";
+
+export interface ReaderParts {
+  readonly sharing: SharingStore;
+  readonly store: Pick<Store, "liveRowCount">;
+  readonly catalog: Catalog;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** How often the event loop looks at a reader that is busy. */
+const LOOK_MS = 50;
+
+/** A reader that goes on for so long after its statement had to end hangs. */
+const HUNG_MS = 2000;
+
+export class Reader {
+  readonly events: ThreadEvents<FromReader>;
+  readonly #parts: ReaderParts;
+  readonly #onGone: (reason: string) => void;
+  readonly #sharing: TableSharing;
+  /** The plans that it has, as it forgets them itself. */
+  readonly #plans = new Map<number, true>();
+  #port: MessageThread<ToReader> | undefined;
+  #job: Job | undefined;
+
+  /** @param onGone Told why, once it can do no more. */
+  constructor(parts: ReaderParts, onGone: (reason: string) => void) {
+    this.#parts = parts;
+    this.#onGone = onGone;
+    this.#sharing = parts.sharing.newSharing();
+    this.events = {
+      onMessage: (message) => this.#receive(message),
+      onFailure: (reason) => this.#lose(reason),
+    };
+  }
+
+  attach(port: MessageThread<ToReader>): void {
+    this.#port = port;
+  }
+
+  get isBusy(): boolean {
+    return this.#job !== undefined;
+  }
+
+  knows(plan: number): boolean {
+    return this.#plans.has(plan);
+  }
+
+  close(reason: string): void {
+    this.#port?.close();
+    this.#lose(reason);
+  }
+
+  /** Tells which files and memory nobody needs any more. */
+  tellDropped(): void {
+    const dropped = this.#sharing.takeDropped();
+    if (dropped.segmentIds.length + dropped.memtableIds.length === 0) return;
+    this.#port?.post({ kind: "drop", dropped });
+  }
+
+  /** @throws {DatabaseError} @throws {CorruptionError} */
+  run(query: ReaderQuery, plan: number): Promise<ReadOutcome> {
+    assert(this.#job === undefined, "a reader runs one statement at a time");
+    const { catalog, clock, sharing } = this.#parts;
+    const { ledger, namespace, nowMicros, prepared, principal, slots, snapshotSeq } = query;
+    const tables = tablesOf(prepared, catalog);
+    const source = this.knows(plan) ? undefined : this.#sourceOf(query, tables);
+    const dropped = this.#sharing.takeDropped();
+    const shares = sharing.share(
+      this.#sharing,
+      tables.map(({ tableId }) => tableId),
+      snapshotSeq,
+    );
+    const job = new Job(query, { clock, plan, shares, onHung: () => this.#hang() });
+    this.#job = job;
+    if (source !== undefined) putNewest(this.#plans, [plan, true], PLANS_MAX);
+    this.#port?.post({
+      kind: "run",
+      plan,
+      source,
+      slots,
+      principal,
+      namespace,
+      namespaces: namespacesOf(tables, catalog),
+      snapshotSeq,
+      nowMicros,
+      eras: sharing.seqEras,
+      tables: shares.tables,
+      dropped,
+      timeMs: ledger.deadlineMs - clock.monotonicMs(),
+      words: job.words,
+    });
+    return job.outcome;
+  }
+
+  #sourceOf(query: ReaderQuery, tables: readonly TableEntry[]): PlanSource {
+    const { catalog, store } = this.#parts;
+    const { namespace } = query;
+    const { node, types } = query.source();
+    const relations = relationsOf({ namespace, node, types }, catalog);
+    const counted = tables.map(({ tableId }): [number, number] => [
+      tableId,
+      store.liveRowCount(tableId, undefined),
+    ]);
+    return { node, types, namespace, relations, rowCounts: new Map(counted) };
+  }
+
+  #receive(message: FromReader): void {
+    if (message.kind === "log") {
+      this.#parts.log[message.level](message.text, message.fields);
+      return;
+    }
+    const job = defined(this.#job, "a reader speaks of its statement");
+    if (message.kind === "rows") {
+      job.takeRows(message.batch, message.kib);
+      return;
+    }
+    this.#job = undefined;
+    if (message.kind === "failed") {
+      // Its plan may be what failed.
+      this.#plans.delete(job.plan);
+      job.fail(errorFromFailure(message.failure));
+    } else {
+      job.end(message.kind === "end" ? message.totals.rowsRead : undefined);
+    }
+  }
+
+  #hang(): void {
+    this.#port?.close();
+    this.#lose("it did not end its statement in time");
+  }
+
+  #lose(reason: string): void {
+    if (this.#port === undefined) return;
+    this.#port = undefined;
+    const job = this.#job;
+    this.#job = undefined;
+    this.#onGone(reason);
+    job?.fail(job.reasonToEnd() ?? new Error(`A reader thread failed: ${reason}`));
+  }
+}
+
+interface JobOptions {
+  readonly clock: Clock;
+  readonly plan: number;
+  readonly shares: TableShares;
+  readonly onHung: () => void;
+}
+
+/** The statement that a reader runs. */
+class Job {
+  readonly words: JobWords = newJobWords();
+  readonly plan: number;
+  readonly #query: ReaderQuery;
+  readonly #clock: Clock;
+  readonly #shares: TableShares;
+  readonly #onHung: () => void;
+  readonly #rowsReadBefore: number;
+  readonly #settled = Promise.withResolvers<ReadOutcome>();
+  readonly #queue: { readonly batch: Batch; readonly kib: number }[] = [];
+  #isPumping = false;
+  /** What the reader ended with, while rows still wait here. */
+  #ended: ReadOutcome | undefined;
+  #isOver = false;
+  #pendingKib = 0;
+  #endAskedMs: number | undefined;
+  #cancelLook: CancelTimer;
+
+  constructor(query: ReaderQuery, { clock, onHung, plan, shares }: JobOptions) {
+    this.plan = plan;
+    this.#query = query;
+    this.#clock = clock;
+    this.#shares = shares;
+    this.#onHung = onHung;
+    this.#rowsReadBefore = query.ledger.rowsRead;
+    query.ledger.wake = () => this.#look();
+    this.#cancelLook = clock.after(LOOK_MS, () => this.#lookLater());
+  }
+
+  get outcome(): Promise<ReadOutcome> {
+    return this.#settled.promise;
+  }
+
+  takeRows(batch: Batch, kib: number): void {
+    if (this.#isOver) return;
+    this.#queue.push({ batch, kib });
+    this.#pendingKib += kib;
+    if (!this.#isPumping) void this.#pump();
+  }
+
+  /** The reader is done. @param rowsRead undefined if it refused the statement. */
+  end(rowsRead: number | undefined): void {
+    this.#letGo();
+    if (rowsRead !== undefined) this.#query.ledger.rowsRead = this.#rowsReadBefore + rowsRead;
+    this.#ended = rowsRead === undefined ? "refused" : "read";
+    if (!this.#isPumping) this.#settle();
+  }
+
+  /** The reader is done, or gone. */
+  fail(error: Error): void {
+    this.#shares.noteDamage(error);
+    this.#letGo();
+    this.#reject(error);
+  }
+
+  /** Why the statement has to end; undefined while it may go on. */
+  reasonToEnd(): Error | undefined {
+    try {
+      checkDeadline(this.#query.ledger, this.#clock);
+      return undefined;
+    } catch (error) {
+      return error instanceof Error ? error : new Error(String(error));
+    }
+  }
+
+  async #pump(): Promise<void> {
+    this.#isPumping = true;
+    try {
+      for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
+        this.#query.onBatch(next.batch);
+        const waiting = this.#query.taken?.();
+        if (waiting !== undefined) await waiting;
+        this.#pendingKib -= next.kib;
+        Atomics.add(this.words, JOB_WORDS.takenKib, next.kib);
+        Atomics.notify(this.words, JOB_WORDS.takenKib);
+      }
+    } catch (error) {
+      this.#raise("kill");
+      this.#reject(error);
+    }
+    this.#isPumping = false;
+    if (this.#ended !== undefined) this.#settle();
+  }
+
+  #lookLater(): void {
+    this.#look();
+    if (this.#ended === undefined && !this.#isLetGo) {
+      this.#cancelLook = this.#clock.after(LOOK_MS, () => this.#lookLater());
+    }
+  }
+
+  #look(): void {
+    const { ledger } = this.#query;
+    const { cancelledBy } = ledger;
+    if (cancelledBy !== undefined) this.#raise(cancelledBy);
+    const kiloRows = Atomics.load(this.words, JOB_WORDS.kiloRowsRead);
+    ledger.rowsRead = Math.max(ledger.rowsRead, this.#rowsReadBefore + kiloRows * 1000);
+    const nowMs = this.#clock.monotonicMs();
+    const isToEnd = this.#isOver || cancelledBy !== undefined || nowMs >= ledger.deadlineMs;
+    // A reader that waits for its rows to be taken does not hang.
+    if (!isToEnd || this.#pendingKib > WINDOW_KIB) this.#endAskedMs = undefined;
+    else this.#endAskedMs ??= nowMs;
+    if (this.#endAskedMs !== undefined && nowMs - this.#endAskedMs >= HUNG_MS) this.#onHung();
+  }
+
+  #raise(cause: (typeof CANCEL_CAUSES)[number]): void {
+    Atomics.store(this.words, JOB_WORDS.cancelled, CANCEL_CAUSES.indexOf(cause) + 1);
+    Atomics.notify(this.words, JOB_WORDS.takenKib);
+  }
+
+  #isLetGo = false;
+
+  #letGo(): void {
+    this.#isLetGo = true;
+    this.#cancelLook();
+    this.#query.ledger.wake = undefined;
+    this.#shares.release();
+  }
+
+  #settle(): void {
+    this.#isOver = true;
+    this.#settled.resolve(defined(this.#ended, "the reader has ended"));
+  }
+
+  #reject(error: unknown): void {
+    this.#isOver = true;
+    this.#settled.reject(error);
+  }
+}
+
+/** The tables that a query reads, as the catalog has them. */
+function tablesOf({ requirements }: PreparedQuery, catalog: Catalog): TableEntry[] {
+  const byId = new Map<number, TableEntry>();
+  for (const requirement of requirements) {
+    if (requirement.action !== "read") continue;
+    const { tableId } = requirement.table;
+    const table = catalog.tableById(tableId);
+    if (table !== undefined) byId.set(tableId, table);
+  }
+  return [...byId.values()];
+}
+
+function namespacesOf(tables: readonly TableEntry[], catalog: Catalog): NamespaceEntry[] {
+  const names = new Set(tables.map(({ namespace }) => namespace));
+  return [...names].flatMap((name) => catalog.namespace(name) ?? []);
+}

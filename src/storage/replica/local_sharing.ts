@@ -1,0 +1,57 @@
+/**
+ * Shares the tables of a local store with readers in other threads, and pins what they read.
+ */
+import type { Seq, SeqGenerator } from "../../base/seq.ts";
+import type { SeqEra, SeqTimes } from "../../base/seq_times.ts";
+import type { SegmentEntry } from "../contract/manifest.ts";
+import type { TableShares } from "../contract/shared_tables.ts";
+import type { SharingStore } from "../contract/store.ts";
+import type { StoredTable } from "../table/table.ts";
+import { KnownTables } from "./table_sharing.ts";
+
+export interface LocalSharingParts {
+  readonly tables: ReadonlyMap<number, StoredTable>;
+  readonly files: { segmentPath(entry: SegmentEntry): string };
+  readonly seqs: Pick<SeqGenerator, "agedSeq">;
+  readonly times: Pick<SeqTimes, "eras">;
+}
+
+export class LocalSharing implements SharingStore<KnownTables> {
+  readonly #parts: LocalSharingParts;
+
+  constructor(parts: LocalSharingParts) {
+    this.#parts = parts;
+  }
+
+  get seqEras(): readonly SeqEra[] {
+    return this.#parts.times.eras;
+  }
+
+  newSharing(): KnownTables {
+    return new KnownTables();
+  }
+
+  share(known: KnownTables, tableIds: readonly number[], upTo: Seq): TableShares {
+    const { files, seqs, tables } = this.#parts;
+    // A table that was dropped since is in none of the shares, as its reader then says.
+    const found = tableIds.flatMap((tableId) => tables.get(tableId)?.requireAvailable() ?? []);
+    const shared = found.map((table) =>
+      known.share(table, {
+        upTo,
+        expiredSeqOf: (each) => each.expiredSeq(seqs),
+        pathOf: (entry) => files.segmentPath(entry),
+      }),
+    );
+    const segments = found.flatMap((table) => table.segments);
+    for (const segment of segments) segment.pin();
+    return {
+      tables: shared,
+      noteDamage(error) {
+        for (const segment of segments) segment.noteIfDamaged(error);
+      },
+      release() {
+        for (const segment of segments.splice(0)) segment.unpin();
+      },
+    };
+  }
+}

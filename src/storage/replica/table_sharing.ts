@@ -1,0 +1,128 @@
+/**
+ * Shares tables with one reader in another thread: says what a statement of the reader may read,
+ * and remembers what the reader has already.
+ *
+ * Invariant: what a share holds at or below its bound changes no more. The arrays of a memtable may
+ * grow into new ones meanwhile, but the rows of the share stay in the old ones; a replacement that
+ * is noted later has a seq above the bound.
+ */
+import type { SegmentEntry } from "../contract/manifest.ts";
+import type {
+  DroppedShares,
+  SharedColumn,
+  SharedMemtable,
+  SharedSegment,
+  SharedTable,
+} from "../contract/shared_tables.ts";
+import type { TableSharing } from "../contract/store.ts";
+import type { MemColumn } from "../memtable/mem_column.ts";
+import type { Memtable } from "../memtable/memtable.ts";
+import type { OpenSegment } from "../table/open_segment.ts";
+import type { StoredTable } from "../table/table.ts";
+
+interface KnownMemtable {
+  readonly id: number;
+  readonly table: StoredTable;
+  /** How many values of each column that is held in a plain array the reader has. */
+  readonly plainCounts: Map<MemColumn, number>;
+}
+
+export interface ShareOptions {
+  /** Inclusive. */
+  readonly upTo: number;
+  readonly expiredSeqOf: (table: StoredTable) => number;
+  readonly pathOf: (entry: SegmentEntry) => string;
+}
+
+export class KnownTables implements TableSharing {
+  /** The version of its deletion vector that the reader has of each segment. */
+  readonly #segments = new Map<OpenSegment, number>();
+  readonly #memtables = new Map<Memtable, KnownMemtable>();
+  #lastId = 0;
+
+  /** @throws {DatabaseError} DATA_DAMAGED @throws {CorruptionError} */
+  share(table: StoredTable, { expiredSeqOf, pathOf, upTo }: ShareOptions): SharedTable {
+    const { definition } = table;
+    return {
+      definition,
+      expiredSeq: expiredSeqOf(table),
+      segments: table.segments.map((segment) => this.#segment(segment, pathOf)),
+      memtables: table.memtables().flatMap((memtable) => this.#memtable(memtable, table, upTo)),
+    };
+  }
+
+  /** What the reader has and no table any more; it is told once. */
+  takeDropped(): DroppedShares {
+    const segmentIds: number[] = [];
+    const memtableIds: number[] = [];
+    for (const segment of this.#segments.keys()) {
+      if (!segment.isDropped) continue;
+      this.#segments.delete(segment);
+      segmentIds.push(segment.entry.segmentId);
+    }
+    for (const [memtable, { id, table }] of this.#memtables) {
+      if (!table.isDropped && table.memtables().includes(memtable)) continue;
+      this.#memtables.delete(memtable);
+      memtableIds.push(id);
+    }
+    return { segmentIds, memtableIds };
+  }
+
+  #segment(segment: OpenSegment, pathOf: ShareOptions["pathOf"]): SharedSegment {
+    const { entry } = segment;
+    const path = pathOf(entry);
+    // The reader meets the quarantine itself, with the right message.
+    if (entry.quarantined) return { entry, path, pages: [] };
+    const { deletions } = segment;
+    const pages = deletions.pagesSince(this.#segments.get(segment) ?? 0);
+    this.#segments.set(segment, deletions.version);
+    return { entry, path, pages };
+  }
+
+  #memtable(memtable: Memtable, table: StoredTable, upTo: number): SharedMemtable[] {
+    const rowCount = rowsUpTo(memtable, upTo);
+    if (rowCount === 0) return [];
+    const known = this.#known(memtable, table);
+    const { commitSeqs, deleted, hiddenCount, owners, prevs, replacedBy, seqs } = memtable;
+    const columns = memtable.columns.map((column) => sharedColumn(column, rowCount, known));
+    const arrays = { owners, seqs, prevs, commitSeqs, replacedBy, deleted };
+    return [{ id: known.id, rowCount, hiddenCount, ...arrays, columns }];
+  }
+
+  #known(memtable: Memtable, table: StoredTable): KnownMemtable {
+    let known = this.#memtables.get(memtable);
+    if (known === undefined) {
+      this.#lastId += 1;
+      known = { id: this.#lastId, table, plainCounts: new Map() };
+      this.#memtables.set(memtable, known);
+    }
+    return known;
+  }
+}
+
+function sharedColumn(
+  column: MemColumn,
+  rowCount: number,
+  { plainCounts }: KnownMemtable,
+): SharedColumn {
+  const { columnId, type } = column;
+  const vector = column.vector();
+  if (vector.kind !== "any") return { columnId, type, vector, from: 0 };
+  const from = Math.min(plainCounts.get(column) ?? 0, rowCount);
+  const values = vector.values.slice(from, rowCount);
+  plainCounts.set(column, rowCount);
+  return { columnId, type, vector: { kind: "any", length: values.length, values }, from };
+}
+
+/** How many rows of a memtable, whose seqs ascend, are at or below a seq. */
+function rowsUpTo({ rowCount, seqs }: Memtable, upTo: number): number {
+  if (rowCount === 0 || (seqs[rowCount - 1] ?? 0) <= upTo) return rowCount;
+  let low = 0;
+  let high = rowCount;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((seqs[middle] ?? 0) <= upTo) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

@@ -1,0 +1,52 @@
+/**
+ * One thread that is spoken to by messages, and which fails by an event instead of an exception.
+ */
+import { hasRoomForThread } from "../base/bun_disk.ts";
+
+export interface MessageThread<ToThread> {
+  post(message: ToThread): void;
+  /** Ends the thread at once, whatever it does. */
+  close(): void;
+}
+
+export interface ThreadEvents<FromThread> {
+  readonly onMessage: (message: FromThread) => void;
+  /** The thread has ended, or has met an error that it did not expect. Called once. */
+  readonly onFailure: (reason: string) => void;
+}
+
+/**
+ * Starts a thread.
+ *
+ * @returns undefined if the process may open no more files, which a thread needs.
+ */
+export function startThread<ToThread, FromThread>(
+  entry: URL,
+  { onFailure, onMessage }: ThreadEvents<FromThread>,
+): MessageThread<ToThread> | undefined {
+  if (!hasRoomForThread()) return undefined;
+  const worker = new Worker(entry.href);
+  let isOpen = true;
+  const close = (): void => {
+    isOpen = false;
+    worker.terminate();
+  };
+  const fail = (reason: string): void => {
+    if (!isOpen) return;
+    // An error may leave it running.
+    close();
+    onFailure(reason);
+  };
+  worker.addEventListener("message", (event: MessageEvent<FromThread>) => {
+    if (isOpen) onMessage(event.data);
+  });
+  worker.addEventListener("error", ({ message: reason }) => fail(reason));
+  worker.addEventListener("messageerror", () => fail("a message could not be read"));
+  worker.addEventListener("close", () => fail("it ended"));
+  worker.unref();
+  return {
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is no window
+    post: (message) => worker.postMessage(message),
+    close,
+  };
+}

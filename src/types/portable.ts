@@ -1,0 +1,72 @@
+/**
+ * Batches on their way to another thread: vectors in memory of their own, which moves with them.
+ */
+import type { Batch, Vector } from "./vector.ts";
+
+export interface PortableBatch {
+  readonly batch: Batch;
+  /** The memory that moves; it is gone from the thread that sends it. */
+  readonly moved: readonly ArrayBuffer[];
+  /** Bytes that are sent, about. */
+  readonly bytes: number;
+}
+
+/** What a value in a plain array counts as. */
+const PLAIN_BYTES = 32;
+
+/** Copies the first columns of a batch, so that they can be sent. */
+export function portableBatch({ columns, rowCount }: Batch, columnCount: number): PortableBatch {
+  const moved: ArrayBuffer[] = [];
+  let bytes = 0;
+  const own = <T extends Uint8Array | Uint16Array | Uint32Array | Int32Array | Float64Array>(
+    copy: T,
+  ): T => {
+    moved.push(copy.buffer as ArrayBuffer);
+    bytes += copy.byteLength;
+    return copy;
+  };
+  const sent = columns.slice(0, columnCount).map((column): Vector => {
+    switch (column.kind) {
+      case "const":
+        bytes += PLAIN_BYTES;
+        return { kind: "const", length: column.length, value: column.value };
+      case "any":
+        bytes += PLAIN_BYTES * column.length;
+        return { kind: "any", length: column.length, values: column.values };
+      case "utf8":
+        return portableTexts(column, own);
+      default: {
+        const { kind, length } = column;
+        const nulls = column.nulls === undefined ? undefined : own(column.nulls.slice(0, length));
+        if (kind === "dict") {
+          const { codes, values } = column;
+          bytes += PLAIN_BYTES * values.length;
+          return { kind, length, codes: own(codes.slice(0, length)), values, nulls };
+        }
+        if (kind === "bool")
+          return { kind, length, values: own(column.values.slice(0, length)), nulls };
+        if (kind === "i32")
+          return { kind, length, values: own(column.values.slice(0, length)), nulls };
+        return { kind, length, values: own(column.values.slice(0, length)), nulls };
+      }
+    }
+  });
+  return { batch: { rowCount, columns: sent }, moved, bytes };
+}
+
+function portableTexts(
+  { bytes, length, nulls, offsets }: Extract<Vector, { kind: "utf8" }>,
+  own: <T extends Uint8Array | Uint32Array>(copy: T) => T,
+): Vector {
+  const first = offsets[0] ?? 0;
+  const ends = own(offsets.slice(0, length + 1));
+  if (first > 0) for (let row = 0; row <= length; row += 1) ends[row] = (ends[row] ?? 0) - first;
+  return {
+    kind: "utf8",
+    length,
+    // A Buffer's own slice would not copy.
+    bytes: own(Uint8Array.prototype.slice.call(bytes, first, offsets[length])),
+    offsets: ends,
+    nulls: nulls === undefined ? undefined : own(nulls.slice(0, length)),
+  };
+}

@@ -1,0 +1,145 @@
+/**
+ * Goal: a query answers the same in a reader as on the event loop, whatever was written, flushed,
+ * merged, altered or taken back before, and from memtables and segments alike.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { SeededRandom } from "../../support/seeded_random.ts";
+import { TestEngine } from "../../support/sql_engine.ts";
+
+let here: TestEngine;
+let elsewhere: TestEngine;
+
+beforeAll(async () => {
+  here = await TestEngine.open({ readsElsewhere: false });
+  elsewhere = await TestEngine.open({ readsElsewhere: true });
+});
+
+afterAll(async () => {
+  await here[Symbol.asyncDispose]();
+  await elsewhere[Symbol.asyncDispose]();
+});
+
+/** Runs a text on both; the rows of its last statement must be the same. */
+async function both(sql: string): Promise<readonly (readonly unknown[])[]> {
+  const expected = await here.ask(sql);
+  const actual = await elsewhere.ask(sql);
+  const told = ({ error, results }: typeof actual): unknown => [
+    error?.condition,
+    error?.message,
+    error?.position,
+    results.at(-1)?.rows,
+    results.at(-1)?.schema,
+  ];
+  expect(told(actual)).toEqual(told(expected));
+  return actual.results.at(-1)?.rows ?? [];
+}
+
+/** Runs a text on both that must succeed. */
+async function change(sql: string): Promise<void> {
+  await here.run(sql);
+  await elsewhere.run(sql);
+}
+
+/** Values of every type, also of those that lie in no shared memory. */
+const VALUES = `SELECT g, g % 7, g * 1.5, 'text ' || g, g % 3 = 0, g + 9007199254740993::BIGINT,
+  (g * 123456789012345.12)::DECIMAL(30,2), TIMESTAMP '2026-01-01' + g * INTERVAL '1 hour',
+  DATE '2026-01-01' + g, ('{"g":' || g || '}')::JSONB, decode(lpad(to_hex(g), 8, '0'), 'hex'),
+  ('[' || g || ',0.5]')::EMBEDDING(2), CASE WHEN g % 5 = 0 THEN NULL ELSE g::TEXT END
+  FROM generate_series`;
+
+const READS = [
+  "SELECT * FROM r.t ORDER BY id",
+  "SELECT count(*), sum(k), avg(x), min(s), max(big), sum(exact) FROM r.t",
+  "SELECT k, count(*), array_agg(id ORDER BY id) FROM r.t GROUP BY k ORDER BY k",
+  "SELECT * FROM r.t WHERE id = 17",
+  "SELECT id, s FROM r.t WHERE id IN (3, 5, 1999, 100000) ORDER BY id",
+  "SELECT a.id, b.s FROM r.t a JOIN r.t b ON a.id = b.id + 1 WHERE b.k = 3 ORDER BY 1",
+  "SELECT count(DISTINCT j), count(DISTINCT raw), count(near) FROM r.t",
+  "SELECT id, row_number() OVER (PARTITION BY k ORDER BY id) FROM r.t ORDER BY id LIMIT 20",
+  "SELECT id FROM r.t WHERE EXISTS (SELECT 1 FROM r.t i WHERE i.id = t.id + 7) ORDER BY id DESC",
+  "WITH RECURSIVE n(i) AS (SELECT min(id) FROM r.t UNION ALL SELECT i + 1 FROM n WHERE i < 9) SELECT * FROM n",
+  "SELECT id, raw, near, exact, big FROM r.v WHERE maybe IS NULL ORDER BY id",
+  "SELECT id FROM r.t WHERE 10 / (id - 10) > 3",
+  "SELECT j ->> 'g', t FROM r.t ORDER BY x DESC, id LIMIT 5 OFFSET 3",
+  "SELECT current_user, count(*) FROM r.t",
+  "SELECT count(*) FROM r.t WHERE snowflake_id() > 0",
+] as const;
+
+describe("a reader answers like the event loop", () => {
+  test("over rows in memory, in segments, replaced and deleted ones", async () => {
+    await change(`CREATE NAMESPACE r; CREATE TABLE r.t (id INT PRIMARY KEY, k INT, x DOUBLE, s TEXT,
+      b BOOLEAN, big BIGINT, exact DECIMAL(30,2), t TIMESTAMP, d DATE, j JSONB, raw BYTES,
+      near EMBEDDING(2), maybe TEXT) WITH (TYPE = 'SHARED')`);
+    await change("CREATE VIEW r.v AS SELECT * FROM r.t WHERE k < 5");
+    const changes = [
+      `INSERT INTO r.t ${VALUES}(1, 500) AS x(g)`,
+      "DELETE FROM r.t WHERE id % 11 = 0",
+      "STORAGE FLUSH TABLE r.t",
+      `INSERT INTO r.t ${VALUES}(1000, 1400) AS x(g)`,
+      "UPDATE r.t SET s = s || '!', x = x + 1 WHERE id % 4 = 0",
+      "STORAGE FLUSH TABLE r.t",
+      "UPDATE r.t SET near = NULL, raw = NULL, big = id WHERE id % 6 = 1",
+      `INSERT INTO r.t ${VALUES}(2000, 2100) AS x(g)`,
+      "DELETE FROM r.t WHERE k = 2",
+      "STORAGE COMPACT TABLE r.t",
+      "ALTER TABLE r.t ALTER COLUMN k TYPE BIGINT",
+      "UPDATE r.t SET k = 9007199254740999 WHERE id = 5",
+      "ALTER TABLE r.t ADD COLUMN late INT DEFAULT 4",
+      "UPDATE r.t SET late = 5 WHERE id < 50",
+    ];
+    for (const sql of changes) {
+      await change(sql);
+      for (const read of READS) await both(withoutSeqs(read));
+    }
+  });
+
+  test("over random changes", async () => {
+    const random = new SeededRandom(29);
+    await change("CREATE TABLE r.n (id INT PRIMARY KEY, v BIGINT, s TEXT) WITH (TYPE = 'SHARED')");
+    const below = (count: number): number => Math.floor(random.unit() * count);
+    for (let step = 0; step < 60; step += 1) {
+      const id = below(300);
+      const sql = [
+        `INSERT INTO r.n VALUES (${id}, ${step}, 's${step}') ON CONFLICT (id) DO UPDATE SET v = excluded.v`,
+        `INSERT INTO r.n SELECT g, ${step}, NULL FROM generate_series(${id}, ${id + 40}) AS x(g) ON CONFLICT DO NOTHING`,
+        `UPDATE r.n SET v = v + 1 WHERE id >= ${id}`,
+        `DELETE FROM r.n WHERE id BETWEEN ${id} AND ${id + below(30)}`,
+        "STORAGE FLUSH TABLE r.n",
+        "STORAGE COMPACT TABLE r.n",
+      ][below(step % 10 === 0 ? 6 : 4)];
+      await change(sql ?? "");
+      await both("SELECT count(*), sum(v), sum(id), max(s) FROM r.n");
+      await both(`SELECT id, v, s FROM r.n WHERE id = ${below(300)}`);
+    }
+  });
+
+  test("for the rows of one user", async () => {
+    await change("CREATE USER ann WITH PASSWORD 'correct horse 1' ROLE user");
+    await change("CREATE TABLE r.own (id INT PRIMARY KEY, v TEXT) WITH (TYPE = 'USER')");
+    for (const userId of ["ann", "root"]) {
+      here.userId = userId;
+      elsewhere.userId = userId;
+      await both(`INSERT INTO r.own SELECT g, '${userId}' FROM generate_series(1, 9) AS x(g)`);
+    }
+    for (const userId of ["ann", "root"]) {
+      here.userId = userId;
+      elsewhere.userId = userId;
+      expect(await both("SELECT v, count(*) FROM r.own GROUP BY v")).toEqual([[userId, 9]]);
+      expect(await both("SELECT v FROM r.own WHERE id = 3")).toEqual([[userId]]);
+    }
+  });
+
+  test("in a transaction, before and after it has written", async () => {
+    await both(
+      "BEGIN; SELECT count(*) FROM r.own; INSERT INTO r.own VALUES (99, 'x'); SELECT count(*) FROM r.own; ROLLBACK",
+    );
+    await both("SELECT count(*) FROM r.own");
+  });
+});
+
+/** `_seq` differs between the two. */
+function withoutSeqs(read: string): string {
+  return read.startsWith("SELECT * FROM r.t")
+    ? read.replace("*", "id, k, x, s, b, big, exact, t, d, j, raw, near, maybe")
+    : read;
+}
