@@ -14,17 +14,22 @@ export const MICROS_PER_HOUR = 3_600_000_000;
 export const MICROS_PER_MINUTE = 60_000_000;
 const SECONDS_PER_DAY = 86_400;
 export const DAYS_PER_MONTH = 30;
+const INT_MIN = -2_147_483_648;
 const INT_MAX = 2_147_483_647;
 
 /** @throws {DatabaseError} VALUE_OUT_OF_RANGE if a part is beyond its range. */
 export function makeInterval(months: number, days: number, micros: number): Interval {
-  const fits =
-    Math.abs(months) <= INT_MAX && Math.abs(days) <= INT_MAX && Number.isSafeInteger(micros);
-  if (fits) return { months: months + 0, days: days + 0, micros: micros + 0 };
+  const fitsInts = fitsInt(months) && fitsInt(days);
+  if (fitsInts && Number.isSafeInteger(micros))
+    return { months: months + 0, days: days + 0, micros: micros + 0 };
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
     "Cannot make an interval: months and days must fit 32 bits, and microseconds 53 bits",
   );
+}
+
+function fitsInt(value: number): boolean {
+  return value >= INT_MIN && value <= INT_MAX;
 }
 
 export type IntervalField = "year" | "month" | "day" | "hour" | "minute" | "second";

@@ -98,8 +98,15 @@ function missing({ name, namespace }: ViewEntry, table: string, node: AstNode): 
 
 /** What a view yields and needs. */
 export interface ViewShape {
-  readonly columns: readonly { readonly name: string; readonly type: DataType }[];
+  readonly columns: readonly ViewColumn[];
   readonly requirements: readonly Requirement[];
+}
+
+export interface ViewColumn {
+  readonly name: string;
+  readonly type: DataType;
+  /** Whether a table or a cast gives the digits of its type; others follow from a computation. */
+  readonly isDeclared: boolean;
 }
 
 const shapes = new WeakMap<ViewEntry, { readonly version: number; readonly shape: ViewShape }>();
@@ -113,6 +120,9 @@ export function shapeOf(entry: ViewEntry, world: ViewWorld): ViewShape {
     columns: outputs.map(({ expression, name }, i) => ({
       name: entry.columnNames[i] ?? name,
       type: expression.type,
+      isDeclared:
+        expression.kind === "cast" ||
+        (expression.kind === "column" && expression.column.origin !== undefined),
     })),
     requirements: statement.requirements,
   };

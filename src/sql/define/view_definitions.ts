@@ -221,14 +221,18 @@ function requireReplaceable(
   );
 }
 
-/** Requires the existing columns in their order; new columns may follow them. */
+/**
+ * Requires the existing columns in their order; new columns may follow them. Computed decimals may
+ * have other digits, as their types say no digits in PostgreSQL.
+ */
 function requireSameColumns(
   shown: string,
   { columns, old, position }: { old: ViewColumns; columns: ViewColumns; position: number },
 ): void {
-  for (const [i, { name, type }] of old.entries()) {
+  for (const [i, { isDeclared, name, type }] of old.entries()) {
     const column = columns[i];
-    const keepsType = column?.type.kind === "decimal" && type.kind === "decimal";
+    const areDecimals = column?.type.kind === "decimal" && type.kind === "decimal";
+    const keepsType = areDecimals && !isDeclared && !column.isDeclared;
     if (column?.name === name && (keepsType || sameType(column.type, type))) continue;
     const found =
       column === undefined

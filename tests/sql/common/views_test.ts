@@ -162,6 +162,45 @@ describe("what a view keeps", () => {
     await engine.run("DROP VIEW app.d");
   });
 
+  test("the digits of a DECIMAL that a table or a cast declares, not those of a computed one", async () => {
+    await engine.run("CREATE TABLE app.p (id INT PRIMARY KEY, n DECIMAL(10, 2))");
+    const outcome = async (from: string, to: string): Promise<string> => {
+      await engine.run(`CREATE VIEW app.dv AS SELECT ${from} AS n FROM app.p`);
+      const { error } = await engine.ask(
+        `CREATE OR REPLACE VIEW app.dv AS SELECT ${to} AS n FROM app.p`,
+      );
+      await engine.run("DROP VIEW app.dv");
+      return error?.message ?? "replaced";
+    };
+    expect(await outcome("n", "n::DECIMAL(5, 1)")).toBe(
+      'Cannot replace view app.dv: the new query has column "n" as numeric(5,1), which is numeric(10,2)',
+    );
+    for (const [from, to] of [
+      ["n", "n * 2"],
+      ["n", "sum(n)"],
+      ["n", "n::numeric"],
+      ["n * 2", "n"],
+      ["n * 2", "n::DECIMAL(20, 4)"],
+      ["n::DECIMAL(5, 1)", "n::DECIMAL(6, 1)"],
+    ] as const) {
+      expect([from, to, await outcome(from, to)]).toEqual([
+        from,
+        to,
+        expect.stringContaining("Cannot"),
+      ]);
+    }
+    for (const [from, to] of [
+      ["n", "n::DECIMAL(10, 2)"],
+      ["n", "coalesce(n, 0::DECIMAL(10, 2))"],
+      ["n * 2", "n / 3"],
+      ["n * 2", "1.5"],
+      ["1.5", "sum(n)"],
+    ] as const) {
+      expect([from, to, await outcome(from, to)]).toEqual([from, to, "replaced"]);
+    }
+    await engine.run("DROP TABLE app.p");
+  });
+
   test("a plan that was kept follows the view", async () => {
     const sql = "SELECT * FROM app.v WHERE id = 1";
     await engine.rows(sql);
