@@ -52,7 +52,7 @@ export interface Database {
   readonly store: Store;
   readonly blobs: BlobStore;
   readonly auth: Auth;
-  /** Counts and logs bugs that ended only a request, a subscription or a connection. */
+  /** Counts and logs bugs that ended only a request, a subscription, a connection or a job. */
   readonly bugs: Bugs;
   readonly sql: SqlEngine;
   readonly live: LiveEngine;
@@ -83,8 +83,10 @@ export interface Database {
  * @throws {DiskError}
  */
 export async function openDatabase(config: Config, given: DatabaseParts): Promise<Database> {
-  const parts = { ...given, log: new RecentLog(given.log, given.clock) };
-  const { clock, disk, log, random } = parts;
+  const log = new RecentLog(given.log, given.clock);
+  const bugs = new Bugs(log);
+  const parts = { ...given, log, onBug: bugs.contain.bind(bugs) };
+  const { clock, disk, random } = parts;
   const copies = copyLimits(config);
   // What is open by now is closed in the opposite order, by `close` or when a later step fails.
   await using opened = new AsyncDisposableStack();
@@ -92,7 +94,6 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   const { archiver, behindCatalog, catalog, definitionOf, directory, jobs, store } = layers;
   const blobs = new LocalBlobStore({ disk, dataPath: directory.paths.root, log, random });
   const audit = new AuditLog({ store, clock, log });
-  const bugs = new Bugs(log);
   const auth = await startAuth(config, parts, { audit, bugs, ...layers });
   if (layers.restored !== undefined) await noteRestore(audit, layers.restored);
   opened.defer(() => archiver?.close());
@@ -133,7 +134,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   const sql = new LocalSqlEngine(environment, readers);
   const live = liveEngine(config, environment, sql);
   opened.defer(() => live.shutdown());
-  opened.defer(startUpkeep({ auth, blobs, catalog, clock, definitionOf, jobs, log, store }));
+  opened.defer(startUpkeep({ auth, blobs, bugs, catalog, clock, definitionOf, jobs, log, store }));
   const closing = opened.move();
   const database: Database = {
     config,

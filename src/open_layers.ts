@@ -2,6 +2,7 @@
  * Opens the layers below SQL in a data directory: its lock, the catalog and the store, after a
  * restore that waits for it. What is not to be opened is refused before a byte changes.
  */
+import type { OnBug } from "./base/bugs.ts";
 import type { Clock } from "./base/clock.ts";
 import type { Disk } from "./base/disk.ts";
 import { DatabaseError } from "./base/errors.ts";
@@ -71,6 +72,11 @@ export interface ReaderThreads {
   readonly takesAll?: boolean;
 }
 
+/** The same, and where bugs in background work go. */
+export interface LayerParts extends DatabaseParts {
+  readonly onBug: OnBug;
+}
+
 /** What is open below SQL. */
 export interface LowerLayers {
   readonly directory: DataDirectory;
@@ -97,7 +103,7 @@ const DURABILITY = "durability";
  */
 export async function openLowerLayers(
   config: Config,
-  parts: DatabaseParts,
+  parts: LayerParts,
   opened: AsyncDisposableStack,
 ): Promise<LowerLayers> {
   const { clock, disk, random } = parts;
@@ -112,7 +118,7 @@ export async function openLowerLayers(
   opened.defer(() => catalog.close());
   nameIncarnation(catalog, random);
   const definitionOf = definitionsOf(config, catalog);
-  const jobs = new JobList(clock);
+  const jobs = new JobList(clock, parts);
   const archiver = archiverOf(copyLimits(config), parts, { catalog, directory });
   const storages = openStorages(config, parts, { catalog, opened });
   const below = { catalog, definitionOf, directory, jobs, archiver, storages };

@@ -2,12 +2,12 @@
  * What an open database does by itself now and then: looks at the space that is left and at the
  * clock, lets go of what has expired or nobody can name any more, erases what is due, reads for
  * damage, and keeps when users were seen. Nothing here waits, and nobody waits for it; what the
- * disk refuses is tried again.
+ * disk refuses or a bug ends is tried again.
  */
 import type { Auth } from "./auth/mod.ts";
+import type { Bugs } from "./base/bugs.ts";
 import { type CancelTimer, HOUR_MS } from "./base/clock.ts";
 import { isExpected } from "./base/errors.ts";
-import type { Log } from "./base/log.ts";
 import { repeatedly } from "./base/repeatedly.ts";
 import {
   beginDueErasures,
@@ -27,28 +27,34 @@ const SEEN_MS = 60_000;
 export interface UpkeepParts
   extends Pick<SqlEnvironment, "blobs" | "catalog" | "clock" | "definitionOf" | "jobs" | "log"> {
   readonly auth: Auth;
+  readonly bugs: Pick<Bugs, "contain">;
   readonly store: LocalStore;
 }
 
+/** What a failure is told to. */
+type Reports = Pick<UpkeepParts, "bugs" | "log">;
+
 /** Begins at once with what a stop cut short. Returns what ends it. */
 export function startUpkeep(parts: UpkeepParts): CancelTimer {
-  const { auth, clock, log, store } = parts;
+  const { auth, clock, store } = parts;
   const sweep = fileSweep(parts);
-  attempt(log, "look at the free space", () => store.lookAtSpace());
-  store.lookAtClock();
-  beginDueErasures(parts);
+  const look = (): void => {
+    attempt(parts, "look at the free space", () => store.lookAtSpace());
+    attempt(parts, "look at the clock", () => store.lookAtClock());
+  };
+  look();
+  beginErasures(parts);
   let hasEnded = false;
   const isEnded = (): boolean => hasEnded;
   sweepDropped(parts, isEnded);
   const stops = [
     repeatedly(clock, SPACE_LOOK_MS, () => {
-      attempt(log, "look at the free space", () => store.lookAtSpace());
-      store.lookAtClock();
-      attempt(log, "drop what has expired", () => store.dropExpired());
-      store.boundHistory();
+      look();
+      attempt(parts, "drop what has expired", () => store.dropExpired());
+      attempt(parts, "bound the history", () => store.boundHistory());
     }),
     repeatedly(clock, SEEN_MS, () => {
-      attempt(log, "note when users were seen", () => auth.keepSeen());
+      attempt(parts, "note when users were seen", () => auth.keepSeen());
     }),
     repeatedly(clock, HOUR_MS, () => {
       sweep.begin();
@@ -81,14 +87,13 @@ function fileSweep(parts: UpkeepParts): { begin(): void; end(): void } {
       });
       if (count > 0) log.info("removed files that no row names", { count });
     } catch (error) {
-      noteRefused(log, "remove files that no row names", error);
+      noteFailed(parts, "remove files that no row names", error);
     } finally {
       isUnderWay = false;
     }
   };
   return {
     begin() {
-      // What it fails with is a bug, and stops the process.
       if (!isUnderWay) void run();
     },
     end() {
@@ -102,39 +107,42 @@ function fileSweep(parts: UpkeepParts): { begin(): void; end(): void } {
  * accounts.
  */
 function tidy(parts: UpkeepParts, isEnded: () => boolean): void {
-  const { log, store } = parts;
+  const { store } = parts;
   sweepDropped(parts, isEnded);
-  attempt(log, "discard history", () => store.discardHistory());
-  attempt(log, "read segments for damage", () => store.scrub());
-  beginDueErasures(parts);
+  attempt(parts, "discard history", () => store.discardHistory());
+  attempt(parts, "read segments for damage", () => store.scrub());
+  beginErasures(parts);
+}
+
+function beginErasures(parts: UpkeepParts): void {
+  attempt(parts, "erase dropped accounts", () => beginDueErasures(parts));
 }
 
 /** Removes the files of dropped tables that a stop, or the disk, kept from going with them. */
 function sweepDropped(
-  { log, ...world }: Pick<UpkeepParts, "blobs" | "catalog" | "clock" | "log">,
+  { bugs, log, ...world }: Reports & Pick<UpkeepParts, "blobs" | "catalog" | "clock">,
   isEnded: () => boolean,
 ): void {
   const sweep = async (): Promise<void> => {
     const count = await sweepDroppedTables(world, isEnded);
     if (count > 0) log.info("removed files of dropped tables", { tables: count });
   };
-  // What else it fails with is a bug, and stops the process.
   void sweep().catch((error: unknown) => {
-    noteRefused(log, "remove files of dropped tables", error);
+    noteFailed({ bugs, log }, "remove files of dropped tables", error);
   });
 }
 
-/** Does a task that comes again: what the disk or the catalog refuses now stops nobody. */
-function attempt(log: Log, task: string, work: () => void): void {
+/** Does a task that comes again: its failure stops nobody. */
+function attempt(reports: Reports, task: string, work: () => void): void {
   try {
     work();
   } catch (error) {
-    noteRefused(log, task, error);
+    noteFailed(reports, task, error);
   }
 }
 
-/** @throws What is a bug. */
-function noteRefused(log: Log, task: string, error: unknown): void {
-  if (!isExpected(error)) throw error;
-  log.error(`cannot ${task}; it is tried again`, { error: error.message });
+/** @throws {StateInDoubtError} */
+function noteFailed({ bugs, log }: Reports, task: string, error: unknown): void {
+  if (isExpected(error)) log.error(`cannot ${task}; it is tried again`, { error: error.message });
+  else bugs.contain(error, `the attempt to ${task}; it is made again`);
 }

@@ -27,6 +27,15 @@ export function inDoubt(error: unknown): unknown {
   return new StateInDoubtError(error);
 }
 
+/** Makes a change of shared state, in one turn. @throws {StateInDoubtError} For a bug in it. */
+export function asOneChange<T>(change: () => T): T {
+  try {
+    return change();
+  } catch (error) {
+    throw inDoubt(error);
+  }
+}
+
 /** Notes a bug and lets others go on; see {@linkcode Bugs.contain}. */
 export type OnBug = (error: unknown, what: string, fields?: LogFields) => void;
 

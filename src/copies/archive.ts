@@ -17,6 +17,7 @@
  *   are refused.
  */
 
+import type { OnBug } from "../base/bugs.ts";
 import type { CancelTimer, Clock } from "../base/clock.ts";
 import { copyFile } from "../base/copy_file.ts";
 import type { Disk } from "../base/disk.ts";
@@ -76,6 +77,7 @@ export interface ArchiverOptions {
   readonly disk: Disk;
   readonly clock: Clock;
   readonly log: Log;
+  readonly onBug: OnBug;
   readonly catalog: CatalogDatabase;
   readonly paths: DataPaths;
   /** Of the configuration: where the archives of databases lie. */
@@ -337,7 +339,11 @@ export class Archiver {
   }
 
   #noteFailure(error: unknown): void {
-    if (!isExpected(error)) throw error;
+    if (!isExpected(error)) {
+      this.#failure = "it met a bug in the server, see the server's log";
+      this.#options.onBug(error, "the archiving of the log", { path: this.root });
+      return;
+    }
     const isNews = this.#failure !== error.message;
     this.#failure = error.message;
     if (!isNews) return;

@@ -192,7 +192,6 @@ export class BackupJobs implements BackupAccess {
     work: (job: Job) => Promise<Outcome>,
   ): BegunJob {
     const job = this.#options.jobs.begin(begun);
-    // Its failure is a bug, and stops the process.
     void this.#run(job, work);
     return { job, isNew: true };
   }

@@ -2,6 +2,7 @@
  * What a database that opens has to do with copies of itself: a restore that waits for it is
  * finished, its log is archived, and its statements begin backups and restores.
  */
+import type { OnBug } from "../base/bugs.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Disk } from "../base/disk.ts";
 import type { Log } from "../base/log.ts";
@@ -28,6 +29,7 @@ export interface CopyLimits {
 
 export interface CopyParts {
   readonly clock: Clock;
+  readonly onBug: OnBug;
   readonly disk: Disk;
   readonly log: Log;
   readonly random: Random;
@@ -59,7 +61,7 @@ export function nameIncarnation(catalog: CatalogDatabase, random: Random): void 
 /** Who copies the log away; undefined when nobody is asked to. */
 export function archiverOf(
   { archivePath, walMaxBytes }: CopyLimits,
-  { clock, disk, log }: CopyParts,
+  { clock, disk, log, onBug }: CopyParts,
   { catalog, directory }: { catalog: CatalogDatabase; directory: DataDirectory },
 ): Archiver | undefined {
   if (archivePath === undefined) return undefined;
@@ -67,6 +69,7 @@ export function archiverOf(
     disk,
     clock,
     log,
+    onBug,
     catalog,
     paths: directory.paths,
     archivePath,

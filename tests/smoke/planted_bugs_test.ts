@@ -1,6 +1,7 @@
 /**
- * Goal: a bug planted in any stage of a request, a subscription or a connection of the real process
- * ends only that. A bug in a commit stops the process, which recovery from the log makes safe.
+ * Goal: a bug planted in any stage of a request, a subscription, a connection or a job of the real
+ * process ends only that. A bug in a commit, or where a segment is published, stops the process,
+ * which recovery from the log makes safe.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -33,7 +34,7 @@ function start(): Promise<ServerProcess> {
   return startReadyServer({
     env: { PLANTED_BUG: control },
     command: [process.execPath, "--preload", preload, "src/main.ts"],
-    config: { websocket: { auth_timeout_secs: 5 } },
+    config: { websocket: { auth_timeout_secs: 5 }, storage: { allowed_roots: [directory] } },
   });
 }
 
@@ -406,6 +407,93 @@ describe("a bug in a connection ends no other connection", () => {
   });
 });
 
+describe("a bug in background work ends that work", () => {
+  /** What the last job of a kind came to. */
+  async function lastJob(kind: string): Promise<readonly unknown[] | undefined> {
+    const sql = `SELECT status, error FROM system.jobs WHERE job_type = '${kind}' ORDER BY created_at DESC LIMIT 1`;
+    return (await server.rows(sql))[0];
+  }
+
+  function failed(kind: string): readonly string[] {
+    const error = `Cannot finish the job (${kind}): it hit a bug in the server, see the server's log`;
+    return ["failed", error];
+  }
+
+  beforeAll(async () => {
+    await server.rows("CREATE TABLE default.worked (id INT PRIMARY KEY, v TEXT)");
+  });
+
+  test.each([
+    ["flush", "flush", "STORAGE FLUSH TABLE default.worked"],
+    ["merge", "compact", "STORAGE COMPACT TABLE default.worked"],
+  ])(
+    "in stage %p, whose statement can be repeated",
+    async (stage, kind, sql) => {
+      for (const id of [1, 2]) {
+        if (stage === "merge") await server.rows("STORAGE FLUSH TABLE default.worked");
+        await server.rows(
+          `INSERT INTO default.worked VALUES (${id}, 'x'); DELETE FROM default.worked`,
+        );
+      }
+      if (stage === "merge") await server.rows("STORAGE FLUSH TABLE default.worked");
+      plant(stage);
+      expectBug(await server.sql(sql));
+      expect(await lastJob(kind)).toEqual(failed(kind));
+      await server.outputHas(new RegExp(`a bug ended a job .*kind=${kind}`));
+      await until(() => namesIn("tmp").length === 0);
+      await expectUnharmed();
+      await server.rows(sql);
+      await server.rows("INSERT INTO default.worked VALUES (9, 'x'); DELETE FROM default.worked");
+    },
+    MS_MAX,
+  );
+
+  test(
+    "a backup, and the restore of one",
+    async () => {
+      const path = join(directory, "backup");
+      for (const [kind, sql] of [
+        ["backup", `BACKUP DATABASE TO '${path}'`],
+        ["restore", `RESTORE DATABASE FROM '${path}'`],
+      ] as const) {
+        plant(kind);
+        expectBug(await server.sql(sql));
+        expect(await lastJob(kind)).toEqual(failed(kind));
+        await expectUnharmed();
+        expect(namesIn("restore.new")).toEqual([]);
+        await server.rows(sql);
+        expect(await lastJob(kind)).toEqual(["completed", null]);
+      }
+    },
+    MS_MAX,
+  );
+
+  test(
+    "an erasure, which is still due",
+    async () => {
+      await server.rows("CREATE USER gone INTERNAL");
+      plant("erasure");
+      await server.rows("DROP USER gone PURGE");
+      expect(await lastJob("purge")).toEqual(failed("purge"));
+      await expectUnharmed();
+      await server.rows("CREATE USER gone INTERNAL; DROP USER gone PURGE");
+      await until(async () => (await lastJob("purge"))?.[0] === "completed");
+    },
+    MS_MAX,
+  );
+
+  test.each(["upkeep", "free space"])(
+    "what is looked at now and then, in stage %p",
+    async (stage) => {
+      plant(stage);
+      await until(() => !existsSync(control));
+      await expectUnharmed();
+      await server.outputHas(/a bug ended the attempt to .*; it is made again/);
+    },
+    MS_MAX,
+  );
+});
+
 test("a bug in the audit log ends no login", async () => {
   plant("audit");
   await server.login("ada");
@@ -434,6 +522,11 @@ test(
 
 describe("a bug in a commit stops the process", () => {
   test.each([
+    ["flush, published", "STORAGE FLUSH TABLE default.t"],
+    [
+      "merge, published",
+      "INSERT INTO default.t VALUES (2); DELETE FROM default.t WHERE id = 2; STORAGE FLUSH TABLE default.t; STORAGE COMPACT TABLE default.t",
+    ],
     ["commit", "INSERT INTO default.t VALUES (2)"],
     ["commit", "BEGIN; INSERT INTO default.t VALUES (2); COMMIT"],
     ["staged commit", "INSERT INTO default.t SELECT i + 1 FROM generate_series(1, 20000) g(i)"],
@@ -444,6 +537,7 @@ describe("a bug in a commit stops the process", () => {
       await own.rows(
         "CREATE TABLE default.t (id INT PRIMARY KEY); INSERT INTO default.t VALUES (1)",
       );
+      if (stage === "merge, published") await own.rows("STORAGE FLUSH TABLE default.t");
       plant(stage);
       await own.sql(sql).catch(() => undefined);
       expect(await own.exited()).toBe(70);

@@ -101,6 +101,24 @@ const STAGES: Readonly<Record<string, readonly [file: string, line: string]>> = 
     "server/connections/connection.ts",
     "// A drain that the runtime did not tell of delays by a second at most.",
   ],
+  flush: ["storage/background/flush_table.ts", "const segmentId = manifest.nextSegmentId();"],
+  merge: ["storage/background/merge_segments.ts", "const segmentId = manifest.nextSegmentId();"],
+  backup: ["copies/backup.ts", "const { blobs, catalog, clock, store } = source;"],
+  restore: [
+    "copies/restore.ts",
+    "requireRoom(disk, paths.root, { action, bytes: totalBytes, minFreeBytes });",
+  ],
+  erasure: ["sql/administer/erasure.ts", "const files = await removeFiles(world, owner);"],
+  upkeep: [
+    "storage/background/merge.ts",
+    "const expiredSeq = table.expiredSeq(this.#options.seqs);",
+  ],
+  "free space": ["storage/local_store.ts", "this.#space.look();"],
+  "flush, published": [
+    "storage/background/flush_table.ts",
+    "const segment = new OpenSegment(entry, files);",
+  ],
+  "merge, published": ["storage/background/merge_segments.ts", "const merged: OpenSegment[] = [];"],
   commit: [
     "storage/commit/commit.ts",
     "const group = this.groups.applied(commitLog.end(), lastSeq);",

@@ -114,7 +114,7 @@ export class Metrics {
     metric(
       "tidemark_bugs_total",
       "counter",
-      "Requests, subscriptions and connections that a bug of the server ended.",
+      "Requests, subscriptions, connections and jobs that a bug of the server ended.",
     );
     lines.push(`tidemark_bugs_total ${gauges.bugs()}`);
     metric("tidemark_websocket_connections", "gauge", "Open WebSocket connections.");

@@ -65,7 +65,6 @@ function beginErasure(world: ErasureWorld, erasure: Erasure, createdBy?: string)
     parameters: { user_id: userId, account: accountId },
     ...(createdBy === undefined ? {} : { createdBy }),
   });
-  // Its failure is a bug, and stops the process.
   void run(world, erasure, job);
   return job;
 }

@@ -119,7 +119,6 @@ export async function maintainTables(
     );
   }
   const begun = rows.filter((row) => "job" in row);
-  // Its failure is a bug, and stops the process.
   void runInTurn(begun, (tableId, job) => run(store, tableId, job));
   await settled(clock, begun);
   const [first] = begun;

@@ -31,6 +31,15 @@ export async function runAsJob<T>(
   throw end.error;
 }
 
+/** Does what nobody waits for; a bug ends it, and nothing else. */
+export function attempt({ onBug }: Pick<JobList, "onBug">, what: string, work: () => void): void {
+  try {
+    work();
+  } catch (error) {
+    onBug(error, what);
+  }
+}
+
 export function isFull(error: Error): boolean {
   if (error instanceof DiskError) return error.code === "ENOSPC";
   return error instanceof DatabaseError && error.condition === "DISK_FULL";

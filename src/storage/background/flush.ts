@@ -7,6 +7,7 @@
  * A flush that fails leaves the frozen memtable where it is, readable and in the log; the next
  * flush of the table begins with it.
  */
+import { inDoubt } from "../../base/bugs.ts";
 import type { CancelTimer, Clock } from "../../base/clock.ts";
 import { DatabaseError, DiskError, hasNoDescriptor, isExpected } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
@@ -19,7 +20,7 @@ import { Holds } from "../directory/holds.ts";
 import type { SpaceGuard } from "../directory/space.ts";
 import type { Memtable } from "../memtable/memtable.ts";
 import type { StoredTable } from "../table/table.ts";
-import { isFull, runAsJob } from "./background.ts";
+import { attempt, isFull, runAsJob } from "./background.ts";
 import { flushTable, NOTHING } from "./flush_table.ts";
 import type { Merger } from "./merge.ts";
 import type { SegmentTools } from "./segment_drafts.ts";
@@ -150,8 +151,10 @@ export class Flusher {
     } finally {
       this.#flushing.delete(table);
       if (!this.#isClosing && !table.isDropped) {
-        this.#options.merger.mergeIfDue(table);
-        // A flush that was cancelled has left its memtable.
+        attempt(this.#options.jobs, "the choice of segments to merge", () =>
+          this.#options.merger.mergeIfDue(table),
+        );
+        // A flush that was cancelled, or met a bug, has left its memtable.
         const waits = table.frozen !== undefined && !this.#timers.has(table);
         if (waits) this.#requestAfter(table, RETRY_MS);
         this.noteAppended(table);
@@ -270,7 +273,10 @@ export class Flusher {
     if (this.#options.manifest.isBroken) return;
     this.flush(table).catch((error: unknown) => {
       // Safe: the rows stay readable and in the log, and the flush is tried again.
-      if (!isExpected(error)) throw error;
+      if (!isExpected(error)) {
+        this.#options.jobs.onBug(error, "a flush", { table: table.definition.name });
+        return;
+      }
       this.#options.log.error("cannot flush a table", {
         table: table.definition.name,
         error: error.message,
@@ -326,6 +332,8 @@ export class Flusher {
     } catch (error) {
       if (error instanceof DiskError || error instanceof DatabaseError) {
         this.#noteFailed(table, error);
+      } else {
+        this.#retryLater(table);
       }
       throw error;
     }
@@ -353,6 +361,10 @@ export class Flusher {
     table.storageFailure = this.#storageFailure(table, error);
     // A storage that is full is no reason to refuse rows of tables that are elsewhere.
     if (table.storageFailure === undefined && isFull(error)) this.#options.space.noteFull();
+    this.#retryLater(table);
+  }
+
+  #retryLater(table: StoredTable): void {
     this.#failed.add(table);
     if (this.#isClosing) return;
     this.#cancelTimer(table);
@@ -400,7 +412,7 @@ export class Flusher {
       }
       commitLog.release(needed);
     } catch (error) {
-      if (!(error instanceof DiskError || error instanceof DatabaseError)) throw error;
+      if (!(error instanceof DiskError || error instanceof DatabaseError)) throw inDoubt(error);
       // Safe: a file that is kept too long is skipped by recovery.
       log.warn("cannot release log files", { error: error.message });
     }

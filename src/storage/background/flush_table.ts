@@ -12,6 +12,7 @@
  * old deletion vectors. Nothing is dropped here: history stays.
  */
 import { assert } from "../../base/assert.ts";
+import { asOneChange } from "../../base/bugs.ts";
 import { CorruptionError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { DeletionHash, SegmentEntry } from "../contract/manifest.ts";
@@ -116,7 +117,7 @@ class TableFlush {
     await this.#drafts.moveIntoPlace(this.#table.segments);
     if (this.#tools.isCancelled()) return NOTHING;
     copy.refresh();
-    const outdated = this.#publish(entry, copy.deletions, changed);
+    const outdated = asOneChange(() => this.#publish(entry, copy.deletions, changed));
     const { files } = this.#tools;
     for (const old of outdated) files.removeFile(files.deletionVectorPath(old));
     return { versions: rowCount };

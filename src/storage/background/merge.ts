@@ -14,7 +14,7 @@ import type { CompactResult } from "../contract/store.ts";
 import type { SpaceGuard } from "../directory/space.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
 import type { StoredTable } from "../table/table.ts";
-import { isFull, runAsJob } from "./background.ts";
+import { attempt, isFull, runAsJob } from "./background.ts";
 import { horizonOf, sizeHorizonOf } from "./history_size.ts";
 import {
   discardableShare,
@@ -147,8 +147,10 @@ export class Merger {
     const merging = this.#merge(table, segments).finally(() => {
       this.#merging.delete(table);
       if (this.#isClosing || table.isDropped) return;
-      const mayGoOn = !this.#unmergeable.has(table);
-      if (!mayGoOn || !beginNext()) this.mergeIfDue(table);
+      attempt(this.#options.jobs, CHOICE, () => {
+        const mayGoOn = !this.#unmergeable.has(table);
+        if (!mayGoOn || !beginNext()) this.mergeIfDue(table);
+      });
     });
     this.#merging.set(table, merging);
   }
@@ -169,7 +171,9 @@ export class Merger {
       return await working;
     } finally {
       this.#merging.delete(table);
-      if (!this.#isClosing && !table.isDropped) this.mergeIfDue(table);
+      if (!this.#isClosing && !table.isDropped) {
+        attempt(this.#options.jobs, CHOICE, () => this.mergeIfDue(table));
+      }
     }
   }
 
@@ -235,7 +239,10 @@ export class Merger {
       if (!hasBegun) this.#boundAgainMs = clock.monotonicMs() + BOUND_AGAIN_MS;
     } catch (error) {
       // Safe: history takes its room until the next look.
-      if (!isExpected(error)) throw error;
+      if (!isExpected(error)) {
+        this.#options.jobs.onBug(error, "a look at the size of the history");
+        return;
+      }
       log.error("cannot bound the history; it is tried again", { error: error.message });
     }
   }
@@ -275,11 +282,15 @@ export class Merger {
       );
     } catch (error) {
       // Safe: the segments stay, nobody reads their rows, and the next attempt comes soon.
-      if (!isExpected(error)) throw error;
-      this.#options.log.error("cannot drop expired segments", {
-        table: table.definition.name,
-        error: error.message,
-      });
+      const { name } = table.definition;
+      if (isExpected(error)) {
+        this.#options.log.error("cannot drop expired segments", {
+          table: name,
+          error: error.message,
+        });
+      } else {
+        this.#options.jobs.onBug(error, "the removal of expired segments", { table: name });
+      }
     } finally {
       this.#merging.delete(table);
     }
@@ -317,6 +328,8 @@ export class Merger {
     return this.#isClosing || table.isDropped || job?.isCancelled === true;
   }
 }
+
+const CHOICE = "the choice of segments to merge";
 
 /** What a merge did, for its job. */
 export function mergedText(segments: number, discarded = 0): string {

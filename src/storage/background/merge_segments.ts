@@ -13,6 +13,7 @@
  * other.
  */
 import { assert } from "../../base/assert.ts";
+import { asOneChange } from "../../base/bugs.ts";
 import type { SeqGenerator } from "../../base/seq.ts";
 import { sharedFloats, sharedWords } from "../../base/shared_arrays.ts";
 import type { SegmentEntry } from "../contract/manifest.ts";
@@ -36,9 +37,11 @@ export function dropExpiredSegments(
 ): void {
   const expired = table.segments.filter(({ entry }) => entry.maxSeq <= expiredSeq);
   if (expired.length === 0) return;
-  manifest.publish({ removeSegmentIds: expired.map(({ entry }) => entry.segmentId) });
-  table.segments = table.segments.filter((segment) => !expired.includes(segment));
-  for (const segment of expired) segment.drop();
+  asOneChange(() => {
+    manifest.publish({ removeSegmentIds: expired.map(({ entry }) => entry.segmentId) });
+    table.segments = table.segments.filter((segment) => !expired.includes(segment));
+    for (const segment of expired) segment.drop();
+  });
 }
 
 /** Replacements that are brought over in one step. */
@@ -165,15 +168,17 @@ async function publish(
   if (tools.isCancelled()) return undefined;
   assert(table.progress.flushedSeq === flushedSeq, "no flush publishes while a merge does");
   const progress = { ...table.progress, lowWater: table.progress.lowWater.raisedBy(lowWaters) };
-  drafts.publish({
-    addSegments: entry === undefined ? [] : [entry],
-    removeSegmentIds: segments.map((segment) => segment.entry.segmentId),
-    ...(discardedCount === 0 ? {} : { tables: [tableStateOf(tableId, progress)] }),
+  asOneChange(() => {
+    drafts.publish({
+      addSegments: entry === undefined ? [] : [entry],
+      removeSegmentIds: segments.map((segment) => segment.entry.segmentId),
+      ...(discardedCount === 0 ? {} : { tables: [tableStateOf(tableId, progress)] }),
+    });
+    table.progress = progress;
+    const rest = bringOver(segments, newRows, deletions);
+    while (rest.next().done !== true);
+    replaceSegments(table, segments, { entry, deletions, flushedSeq, tools });
   });
-  table.progress = progress;
-  const rest = bringOver(segments, newRows, deletions);
-  while (rest.next().done !== true);
-  replaceSegments(table, segments, { entry, deletions, flushedSeq, tools });
   return discardedCount;
 }
 

@@ -5,12 +5,14 @@
  *     queued ──start──► running ──► completed | failed | cancelled | skipped
  *
  * - Who began a job ends it, once. Its id is never given to another job.
+ * - A bug fails the job that met it, and is passed to `onBug`.
  * - The list is in memory: after a restart nothing of it is under way, and it begins empty. Of jobs
  *   that have ended the newest are kept.
  */
 import { assert } from "../../base/assert.ts";
+import type { OnBug } from "../../base/bugs.ts";
 import type { Clock } from "../../base/clock.ts";
-import { isExpected } from "../../base/errors.ts";
+import { DatabaseError, isExpected } from "../../base/errors.ts";
 
 /** Ended jobs that stay in the list. */
 const ENDED_MAX = 1000;
@@ -82,9 +84,14 @@ export class Job {
   /** Somebody asked for its end; who does the work looks here between its steps. */
   isCancelled = false;
   readonly #clock: Clock;
+  readonly #onBug: OnBug;
   readonly #ended = Promise.withResolvers<void>();
 
-  constructor(jobId: string, clock: Clock, { createdBy, kind, parameters, tableId }: NewJob) {
+  constructor(
+    jobId: string,
+    { createdBy, kind, parameters, tableId }: NewJob,
+    { clock, onBug }: { clock: Clock; onBug: OnBug },
+  ) {
     this.jobId = jobId;
     this.kind = kind;
     this.tableId = tableId;
@@ -93,6 +100,7 @@ export class Job {
     this.createdAtMs = clock.nowMs();
     this.updatedAtMs = this.createdAtMs;
     this.#clock = clock;
+    this.#onBug = onBug;
   }
 
   get isEnded(): boolean {
@@ -130,9 +138,34 @@ export class Job {
     this.updatedAtMs = this.finishedAtMs;
     this.#ended.resolve();
   }
+
+  /** Ends as failed by what its work threw. @throws What must stop the process. */
+  fail(thrown: unknown): FailedEnd {
+    const error = isExpected(thrown) ? thrown : failedByBug(this.kind, thrown);
+    const end: FailedEnd = { status: "failed", error };
+    this.end(end);
+    if (!isExpected(thrown)) this.#onBug(thrown, "a job", { job: this.jobId, kind: this.kind });
+    return end;
+  }
+}
+
+function failedByBug(kind: JobKind, cause: unknown): DatabaseError {
+  const message = `Cannot finish the job (${kind}): it hit a bug in the server, see the server's log`;
+  return new DatabaseError("INTERNAL_ERROR", message, { cause });
+}
+
+function rethrow(error: unknown): never {
+  throw error;
+}
+
+export interface JobListOptions {
+  /** Throws what must stop the process; without it, all bugs do. */
+  readonly onBug?: OnBug;
 }
 
 export class JobList {
+  /** For bugs in background work, also in work that is no job. */
+  readonly onBug: OnBug;
   readonly #clock: Clock;
   /** In the order in which they began. */
   readonly #jobs = new Map<string, Job>();
@@ -145,14 +178,18 @@ export class JobList {
   );
   #lastNumber = 0;
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, { onBug = rethrow }: JobListOptions = {}) {
     this.#clock = clock;
+    this.onBug = onBug;
   }
 
   begin(job: NewJob): Job {
     // Of the clock, so that an id of the process before this one is not met again.
     this.#lastNumber = Math.max(this.#lastNumber + 1, this.#clock.nowMs() * 1000);
-    const begun = new Job(`${KINDS[job.kind].letters}${this.#lastNumber}`, this.#clock, job);
+    const begun = new Job(`${KINDS[job.kind].letters}${this.#lastNumber}`, job, {
+      clock: this.#clock,
+      onBug: this.onBug,
+    });
     this.#jobs.set(begun.jobId, begun);
     if (begun.createdBy !== undefined) this.#lastStarted.set(pathOf(begun), begun);
     void begun.ended.then(() => this.#noteEnd(begun));
@@ -218,7 +255,7 @@ function pathOf({ kind, tableId }: Pick<Job, "kind" | "tableId">): string {
  * Does the work of a job that was begun, and ends the job as the work does. The work starts it: its
  * turn may come later.
  *
- * @throws What the work throws and nobody can expect; the job has failed then as well.
+ * @throws What must stop the process; the job has failed then as well.
  */
 export async function runJob<End extends JobEnd>(
   job: Job,
@@ -229,10 +266,7 @@ export async function runJob<End extends JobEnd>(
     job.end(end);
     return end;
   } catch (error) {
-    const end: FailedEnd = { status: "failed", error: errorFrom(error) };
-    job.end(end);
-    if (!isExpected(error)) throw error;
-    return end;
+    return job.fail(error);
   }
 }
 

@@ -2,7 +2,10 @@
  * The list of jobs: which one is open, and which ended ones stay.
  */
 import { expect, test } from "bun:test";
-import { JobList } from "../../../src/storage/mod.ts";
+import { Bugs, inDoubt } from "../../../src/base/bugs.ts";
+import { DatabaseError } from "../../../src/base/errors.ts";
+import { silentLog } from "../../../src/base/log.ts";
+import { JobList, runJob } from "../../../src/storage/mod.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 
 test("openOf is the job that somebody started of a kind and a table, until it has ended", async () => {
@@ -50,4 +53,35 @@ test("begin forgets the jobs that ended first beyond a thousand, and none that i
   expect(kept.slice(0, 100)).toEqual(begun.slice(0, 100));
   expect(kept).toContain(last);
   expect(jobs.find(begun[1499]?.jobId ?? "")).toBeUndefined();
+});
+
+test("runJob fails the job of a bug, which is counted, and lets an error in doubt through", async () => {
+  const bugs = new Bugs(silentLog);
+  const jobs = new JobList(new ManualClock(), {
+    onBug: (error, what, fields) => bugs.contain(error, what, fields),
+  });
+  const thrown = [
+    new TypeError("a planted bug"),
+    new DatabaseError("DISK_FULL", "no room"),
+    inDoubt(new TypeError("a planted bug")),
+  ];
+  const ended = thrown.map(async (error) => {
+    const job = jobs.begin({ kind: "merge" });
+    const work = async (): Promise<never> => {
+      throw error;
+    };
+    try {
+      await runJob(job, work);
+      return [job.status, job.error?.message, "goes on"];
+    } catch {
+      return [job.status, job.error?.message, "stops the process"];
+    }
+  });
+  const byBug = "Cannot finish the job (merge): it hit a bug in the server, see the server's log";
+  expect(await Promise.all(ended)).toEqual([
+    ["failed", byBug, "goes on"],
+    ["failed", "no room", "goes on"],
+    ["failed", byBug, "stops the process"],
+  ]);
+  expect(bugs.count).toBe(1);
 });
