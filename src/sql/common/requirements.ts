@@ -43,6 +43,18 @@ export function meets(requirement: Requirement, principal: Principal, catalog: C
   return asked === undefined || mayRun(principal, asked.statement);
 }
 
+/** Whether the caller has every right that a statement needs. */
+export function meetsAll(
+  requirements: readonly Requirement[],
+  principal: Principal,
+  catalog: Catalog,
+): boolean {
+  for (const requirement of requirements) {
+    if (!meets(requirement, principal, catalog)) return false;
+  }
+  return true;
+}
+
 /** Whether the caller can see every table of a statement. */
 export function seesTables(
   requirements: readonly Requirement[],

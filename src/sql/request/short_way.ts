@@ -23,7 +23,7 @@ import { isQueryNode } from "../common/node_kinds.ts";
 import { parseLimitsOf, requireNoGap, typedParameters } from "../common/parameters.ts";
 import type { QueryStat } from "../common/query_stats.ts";
 import { textOfKey } from "../common/query_text.ts";
-import { authorize, seesTables } from "../common/requirements.ts";
+import { authorize, meetsAll, seesTables } from "../common/requirements.ts";
 import type { RequestLedger } from "../execute/run/request_ledger.ts";
 import type { Statement } from "../parse/ast/ast.ts";
 import { isSelectNode } from "../parse/ast/query_nodes.ts";
@@ -160,13 +160,11 @@ export class ShortWay {
     const key = this.#plans.keyOf(request.sql, { namespace, types });
     if (key === undefined) return undefined;
     const known = this.#plans.get(key);
-    // A plan that another caller made may read a table that is hidden from this caller.
     const prepared =
-      known !== undefined && seesTables(known.requirements, principal, this.#world.catalog)
+      known !== undefined && meetsAll(known.requirements, principal, this.#world.catalog)
         ? known
-        : this.#prepareFirst(request, { key, namespace, principal, types, ledger });
+        : this.#prepareOwn(known, request, { key, namespace, principal, types, ledger });
     if (prepared === undefined) return undefined;
-    authorize(prepared.requirements, principal, this.#world.catalog);
     const { stats } = this.#activity;
     const { literals } = key.normalized;
     const run = new ShortRun({
@@ -279,6 +277,25 @@ export class ShortWay {
     const parsed = parseNormalized(request.sql, key.normalized, parseLimitsOf(limits));
     const node = parsed?.statement;
     return node !== undefined && isSelectNode(node) ? { node, types } : undefined;
+  }
+
+  /**
+   * The statement for a caller who lacks a right of the plan that is kept, or where none is kept.
+   *
+   * @throws {DatabaseError} PERMISSION_DENIED
+   */
+  #prepareOwn(
+    known: Prepared | undefined,
+    request: SqlRequest,
+    keyed: KeyedText,
+  ): Prepared | undefined {
+    const { principal } = keyed;
+    const { catalog } = this.#world;
+    // A plan that another caller made may read a table that is hidden from this caller.
+    const isSeen = known !== undefined && seesTables(known.requirements, principal, catalog);
+    const prepared = isSeen ? known : this.#prepareFirst(request, keyed);
+    if (prepared !== undefined) authorize(prepared.requirements, principal, catalog);
+    return prepared;
   }
 
   /** The statement without its literals; undefined where it may be valid only with them. */

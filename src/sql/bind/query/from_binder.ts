@@ -48,7 +48,12 @@ export function* bindFrom(items: readonly From[], world: SelectWorld): Generator
   let current: FromResult | undefined;
   for (const item of items) {
     if (item.join !== undefined && current !== undefined) {
-      current = yield* joinedItem(current, item, { world, around });
+      const captures = isLateral(item)
+        ? capturesOf(current.scope, withOuter(world, around))
+        : undefined;
+      const inner = captures === undefined ? world : withOuter(world, captures);
+      const right = holdsQuery(item) ? yield* bindNested(item, inner) : bindSource(item, inner);
+      current = joinedItem(current, right, { item, captures, world });
       continue;
     }
     if (item.join !== undefined) throw notAvailable(item, "a join without a left side");
@@ -56,7 +61,8 @@ export function* bindFrom(items: readonly From[], world: SelectWorld): Generator
       whole = beside(whole, current, around);
       around = capturesOf(whole.scope, world);
     }
-    current = yield* bindItem(item, isLateral(item) ? withOuter(world, around) : world);
+    const inner = isLateral(item) ? withOuter(world, around) : world;
+    current = holdsQuery(item) ? yield* bindNested(item, inner) : bindSource(item, inner);
   }
   if (current === undefined) throw new DatabaseError("INVALID_QUERY", "Cannot read an empty FROM");
   return beside(whole, current, around);
@@ -72,18 +78,14 @@ function beside(
 }
 
 /** A comma item joined with its next part. */
-function* joinedItem(
+function joinedItem(
   left: FromResult,
-  item: From,
-  { around, world }: { world: SelectWorld; around: Captures | undefined },
-): Generator<void, FromResult> {
+  right: FromResult,
+  { captures, item, world }: { item: From; captures: Captures | undefined; world: SelectWorld },
+): FromResult {
   const { join: clause } = item;
   if (clause === undefined) throw notAvailable(item, "a join without its kind");
-  if (!isLateral(item)) {
-    return joined(left, yield* bindItem(item, world), { clause, world });
-  }
-  const captures = capturesOf(left.scope, withOuter(world, around));
-  const right = yield* bindItem(item, withOuter(world, captures));
+  if (captures === undefined) return joined(left, right, { clause, world });
   const isOpen = clause.type === "RIGHT JOIN" || clause.type === "FULL JOIN";
   if (isOpen && captures.list.length > 0) {
     throw new DatabaseError(
@@ -124,18 +126,19 @@ function withCaptures(result: FromResult, captures: Captures | undefined): FromR
   return { ...result, from: { ...from, captures: captures.list } };
 }
 
-function* bindItem(item: From, world: SelectWorld): Generator<void, FromResult> {
-  switch (item.type) {
-    case "table":
-      return bindTable(item, world);
-    case "statement":
-      return yield* bindDerived(item, world);
-    case "from group":
-      return yield* bindGroup(item, world);
-    case "call":
-    case "rows from":
-      return bindFunction(item, world);
-  }
+type Nested = FromStatement | FromGroup;
+
+function holdsQuery(item: From): item is Nested {
+  return item.type === "statement" || item.type === "from group";
+}
+
+function bindNested(item: Nested, world: SelectWorld): Generator<void, FromResult> {
+  return item.type === "statement" ? bindDerived(item, world) : bindGroup(item, world);
+}
+
+/** Items without a query inside are bound at once: steps cost more than binding a table. */
+function bindSource(item: Exclude<From, Nested>, world: SelectWorld): FromResult {
+  return item.type === "table" ? bindTable(item, world) : bindFunction(item, world);
 }
 
 /**

@@ -64,6 +64,8 @@ export interface BoundGroups {
   readonly sets: readonly (readonly number[])[] | undefined;
 }
 
+export const NO_GROUPS: BoundGroups = { expressions: [], starts: [], sets: undefined };
+
 /** Binds GROUP BY in small steps; no items stand for none. @throws {DatabaseError} */
 export function* bindGroups(
   items: readonly GroupItem[],
@@ -71,7 +73,7 @@ export function* bindGroups(
   block: Block,
 ): Generator<void, BoundGroups> {
   const { statement } = block.world;
-  if (items.length === 0) return { expressions: [], starts: [], sets: undefined };
+  if (items.length === 0) return NO_GROUPS;
   const expressions: BoundExpression[] = [];
   const starts: number[] = [];
   const places = new ExpressionPlaces();

@@ -9,6 +9,7 @@ import { inOneTurn } from "../../../base/steps.ts";
 import type {
   Expr,
   ExprRef,
+  OrderByStatement,
   SelectedColumn,
   SelectFromStatement,
   SelectStatement,
@@ -21,14 +22,14 @@ import { valuesOfLiterals } from "../../parse/text/literal_nodes.ts";
 import { ExpressionPlaces } from "../alike.ts";
 import { notAvailable, type Place } from "../binding.ts";
 import type { BoundOutput, BoundSelect } from "../bound.ts";
-import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
+import type { BoundColumn, BoundExpression, BoundSort } from "../bound_expressions.ts";
 import { columnOutput } from "../bound_nodes.ts";
 import { bindCondition, bindExpression, bindValue } from "../expression/expression_binder.ts";
 import { Scope } from "../scope.ts";
 import { newAggregateSink } from "./aggregate_sink.ts";
 import { expansionsOf, mapExpansions, newExpansionSink } from "./expansions.ts";
 import { bindFrom } from "./from_binder.ts";
-import { type Block, bindGroups, GroupedBlock, placeOf } from "./grouping_binder.ts";
+import { type Block, bindGroups, GroupedBlock, NO_GROUPS, placeOf } from "./grouping_binder.ts";
 import { bindLimit, orderedOutput } from "./ordering.ts";
 import { queriesAround, type SelectWorld } from "./select_world.ts";
 import { bindSetOperation } from "./set_binder.ts";
@@ -40,24 +41,24 @@ import { worldWith } from "./with_binder.ts";
 
 /** Binds a query of the forms that are available, in this turn. @throws {DatabaseError} */
 export function bindQuery(query: SelectStatement, world: SelectWorld): BoundSelect {
-  return inOneTurn(bindInSteps(query, world));
+  return query.type === "select" ? bindSelect(query, world) : inOneTurn(bindInSteps(query, world));
 }
 
 /** As {@linkcode bindQuery}, in small steps. @throws {DatabaseError} */
-export function* bindInSteps(
+export function bindInSteps(
   query: SelectStatement,
   world: SelectWorld,
 ): Generator<void, BoundSelect> {
   switch (query.type) {
     case "select":
-      return yield* selectInSteps(query, world);
+      return selectInSteps(query, world);
     case "values":
-      return yield* selectInSteps(selectFromValues(query), { ...world, isOutermost: false });
+      return selectInSteps(selectFromValues(query), { ...world, isOutermost: false });
     case "with":
     case "with recursive":
-      return yield* bindWith(query, world);
+      return bindWith(query, world);
     default:
-      return yield* bindSetOperation(query, world);
+      return bindSetOperation(query, world);
   }
 }
 
@@ -102,7 +103,6 @@ function* selectInSteps(
   select: SelectFromStatement,
   world: SelectWorld,
 ): Generator<void, BoundSelect> {
-  const { statement } = world;
   const { from, scope: read } =
     select.from === undefined
       ? { from: undefined, scope: new Scope([]) }
@@ -122,16 +122,17 @@ function* selectInSteps(
       bind: bindExpression,
     });
   }
+  // Steps cost more than binding nothing, so a clause that is absent takes none.
   const outputs = yield* bindOutputs(block);
-  const grouped = yield* bindGroups(select.groupBy ?? [], outputs, block);
-  const having =
-    select.having === undefined
-      ? undefined
-      : bindCondition(select.having, placeOf(block, "HAVING", { sink }));
-  const orderBy = yield* statement.each(select.orderBy ?? [], (sort) =>
-    sortOf(sort, bindOrderTarget(sort.by, outputs, { block, clause: "ORDER BY" })),
-  );
-  const distinctOn = yield* bindDistinctOn(outputs, block);
+  const grouped =
+    select.groupBy === undefined ? NO_GROUPS : yield* bindGroups(select.groupBy, outputs, block);
+  const having = bindHaving(block);
+  const orderBy =
+    select.orderBy === undefined ? [] : yield* bindOrderBy(select.orderBy, outputs, block);
+  const distinctOn =
+    typeof select.distinct === "object"
+      ? yield* bindDistinctOn(select.distinct, outputs, block)
+      : undefined;
 
   const isAggregated =
     select.groupBy !== undefined ||
@@ -171,10 +172,10 @@ function* selectInSteps(
   return bound;
 }
 
-function* bindOutputs(block: Block): Generator<void, BoundOutput[]> {
+function bindOutputs(block: Block): Generator<void, BoundOutput[]> {
   const { expansions, sink, windows } = block;
   const { columns, distinct, orderBy } = block.select;
-  return yield* selectedInSteps(columns ?? [], {
+  return selectedInSteps(columns ?? [], {
     place: placeOf(block, "the select list", { sink, windows, expansions }),
     withSystemColumns: showsSystemColumns(block),
     keepsUntyped:
@@ -337,16 +338,30 @@ function bindOrderTarget(
   return bindValue(target, placeOf(block, clause, { sink, windows, expansions }));
 }
 
-/** The expressions of DISTINCT ON; undefined for SELECT, SELECT ALL and a plain DISTINCT. */
-function* bindDistinctOn(
+function bindHaving(block: Block): BoundExpression | undefined {
+  const { having } = block.select;
+  if (having === undefined) return undefined;
+  return bindCondition(having, placeOf(block, "HAVING", { sink: block.sink }));
+}
+
+function bindOrderBy(
+  sorts: readonly OrderByStatement[],
   outputs: readonly BoundOutput[],
   block: Block,
-): Generator<void, BoundExpression[] | undefined> {
-  const { distinct } = block.select;
-  if (typeof distinct !== "object") return undefined;
+): Generator<void, BoundSort[]> {
+  const at = { block, clause: "ORDER BY" };
+  const { statement } = block.world;
+  return statement.each(sorts, (sort) => sortOf(sort, bindOrderTarget(sort.by, outputs, at)));
+}
+
+function bindDistinctOn(
+  expressions: readonly Expr[],
+  outputs: readonly BoundOutput[],
+  block: Block,
+): Generator<void, BoundExpression[]> {
   const at = { block, clause: "DISTINCT ON" };
   const { statement } = block.world;
-  return yield* statement.each(distinct, (expression) => bindOrderTarget(expression, outputs, at));
+  return statement.each(expressions, (expression) => bindOrderTarget(expression, outputs, at));
 }
 
 function plainDistinctOf({ distinct }: SelectFromStatement): "all" | "none" {
