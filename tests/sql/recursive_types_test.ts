@@ -66,6 +66,24 @@ describe("a recursive query", () => {
     expect(rows.flat()).toEqual([1, 1, 1, 1.5, 1.5, 1.5, 2.25, 2.25]);
   });
 
+  test("leaves room for the product of two columns", async () => {
+    const rows = await engine.rows(
+      "WITH RECURSIVE r(n, x, y) AS (SELECT 1, 10.0, 1.0 UNION SELECT n + 1, x * 1.1, y * x FROM r " +
+        "WHERE n < 4) SELECT x::float8, y::float8 FROM r ORDER BY n",
+    );
+    expect(rows).toEqual([
+      [10, 1],
+      [11, 10],
+      [12.1, 110],
+      [13.31, 1331],
+    ]);
+    const inArray = await engine.rows(
+      "WITH RECURSIVE r(n, x, y) AS (SELECT 1, ARRAY[10.0], 1.0 UNION ALL SELECT n + 1, " +
+        "ARRAY[x[1] * 1.1], y * x[1] FROM r WHERE n < 4) SELECT y::float8 FROM r ORDER BY n",
+    );
+    expect(inArray.flat()).toEqual([1, 10, 110, 1331]);
+  });
+
   test("keeps the digits of timestamps and of array elements", async () => {
     expect(
       await values(

@@ -52,6 +52,7 @@ interface RoomyColumn {
 
 /** The scales that a column with a growing scale gets, tried in turn. */
 const GROWN_SCALES: readonly number[] = [26, 16, 10];
+const GROWN_LAST: number = GROWN_SCALES.length - 1;
 
 /** The largest scale that one step may compute; a few digits remain before the point. */
 const STEP_SCALE_MAX = 32;
@@ -80,13 +81,32 @@ function elementOf(type: DataType): DataType {
   return type.kind === "array" ? elementOf(type.element) : type;
 }
 
-/** Widens the columns to fit the recursive side; returns the same columns if they already fit. */
+/** The same type with other elements. */
+function withElement(type: DataType, element: DataType): DataType {
+  if (type.kind !== "array") return element;
+  return { kind: "array", element: withElement(type.element, element) };
+}
+
+/**
+ * Widens the columns to fit the recursive side; returns the same columns if they already fit. The
+ * product of two columns may need a smaller scale of both.
+ */
 export function widened(
   columns: readonly RoomyColumn[],
   given: readonly DataType[],
   round: number,
 ): readonly RoomyColumn[] {
-  const next = columns.map((column, i) => widerColumn(column, given[i] ?? column.type, round));
+  const isTooFine = columns.some(({ grown, type }, i) => {
+    const held = elementOf(given[i] ?? type);
+    return grown === GROWN_LAST && held.kind === "decimal" && held.scale > STEP_SCALE_MAX;
+  });
+  const next = columns.map((column, i) => {
+    const { grown } = column;
+    if (isTooFine && grown !== undefined && grown < GROWN_LAST) {
+      return grownColumn(column, grown + 1);
+    }
+    return widerColumn(column, given[i] ?? column.type, round);
+  });
   return next.every((column, i) => column === columns[i]) ? columns : next;
 }
 
@@ -118,7 +138,7 @@ function widerDecimal(
   const isFull = type.precision === DECIMAL_PRECISION_MAX;
   if (scale === type.scale && (isFull || whole === type.precision - type.scale)) return column;
   if (grown !== undefined) {
-    if (given.scale <= STEP_SCALE_MAX || grown + 1 === GROWN_SCALES.length) return column;
+    if (given.scale <= STEP_SCALE_MAX || grown === GROWN_LAST) return column;
     return grownColumn(column, grown + 1);
   }
   if (round === 0 && whole + scale <= DECIMAL_PRECISION_MAX) {
@@ -135,7 +155,8 @@ function grownColumn(column: RoomyColumn, grown: number): RoomyColumn {
     scaleMin,
     Math.min(GROWN_SCALES[grown] ?? 0, DECIMAL_PRECISION_MAX - whole),
   );
-  return { ...column, grown, type: decimalType(DECIMAL_PRECISION_MAX, scale) };
+  const type = withElement(column.type, decimalType(DECIMAL_PRECISION_MAX, scale));
+  return { ...column, grown, type };
 }
 
 /** Names a recursive query and its columns in messages. */

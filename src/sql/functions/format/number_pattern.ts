@@ -29,10 +29,9 @@ export interface NumberPattern {
 /** Reads a pattern; those of late are remembered. @throws {DatabaseError} INVALID_VALUE */
 export const patternOf: (pattern: string) => NumberPattern = remembering(parsePattern);
 
-const WORDS: readonly (readonly [
-  string,
-  NumberPiece["kind"] | "FM" | "PR" | "V" | "EEEE" | "RN",
-])[] = [
+type PatternWord = NumberPiece["kind"] | "FM" | "PR" | "V" | "EEEE" | "RN";
+
+const WORDS: readonly (readonly [string, PatternWord])[] = [
   ["EEEE", "EEEE"],
   ["FM", "FM"],
   ["PR", "PR"],
@@ -51,7 +50,22 @@ const WORDS: readonly (readonly [
   ["B", "text"],
 ];
 
+/** What may not stand before a word in one pattern, as in PostgreSQL. */
+const EXCLUDED: ReadonlyMap<PatternWord, readonly PatternWord[]> = new Map([
+  ["digit", ["PR"]],
+  ["point", ["point", "V"]],
+  ["V", ["point"]],
+  ["sign", ["sign", "plus", "minus", "signed", "PR"]],
+  ["plus", ["sign"]],
+  ["minus", ["sign"]],
+  ["signed", ["sign"]],
+  ["PR", ["sign", "plus", "minus", "signed"]],
+  ["EEEE", ["FM", "sign", "plus", "minus", "signed", "PR", "RN", "V"]],
+]);
+
 interface Draft {
+  /** The kinds of words so far. */
+  readonly used: Set<PatternWord>;
   pieces: NumberPiece[];
   wholeCount: number;
   fractionCount: number;
@@ -67,6 +81,7 @@ interface Draft {
 function parsePattern(pattern: string): NumberPattern {
   checkPatternLength(pattern);
   const draft: Draft = {
+    used: new Set(),
     pieces: [],
     wholeCount: 0,
     fractionCount: 0,
@@ -86,6 +101,7 @@ function parsePattern(pattern: string): NumberPattern {
 function readPiece(draft: Draft, pattern: string, at: number): number {
   const character = pattern[at] ?? "";
   if (character === "9" || character === "0") {
+    use(draft, "digit", pattern);
     draft.pieces.push({ kind: "digit", isZero: character === "0" });
     if (draft.isAfterPoint) draft.fractionCount += 1;
     else draft.wholeCount += 1;
@@ -95,7 +111,8 @@ function readPiece(draft: Draft, pattern: string, at: number): number {
   const rest = pattern.slice(at, at + 4).toUpperCase();
   const found = WORDS.find(([word]) => rest.startsWith(word));
   if (found !== undefined) {
-    applyWord(draft, found[1], pattern.slice(at, at + found[0].length), pattern);
+    use(draft, found[1], pattern);
+    applyWord(draft, found[1], pattern.slice(at, at + found[0].length));
     return at + found[0].length;
   }
   const { end, text } = plainText(pattern, at);
@@ -103,12 +120,34 @@ function readPiece(draft: Draft, pattern: string, at: number): number {
   return end;
 }
 
-function applyWord(
-  draft: Draft,
-  kind: (typeof WORDS)[number][1],
-  written: string,
-  pattern: string,
-): void {
+/** Notes a word. @throws {DatabaseError} INVALID_VALUE if an earlier one excludes it. */
+function use({ used }: Draft, kind: PatternWord, pattern: string): void {
+  const isAfterExponent = used.has("EEEE") && kind !== "text";
+  const excluding = isAfterExponent
+    ? "EEEE"
+    : EXCLUDED.get(kind)?.find((earlier) => used.has(earlier));
+  used.add(kind);
+  if (excluding === undefined) return;
+  const what =
+    excluding === kind
+      ? `it has more than one ${nameOf(kind)}`
+      : `${phraseOf(kind)} may not follow ${phraseOf(excluding)}`;
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    `Cannot use the number pattern ${excerpt(pattern)}: ${what}`,
+  );
+}
+
+function nameOf(kind: PatternWord): string {
+  if (kind === "digit" || kind === "point") return kind;
+  return WORDS.find(([, each]) => each === kind)?.[0] ?? kind;
+}
+
+function phraseOf(kind: PatternWord): string {
+  return kind === "digit" || kind === "point" ? `a ${kind}` : nameOf(kind);
+}
+
+function applyWord(draft: Draft, kind: PatternWord, written: string): void {
   switch (kind) {
     case "FM":
       draft.isTight = true;
@@ -129,12 +168,6 @@ function applyWord(
       draft.pieces.push({ kind, isUpper: written === "TH" });
       return;
     case "point":
-      if (draft.isAfterPoint || draft.isAfterShift) {
-        throw new DatabaseError(
-          "INVALID_VALUE",
-          `Cannot use the number pattern ${excerpt(pattern)}: it has more than one point`,
-        );
-      }
       draft.isAfterPoint = true;
       draft.pieces.push({ kind });
       return;
