@@ -19,6 +19,7 @@ import { functionExists, functionNames } from "../functions/registry.ts";
 import { isTableFunction, tableFunctionNames } from "../functions/table/table_functions.ts";
 import { isWindowName, windowFunctionNames } from "../functions/window_functions.ts";
 import type { AstNode, Expr, ExprSlot, SelectStatement } from "../parse/ast/ast.ts";
+import { MANY_SOURCES, tooManyParts } from "../parse/bounds.ts";
 import type { Alike } from "./alike.ts";
 import type { BoundRows, BoundSelect, BoundTableFunction, Requirement } from "./bound.ts";
 import type {
@@ -160,7 +161,7 @@ export class StatementBinding {
     if (this.#sourceCount <= STATEMENT_SOURCES_MAX) return;
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      `Cannot run the statement: with its views it has more than ${STATEMENT_SOURCES_MAX} tables in all its FROM clauses`,
+      `Cannot run the statement: with its views it has ${MANY_SOURCES}`,
       { position: node._location.start, hint: "store the result of a view in a table" },
     );
   }
@@ -270,14 +271,6 @@ export class StatementBinding {
     const untyped = { position: slot._location.start, reads: this.literals };
     return { kind: "slot", type, slot: index, untyped };
   }
-}
-
-function tooManyParts(): DatabaseError {
-  return new DatabaseError(
-    "LIMIT_EXCEEDED",
-    `Cannot run the statement: it has more than ${STATEMENT_PARTS_MAX} names, values and operators`,
-    { hint: "split it, or put its values into a table or into one IN list" },
-  );
 }
 
 function tooManyColumns(): DatabaseError {

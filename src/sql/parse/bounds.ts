@@ -35,22 +35,20 @@ export function countSource(cursor: Cursor): void {
   if (counts.sources > SOURCES_MAX) {
     throw tooMany(cursor, `more than ${SOURCES_MAX} tables in one FROM`, JOIN_HINT);
   }
-  if (counts.allSources > STATEMENT_SOURCES_MAX) {
-    throw tooMany(
-      cursor,
-      `more than ${STATEMENT_SOURCES_MAX} tables in all its FROM clauses`,
-      JOIN_HINT,
-    );
-  }
+  if (counts.allSources > STATEMENT_SOURCES_MAX) throw tooMany(cursor, MANY_SOURCES, JOIN_HINT);
 }
 
 /** Counts an expression node. @throws {DatabaseError} LIMIT_EXCEEDED */
 export function countPart(cursor: Cursor): void {
   const { counts } = cursor;
   counts.parts += 1;
-  if (counts.parts <= STATEMENT_PARTS_MAX) return;
-  throw tooMany(
-    cursor,
+  if (counts.parts > STATEMENT_PARTS_MAX) throw tooManyParts(cursor);
+}
+
+/** @param place Absent where the parts are no longer in one place of the text. */
+export function tooManyParts(place?: Place): DatabaseError {
+  return tooMany(
+    place,
     `more than ${STATEMENT_PARTS_MAX} names, values and operators`,
     "split it, or put its values into a table or into one IN list",
   );
@@ -91,12 +89,17 @@ export function requireStatements(cursor: Cursor, count: number): void {
   );
 }
 
+/** Completes "it has …". */
+export const MANY_SOURCES: string = `more than ${STATEMENT_SOURCES_MAX} tables in all its FROM clauses`;
+
 const JOIN_HINT = "join fewer tables at a time, and store intermediate results in a table";
 
-function tooMany({ start, statementIndex }: Cursor, what: string, hint?: string): DatabaseError {
+type Place = Pick<Cursor, "start" | "statementIndex">;
+
+function tooMany(place: Place | undefined, what: string, hint?: string): DatabaseError {
   return new DatabaseError("LIMIT_EXCEEDED", `Cannot run the statement: it has ${what}`, {
-    position: start,
-    statementIndex,
+    position: place?.start,
+    statementIndex: place?.statementIndex,
     ...(hint === undefined ? {} : { hint }),
   });
 }
