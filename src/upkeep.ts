@@ -31,7 +31,7 @@ export interface UpkeepParts
   readonly store: LocalStore;
 }
 
-/** What a failure is told to. */
+/** Records failures. */
 type Reports = Pick<UpkeepParts, "bugs" | "log">;
 
 /** Begins at once with what a stop cut short. Returns what ends it. */

@@ -1,4 +1,4 @@
-/** What the system says of the connections of this process. */
+/** Tests the system's count of the bytes received on connections of this process. */
 import { expect, test } from "bun:test";
 import { connect, createServer, type Socket } from "node:net";
 import { receivedBytes } from "../../src/base/received_bytes.ts";

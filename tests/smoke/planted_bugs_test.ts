@@ -408,7 +408,7 @@ describe("a bug in a connection ends no other connection", () => {
 });
 
 describe("a bug in background work ends that work", () => {
-  /** What the last job of a kind came to. */
+  /** The outcome of the last job of a kind. */
   async function lastJob(kind: string): Promise<readonly unknown[] | undefined> {
     const sql = `SELECT status, error FROM system.jobs WHERE job_type = '${kind}' ORDER BY created_at DESC LIMIT 1`;
     return (await server.rows(sql))[0];

@@ -35,7 +35,7 @@ export interface HeldBounds {
   readonly bytesMax: number;
 }
 
-/** As for the bodies of requests. */
+/** The same numbers bound the bodies of requests. */
 const BOUNDS: HeldBounds = {
   userBytesMax: 128 * MIB,
   addressBytesMax: 256 * MIB,
@@ -70,11 +70,11 @@ export interface WatchedSocket {
   /** Undefined until the caller is authenticated. */
   readonly userId: string | undefined;
   readonly address: string;
-  /** Of all finished messages. */
+  /** Bytes of all finished messages. */
   readonly bytesIn: number;
   /** Finished messages and control frames. */
   readonly framesIn: number;
-  /** Of the finished messages that have not been served. */
+  /** Bytes of the finished messages that have not been served. */
   readonly waitingBytes: number;
   /** Ends it with a message that says why. */
   refuse(message: string): void;

@@ -1,8 +1,8 @@
 /**
  * Refuses members that stand in for a known one that is absent: `{"query": …}` for `{"sql": …}`.
  * The bodies of SQL ignore unknown members otherwise, so that newer clients can talk to older
- * servers. Those of `/v1/api/auth/…` must have none: a log-out of all sessions that ends only one
- * would look like a success.
+ * servers. The bodies of `/v1/api/auth/…` must have none: a log-out of all sessions that ends only
+ * one would look like a success.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
