@@ -98,7 +98,7 @@ export class StatementBinding {
   #nextColumnId = 1;
   #boundAgain = 0;
   #partCount = 0;
-  /** Those of the steps before this one. */
+  /** The parts that were bound before this step. */
   #partsBefore = 0;
   #partsBeforeTurn = 0;
   #sourceCount = 0;
