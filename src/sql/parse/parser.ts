@@ -64,10 +64,10 @@ export function parseRequest(
   checkSize(text, limits);
   const listed = tokenizeWithLists(text, utf8);
   const hasLists = listed.literalLists.length > 0;
-  const request = hasLists ? parsedWithLists(listed, limits) : undefined;
-  if (request !== undefined) return request;
+  const read = hasLists ? parsedWithLists(listed, limits) : "unread";
+  if (typeof read === "object") return read;
   const tokens = hasLists ? tokenize(text) : listed;
-  return explained((expectations) => {
+  const parse = (expectations: Expectations | undefined): ParsedRequest => {
     const cursor = newCursor(tokens, limits, undefined, expectations);
     const statements = parseAll(cursor);
     if (statements.length === 0) {
@@ -76,19 +76,24 @@ export function parseRequest(
       });
     }
     return { statements, parameterCount: cursor.parameterCount };
-  });
+  };
+  // What has failed once needs no further reading without notes.
+  return read === "wrong" ? parse(new Expectations()) : explained(parse);
 }
 
-/** Undefined when a list does not stand where the lexer took it to stand, or something is wrong. */
-function parsedWithLists(tokens: Tokens, limits: ParseLimits): ParsedRequest | undefined {
+/**
+ * "unread" when a list does not stand where the lexer took it to stand; "wrong" when the text does
+ * not parse, for that reason or another.
+ */
+function parsedWithLists(tokens: Tokens, limits: ParseLimits): ParsedRequest | "unread" | "wrong" {
   const cursor = newCursor(tokens, limits, undefined, undefined);
   try {
     const statements = parseAll(cursor);
-    if (cursor.literalListCount !== tokens.literalLists.length) return undefined;
+    if (cursor.literalListCount !== tokens.literalLists.length) return "unread";
     return { statements, parameterCount: cursor.parameterCount };
   } catch (error) {
     // Safe: the text is read once more, token by token, and what is wrong with it is found again.
-    if (error instanceof DatabaseError) return undefined;
+    if (error instanceof DatabaseError) return "wrong";
     throw error;
   }
 }

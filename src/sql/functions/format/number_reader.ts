@@ -22,7 +22,9 @@ export function numberFromFormat(text: string, pattern: string): string {
       "Cannot read a number by a pattern with EEEE or RN: not available yet",
     );
   }
-  const { fraction, hasPoint, sign, whole } = new NumberReader(text, format).read();
+  // The rest is behind what the pattern can read.
+  const start = text.slice(0, READ_UNITS * pattern.length);
+  const { fraction, hasPoint, sign, whole } = new NumberReader(start, format).read();
   const read = `${excerpt(text)} as a number by ${excerpt(pattern)}`;
   if (whole + fraction === "") {
     throw new DatabaseError("INVALID_VALUE", `Cannot read ${read}: it has no digits`);
@@ -36,6 +38,12 @@ export function numberFromFormat(text: string, pattern: string): string {
   const exponent = format.shift > 0 ? `e-${format.shift}` : "";
   return `${sign === "-" ? sign : ""}${whole}${hasPoint ? `.${fraction}` : ""}${exponent}`;
 }
+
+/**
+ * UTF-16 units that a character of a pattern reads at most: a space, a sign, a digit and a skipped
+ * character.
+ */
+const READ_UNITS = 8;
 
 const SIGNS = ["minus", "plus", "signed"] as const;
 

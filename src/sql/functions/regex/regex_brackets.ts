@@ -8,13 +8,13 @@ import {
   setOfCharacter,
   setOfClass,
   setOfRanges,
-  unionOfSets,
 } from "./regex_sets.ts";
 
 type Malformed = (what: string) => DatabaseError;
 
 export interface Bracket {
-  readonly set: CharacterSet;
+  /** The characters, ranges and classes in it, each once. */
+  readonly sets: readonly CharacterSet[];
   readonly isInverted: boolean;
   /** Where the pattern goes on. */
   readonly end: number;
@@ -27,8 +27,8 @@ interface Item {
   readonly end: number;
 }
 
-/** Reads the bracket expression that begins at `open`. */
-export function bracketSet(pattern: string, open: number, malformed: Malformed): Bracket {
+/** Reads the bracket expression that begins at `open`; its sets are not united yet. */
+export function readBracket(pattern: string, open: number, malformed: Malformed): Bracket {
   const isInverted = pattern[open + 1] === "^";
   const first = isInverted ? open + 2 : open + 1;
   const sets: CharacterSet[] = [];
@@ -50,7 +50,7 @@ export function bracketSet(pattern: string, open: number, malformed: Malformed):
     sets.push(setOfRanges([[item.code, last.code]]));
     at = last.end;
   }
-  return { set: unionOfSets(sets), isInverted, end: at + 1 };
+  return { sets: Array.from(new Set(sets)), isInverted, end: at + 1 };
 }
 
 function readItem(pattern: string, at: number, malformed: Malformed): Item {

@@ -22,8 +22,9 @@ export function setOfRanges(ranges: readonly (readonly [number, number])[]): Cha
   return set;
 }
 
+/** A set that is given more than once, as classes are, is looked at once. */
 export function unionOfSets(sets: readonly CharacterSet[]): CharacterSet {
-  return setOfRanges(sets.flatMap(rangesOf));
+  return setOfRanges(Array.from(new Set(sets)).flatMap(rangesOf));
 }
 
 function rangesOf(set: CharacterSet): [number, number][] {
@@ -59,22 +60,55 @@ export function setOfCharacter(code: number): CharacterSet {
   return [code, code];
 }
 
+/** The number of characters of a set up to which each is asked for its cases by itself. */
+const ASKED_MAX = 64;
+
 /** Adds the other case of every character. */
 export function withBothCases(set: CharacterSet): CharacterSet {
   const ranges = rangesOf(set);
-  for (const [first, last] of rangesOf(set)) {
-    for (let code = first; code <= Math.min(last, CASED_MAX); code += 1) {
-      const character = String.fromCodePoint(code);
-      for (const variant of [character.toLowerCase(), character.toUpperCase()]) {
-        const other = variant.codePointAt(0) ?? code;
-        // Variants of several characters are not the same one character.
-        if (other !== code && variant.length === String.fromCodePoint(other).length) {
-          ranges.push([other, other]);
-        }
+  const others: number[] = [];
+  if (sizeOfSet(set) <= ASKED_MAX) {
+    for (const [first, last] of ranges) {
+      for (let code = first; code <= Math.min(last, CASED_MAX); code += 1) {
+        others.push(...otherCasesOf(code));
       }
     }
+  } else {
+    for (const [code, cases] of casedCharacters())
+      if (hasCharacter(set, code)) others.push(...cases);
   }
+  for (const other of others) ranges.push([other, other]);
   return setOfRanges(ranges);
+}
+
+/** The number of its characters. */
+export function sizeOfSet(set: CharacterSet): number {
+  return rangesOf(set).reduce((size, [first, last]) => size + last - first + 1, 0);
+}
+
+function otherCasesOf(code: number): number[] {
+  const character = String.fromCodePoint(code);
+  return [character.toLowerCase(), character.toUpperCase()].flatMap((variant) => {
+    const other = variant.codePointAt(0) ?? code;
+    // Variants of several characters are not the same one character.
+    const isOne = other !== code && variant.length === String.fromCodePoint(other).length;
+    return isOne ? [other] : [];
+  });
+}
+
+let cased: ReadonlyMap<number, readonly number[]> | undefined;
+
+/** The characters that have another case: three thousand, found once. */
+function casedCharacters(): ReadonlyMap<number, readonly number[]> {
+  if (cased !== undefined) return cased;
+  const found = new Map<number, readonly number[]>();
+  for (const character of charactersLike(/[\p{CWL}\p{CWU}]/gu)) {
+    const code = character.codePointAt(0) ?? 0;
+    const cases = otherCasesOf(code);
+    if (cases.length > 0) found.set(code, cases);
+  }
+  cased = found;
+  return found;
 }
 
 const known = new Map<string, CharacterSet>();
@@ -83,14 +117,34 @@ const known = new Map<string, CharacterSet>();
 function setOfProperty(property: string): CharacterSet {
   const found = known.get(property);
   if (found !== undefined) return found;
-  const test = new RegExp(String.raw`^[${property}]$`, "u");
-  const ranges: [number, number][] = [];
-  for (let code = 0; code <= CASED_MAX; code += 1) {
-    if (test.test(String.fromCodePoint(code))) ranges.push([code, code]);
-  }
-  const set = setOfRanges(ranges);
+  const runs = charactersLike(new RegExp(`[${property}]+`, "gu"));
+  const set = setOfRanges(runs.map((run): [number, number] => [codeAt(run, 0), lastCodeOf(run)]));
   known.set(property, set);
   return set;
+}
+
+/** Below and above the surrogates, which are no characters. */
+const PLANES = [
+  [0, 0xd7ff],
+  [0xe000, CASED_MAX],
+] as const;
+
+/** What an expression finds in a text of all characters: a test of each takes ten times as long. */
+function charactersLike(expression: RegExp): string[] {
+  return PLANES.flatMap(([first, last]) => {
+    let text = "";
+    for (let code = first; code <= last; code += 1) text += String.fromCodePoint(code);
+    return text.match(expression) ?? [];
+  });
+}
+
+function codeAt(text: string, index: number): number {
+  return text.codePointAt(index) ?? 0;
+}
+
+function lastCodeOf(text: string): number {
+  const last = codeAt(text, text.length - 1);
+  return last >= 0xdc00 && last <= 0xdfff ? codeAt(text, text.length - 2) : last;
 }
 
 const PROPERTIES: Readonly<Record<string, string>> = {

@@ -10,13 +10,14 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import { NESTING_MAX } from "../../../base/limits.ts";
 import { excerpt } from "../../../types/mod.ts";
-import { bracketSet, classOfEscape, readCharacterEscape } from "./regex_brackets.ts";
+import { classOfEscape, readBracket, readCharacterEscape } from "./regex_brackets.ts";
 import {
   type CharacterSet,
   EVERY_CHARACTER,
   invertedSet,
   NEWLINE_SET,
   setOfCharacter,
+  sizeOfSet,
   unionOfSets,
   withBothCases,
 } from "./regex_sets.ts";
@@ -52,6 +53,21 @@ export interface RegexSyntax {
   /** Capturing groups, without the whole match. */
   readonly groupCount: number;
 }
+
+/**
+ * The number of characters of a pattern: to read as many takes some milliseconds. The instructions
+ * of a pattern are bounded by themselves, but brackets and comparisons of characters become one.
+ */
+const PATTERN_LENGTH_MAX = 65_536;
+
+/**
+ * The work that different brackets of a pattern take together, in bounds of ranges: a class of
+ * letters has a thousand of them.
+ */
+const BRACKETS_COST_MAX = 2 ** 18;
+
+/** The work to find the other cases of a bracket: there are as many characters that have one. */
+const CASES_COST = 3000;
 
 /** Largest bound in `{m,n}`, as in PostgreSQL. */
 const REPEAT_MAX = 255;
@@ -91,12 +107,21 @@ export function parseRegex(pattern: string, flags: string): RegexSyntax {
 class RegexParser {
   readonly pattern: string;
   readonly #flags: RegexFlags;
+  /** The sets of brackets by their texts: a pattern may repeat one many times. */
+  readonly #brackets = new Map<string, CharacterSet>();
+  #bracketsCost = 0;
   #at = 0;
   #groupCount = 0;
   #depth = 0;
 
   constructor(pattern: string, flags: string) {
     this.pattern = pattern;
+    if (pattern.length > PATTERN_LENGTH_MAX) {
+      throw new DatabaseError(
+        "INVALID_VALUE",
+        `Cannot use the regular expression: it has ${pattern.length} characters, and should have at most ${PATTERN_LENGTH_MAX}`,
+      );
+    }
     let read = flagsFromText(flags, { ignoreCase: false, byLine: false });
     const embedded = /^\(\?([a-z]+)\)/.exec(pattern);
     if (embedded !== null) {
@@ -227,15 +252,37 @@ class RegexParser {
   }
 
   #bracket(): RegexNode {
-    const { set, isInverted, end } = bracketSet(this.pattern, this.#at, (what) =>
+    const start = this.#at;
+    const { end, isInverted, sets } = readBracket(this.pattern, start, (what) =>
       this.#malformed(what),
     );
     this.#at = end;
+    const text = this.pattern.slice(start, end);
+    const known = this.#brackets.get(text);
+    if (known !== undefined) return { kind: "set", set: known };
+    this.#spend(sets.reduce((sum, { length }) => sum + length, 0));
+    const made = this.#setOf(unionOfSets(sets), isInverted);
+    this.#brackets.set(text, made);
+    return { kind: "set", set: made };
+  }
+
+  #setOf(set: CharacterSet, isInverted: boolean): CharacterSet {
     const { ignoreCase, byLine } = this.#flags;
+    if (ignoreCase) this.#spend(Math.min(CASES_COST, sizeOfSet(set)));
     const cased = ignoreCase ? withBothCases(set) : set;
-    if (!isInverted) return { kind: "set", set: cased };
+    if (!isInverted) return cased;
     const excluded = byLine ? unionOfSets([cased, NEWLINE_SET]) : cased;
-    return { kind: "set", set: invertedSet(excluded) };
+    return invertedSet(excluded);
+  }
+
+  #spend(cost: number): void {
+    this.#bracketsCost += cost;
+    if (this.#bracketsCost <= BRACKETS_COST_MAX) return;
+    throw new DatabaseError(
+      "INVALID_VALUE",
+      "Cannot use the regular expression: its brackets name too many ranges of characters",
+      { hint: "write fewer different brackets" },
+    );
   }
 
   #escape(): RegexNode {

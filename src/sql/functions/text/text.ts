@@ -6,7 +6,6 @@ import {
   BOOLEAN,
   codePointLength,
   type DataType,
-  hasSurrogates,
   INT,
   outputText,
   sliceCodePoints,
@@ -16,6 +15,7 @@ import {
 import { functionsNamed, overload } from "../base/define.ts";
 import type { Overload, ScalarFunction, VectorFunction } from "../base/function.ts";
 import { checkMadeLength } from "../base/made_length.ts";
+import { CharacterPlaces, CharacterWriter, codePointsOf } from "./character_places.ts";
 import { formatText } from "./text_format.ts";
 import { casesOf } from "./text_loops.ts";
 
@@ -119,13 +119,36 @@ function pad(
 type TrimSide = "both" | "left" | "right";
 
 function trim(text: string, characters: string, side: TrimSide): string {
-  const removed = new Set(characters);
-  const items = hasSurrogates(text) ? Array.from(text) : text;
+  const removed = new CharacterPlaces(characters);
+  const start = side === "right" ? 0 : startWithout(text, removed);
+  return text.slice(start, side === "left" ? text.length : endWithout(text, start, removed));
+}
+
+/** Where the first character begins that is not removed. */
+function startWithout(text: string, removed: CharacterPlaces): number {
   let start = 0;
-  let end = items.length;
-  if (side !== "right") while (start < end && removed.has(items[start] ?? "")) start += 1;
-  if (side !== "left") while (end > start && removed.has(items[end - 1] ?? "")) end -= 1;
-  return typeof items === "string" ? items.slice(start, end) : items.slice(start, end).join("");
+  while (start < text.length) {
+    const code = text.codePointAt(start) ?? 0;
+    if (removed.of(code) === -1) break;
+    start += unitsOf(code);
+  }
+  return start;
+}
+
+/** Where the last character ends that is not removed. */
+function endWithout(text: string, start: number, removed: CharacterPlaces): number {
+  let end = text.length;
+  while (end > start) {
+    const isPair = end - start > 1 && isLeading(text.charCodeAt(end - 2));
+    const code = text.codePointAt(isPair ? end - 2 : end - 1) ?? 0;
+    if (removed.of(code) === -1) break;
+    end -= unitsOf(code);
+  }
+  return end;
+}
+
+function unitsOf(code: number): number {
+  return code > 0xffff ? 2 : 1;
 }
 
 function trimming(side: TrimSide): Overload {
@@ -138,12 +161,18 @@ function trimming(side: TrimSide): Overload {
 }
 
 function translate([text = null, from = null, to = null]: readonly Value[]): string {
-  const targets = Array.from(to as string);
-  const map = new Map<string, string>();
-  for (const [index, character] of Array.from(from as string).entries()) {
-    if (!map.has(character)) map.set(character, targets[index] ?? "");
+  const places = new CharacterPlaces(from as string);
+  const targets = codePointsOf(to as string);
+  const source = text as string;
+  const written = new CharacterWriter(source.length);
+  for (let at = 0; at < source.length; ) {
+    const code = source.codePointAt(at) ?? 0;
+    at += unitsOf(code);
+    const place = places.of(code);
+    const target = place === -1 ? code : targets[place];
+    if (target !== undefined) written.add(target);
   }
-  return mapCharacters(text as string, (character) => map.get(character) ?? character);
+  return written.toString();
 }
 
 function repeat([text = null, count = null]: readonly Value[]): string {

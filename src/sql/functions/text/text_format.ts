@@ -19,14 +19,20 @@ export function quoteLiteral(text: string): string {
 
 const SPECIFIER = /%(?:(\d+)\$)?(-)?(?:(\d+)|\*(?:(\d+)\$)?)?([\s\S]?)/g;
 
-/** @throws {DatabaseError} INVALID_VALUE */
+/** Specifiers of one template, `%%` included: each takes a microsecond. */
+const SPECIFIERS_MAX = 32_768;
+
+/** @throws {DatabaseError} INVALID_VALUE, VALUE_TOO_LONG */
 export function formatText(values: readonly Value[], types: readonly DataType[]): Value {
   const [template = null] = values;
   if (template === null) return null;
   const args = new Arguments(values, types);
   let length = (template as string).length;
+  let count = 0;
   return (template as string).replaceAll(SPECIFIER, (...groups: (string | undefined)[]) => {
     const [whole = "", place, minus, width, widthPlace, letter = ""] = groups;
+    count += 1;
+    if (count > SPECIFIERS_MAX) throw tooManySpecifiers();
     if (letter === "%" && whole === "%%") return "%";
     const isStar = width === undefined && whole.includes("*");
     const size = isStar ? args.width(widthPlace) : Number(width ?? "0");
@@ -36,6 +42,14 @@ export function formatText(values: readonly Value[], types: readonly DataType[])
     const isLeft = minus !== undefined || size < 0;
     return isLeft ? text.padEnd(Math.abs(size)) : text.padStart(size);
   });
+}
+
+function tooManySpecifiers(): DatabaseError {
+  return new DatabaseError(
+    "VALUE_TOO_LONG",
+    `Cannot format with a template that has more than ${SPECIFIERS_MAX} specifiers`,
+    { hint: "format the parts of the text by themselves, and join them with ||" },
+  );
 }
 
 class Arguments {

@@ -250,3 +250,56 @@ describe("a search that takes long", () => {
     expect(count(1_000_000)).toBe("LIMIT_EXCEEDED");
   });
 });
+
+describe("a pattern", () => {
+  const brackets = (count: number, range: (last: string) => string): string =>
+    Array.from({ length: count }, (_, i) => range(String.fromCodePoint(0x2190 + i))).join("|");
+
+  test("has as many characters as it may, and is refused with one more", () => {
+    const longest = `[${"a".repeat(65_534)}]`;
+    expect(compileRegex(longest, "").test("a")).toBe(true);
+    expect(() => compileRegex(`a${longest}`, "")).toThrow(
+      "Cannot use the regular expression: it has 65537 characters, and should have at most 65536",
+    );
+  });
+
+  test("repeats a bracket of many ranges, but has few different ones", () => {
+    expect(
+      compileRegex(
+        brackets(1000, () => "[\\w.]"),
+        "i",
+      ).test("-."),
+    ).toBe(true);
+    expect(
+      compileRegex(
+        brackets(100, (each) => `[\\w${each}]`),
+        "",
+      ).test("\u2191"),
+    ).toBe(true);
+    const message =
+      "Cannot use the regular expression: its brackets name too many ranges of characters";
+    expect(() =>
+      compileRegex(
+        brackets(1000, (each) => `[\\w${each}]`),
+        "",
+      ),
+    ).toThrow(message);
+    expect(() =>
+      compileRegex(
+        brackets(1000, (each) => `[!-${each}]`),
+        "i",
+      ),
+    ).toThrow(message);
+  });
+
+  test("finds the other case of each character of a large range", () => {
+    const large = compileRegex("^[!-\u{1ffff}]$", "i");
+    const small = compileRegex("^[à-ý]$", "i");
+    for (const character of ["à", "À", "ſ", "\u{1e900}", "\u{1e922}"]) {
+      expect(large.test(character)).toBe(true);
+      expect(small.test(character)).toBe(/^[àÀ]$/.test(character));
+    }
+    expect(compileRegex("^[à-\u024f]$", "i").test("À")).toBe(true);
+    expect(compileRegex("^[à-\u024f]$", "i").test("a")).toBe(false);
+  });
+});
