@@ -56,8 +56,15 @@ export interface BinaryOperands {
   readonly right: BoundExpression;
 }
 
-/** An operator over bound operands. @throws {DatabaseError} TYPE_MISMATCH if there is no form. */
-export function binaryOf(operands: BinaryOperands, node: Expr): BoundExpression {
+/** The form of an operator, and its operands in the types of the form. */
+export interface FormedOperands {
+  readonly form: OperatorForm;
+  readonly left: BoundExpression;
+  readonly right: BoundExpression;
+}
+
+/** Casts operands for an operator. @throws {DatabaseError} TYPE_MISMATCH if there is no form. */
+export function operandsOf(operands: BinaryOperands, node: Expr): FormedOperands {
   const comparison = comparisonOf(operands.op);
   const op = comparison ?? operands.op;
   const tested = comparison ?? (op.endsWith("DISTINCT FROM") ? "=" : undefined);
@@ -73,11 +80,23 @@ export function binaryOf(operands: BinaryOperands, node: Expr): BoundExpression 
     );
   }
   const [leftType = left.type, rightType = right.type] = form.operands;
-  const l =
-    comparedLiteral(left, tested === undefined ? undefined : MIRRORED[tested], leftType) ??
-    castArgument(left, { to: leftType, node });
-  const r =
-    comparedLiteral(right, tested, rightType) ?? castArgument(right, { to: rightType, node });
+  return {
+    form,
+    left:
+      comparedLiteral(left, tested === undefined ? undefined : MIRRORED[tested], leftType) ??
+      castArgument(left, { to: leftType, node }),
+    right:
+      comparedLiteral(right, tested, rightType) ?? castArgument(right, { to: rightType, node }),
+  };
+}
+
+/** An operator over bound operands. @throws {DatabaseError} TYPE_MISMATCH if there is no form. */
+export function binaryOf(operands: BinaryOperands, node: Expr): BoundExpression {
+  const comparison = comparisonOf(operands.op);
+  const op = comparison ?? operands.op;
+  const { form, left: l, right: r } = operandsOf(operands, node);
+  const { left, right } = operands;
+  const [leftType = left.type, rightType = right.type] = form.operands;
   const { evaluate, evaluateVector, result, seesNull } = form;
   if (comparison !== undefined && sameType(leftType, rightType)) {
     return comparedByDay(

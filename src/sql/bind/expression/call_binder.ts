@@ -15,11 +15,10 @@ import { bindAggregate, bindGrouping } from "../query/aggregate_binder.ts";
 import { withoutExpansions } from "../query/expansions.ts";
 import { bindExpansion } from "../query/table_function_binder.ts";
 import { bindWindowCall } from "../query/window_binder.ts";
-import { comparedLiteral } from "./binary_forms.ts";
 import { castAlike } from "./casts.ts";
-import { comparedWith } from "./float_literal.ts";
 import { castArgument, fittingOf } from "./integer_parameters.ts";
 import { bindArguments, checkNames } from "./named_arguments.ts";
+import { bindNullif } from "./nullif.ts";
 import { bindRowToJson, bindWithRows, takesRows } from "./row_values.ts";
 import { bindExists } from "./subquery_binder.ts";
 import { arrayTypeOf } from "./types.ts";
@@ -85,15 +84,11 @@ function bindScalar(call: ExprCall, place: Place, bind: Bind): BoundExpression {
   if (name === SLEEP) place.statement.requirements.push({ action: "sleep", position });
   const bindArgument: Bind = takesRows(name) ? (node, at) => bindWithRows(node, at, bind) : bind;
   const args = bindArguments(call, place, bindArgument);
-  return bindFunction({ name, args: name === "nullif" ? tested(args, call) : args, node: call });
-}
-
-/** The arguments of NULLIF, whose second is only compared: the result has the type of the first. */
-function tested(args: readonly BoundExpression[], node: ExprCall): readonly BoundExpression[] {
   const [value, other] = args;
-  if (value === undefined || other === undefined || args.length !== 2) return args;
-  const operand = comparedWith(value, other, node);
-  return [value, comparedLiteral(operand, "=", value.type) ?? operand];
+  if (name === "nullif" && value !== undefined && other !== undefined && args.length === 2) {
+    return bindNullif(value, other, call);
+  }
+  return bindFunction({ name, args, node: call });
 }
 
 export interface FunctionCall {
