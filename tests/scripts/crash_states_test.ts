@@ -6,24 +6,33 @@ import { expect, test } from "bun:test";
 import { PLANTS } from "../../scripts/crash_states/plants.ts";
 import { crashStates } from "../../scripts/crash_states/run.ts";
 import { seedOf } from "../support/seeded_random.ts";
+import { isThorough } from "../support/thoroughness.ts";
 
 const seed = seedOf(1);
 
-test("the store has what it was told in every crash state", async () => {
-  let mergeCount = 0;
+const STATES = 200;
+
+/** Found after thousands of states. The campaign with each plant is a part of `.ci/run`. */
+const LATE: ReadonlySet<string> = new Set(["ids_not_synced", "no_checksum"]);
+
+test("the store has what it was told in every crash state, and a seed tells one story", async () => {
+  const first = await crashStates({ stateCount: STATES, seed });
+  expect(first.findings).toEqual([]);
+  expect(await crashStates({ stateCount: STATES, seed })).toEqual(first);
+  let mergeCount = first.merges;
   // Now and then so few stories have no merge.
-  for (let attempt = 0; attempt < 5 && mergeCount === 0; attempt += 1) {
+  for (let attempt = 1; attempt < 5 && mergeCount === 0; attempt += 1) {
     const { findings, merges } = await crashStates({
-      stateCount: 200,
+      stateCount: STATES,
       seed: seed + 1000 * attempt,
     });
     expect(findings).toEqual([]);
     mergeCount += merges;
   }
   expect(mergeCount).toBeGreaterThan(0);
-}, 30_000);
+}, 60_000);
 
-test.each(PLANTS)(
+test.each(PLANTS.filter((plant) => isThorough || !LATE.has(plant)))(
   "a planted fault is found: %s",
   async (plant) => {
     const { findings } = await crashStates({ stateCount: 10_000, seed, plant });
@@ -31,11 +40,3 @@ test.each(PLANTS)(
   },
   60_000,
 );
-
-test("the same seed tells the same story", async () => {
-  const [first, second] = [
-    await crashStates({ stateCount: 1, seed }),
-    await crashStates({ stateCount: 1, seed }),
-  ];
-  expect(second).toEqual(first);
-}, 30_000);

@@ -69,6 +69,7 @@ const OTHERWISE: readonly { readonly of: RegExp; readonly because: string }[] = 
     because: "an assignment of a row is one of each of its columns",
   },
   { of: /~~/, because: "LIKE has one form, however it is spelled" },
+  { of: /\)\.\w+\)[[.]/, because: "parentheses around a part change nothing, and are not kept" },
   {
     of: /\bIS (?:NOT )?(?:NF\w+ )?NORMALIZED\b/,
     because: "it is printed as the function that it is, which PostgreSQL has in pg_catalog",

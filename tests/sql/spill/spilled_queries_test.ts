@@ -14,7 +14,7 @@ import { SeededRandom } from "../../support/seeded_random.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 import { amountOf } from "../../support/thoroughness.ts";
 
-const ROW_COUNT = 12_000;
+const ROW_COUNT = 8000;
 const MIB = 1024 * 1024;
 
 /** The real disk; counts the temporary files that are made on it. */
@@ -105,11 +105,11 @@ function sorted(rows: readonly (readonly unknown[])[]): readonly string[] {
 const ORDERED: readonly string[] = [
   "SELECT * FROM t ORDER BY s DESC NULLS FIRST, id",
   "SELECT id, d, f FROM t ORDER BY f NULLS FIRST, d DESC, id",
-  "SELECT id, b FROM t ORDER BY b DESC",
+  "SELECT id, b, s FROM t ORDER BY b DESC",
   "SELECT id, j, s FROM t ORDER BY j, id DESC",
   "SELECT id, i, u FROM t ORDER BY i, u DESC, at, id",
   "SELECT id, s, flag FROM t ORDER BY k NULLS LAST, id LIMIT 3000 OFFSET 5000",
-  "SELECT id, k, s FROM t ORDER BY k NULLS FIRST, id LIMIT 9000",
+  "SELECT id, k, s FROM t ORDER BY k NULLS FIRST, id LIMIT 7000",
   "SELECT DISTINCT ON (s) s, id, j FROM t ORDER BY s NULLS FIRST, id DESC",
   "SELECT id, k, row_number() OVER (PARTITION BY k ORDER BY id), sum(d) OVER (PARTITION BY k ORDER BY id), " +
     "lag(s) OVER (PARTITION BY k ORDER BY id) FROM t ORDER BY id",
@@ -147,7 +147,7 @@ const UNORDERED: readonly string[] = [
 
 /** One of each kind of operator that writes rows. */
 const ANALYZED: readonly string[] = [
-  "SELECT id, b FROM t ORDER BY b DESC",
+  "SELECT id, b, s FROM t ORDER BY b DESC",
   "SELECT DISTINCT s, k FROM t",
   "SELECT s, u, count(*) FROM t GROUP BY s, u",
   "SELECT k % 5, count(DISTINCT s) FROM t GROUP BY 1",
