@@ -111,7 +111,7 @@ export function seqOfPoint(point: Point, { lastSeqUpTo }: SeqsByTime): Seq {
   );
 }
 
-/** What issued the seqs, or knows their times. */
+/** Finds a seq by its time: the store that issued the seqs, or a record of their times. */
 export interface SeqsByTime {
   readonly lastSeqUpTo: (unixMs: number) => number;
 }

@@ -1,6 +1,6 @@
 /**
- * Which times the seqs behind a backup have. The backup knows the eras up to its own end only.
- * Later ones are in the catalog of the database that it was made of, or in the archive of its log.
+ * Dates the seqs behind a backup. The backup itself knows the eras up to its own end only. Later
+ * ones are in the catalog of the database that it was made of, or in the archive of its log.
  */
 import type { Clock } from "../base/clock.ts";
 import { removeTree } from "../base/copy_file.ts";
@@ -23,7 +23,7 @@ export interface RestoreTimesOptions {
   /** The backup. */
   readonly source: string;
   readonly archivePath: string | undefined;
-  /** Of the directory that is replaced, if it could be read. */
+  /** The catalog of the directory that is replaced, if it could be read. */
   readonly replaced: CatalogDatabase | undefined;
   /** A directory that does not exist, for a copy of the backup's catalog. */
   readonly scratch: string;

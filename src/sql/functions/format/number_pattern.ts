@@ -50,7 +50,7 @@ const WORDS: readonly (readonly [string, PatternWord])[] = [
   ["B", "text"],
 ];
 
-/** What may not stand before a word in one pattern, as in PostgreSQL. */
+/** For each word, the words that may not stand before it in a pattern, as in PostgreSQL. */
 const EXCLUDED: ReadonlyMap<PatternWord, readonly PatternWord[]> = new Map([
   ["digit", ["PR"]],
   ["point", ["point", "V"]],
