@@ -45,7 +45,7 @@ export interface AdministrationCall {
   readonly requestSettings: readonly ShownSetting[];
   /** Of the request, for SUBSCRIBE TO. */
   readonly params: readonly Parameter[];
-  /** Of the request, for SUBSCRIBE TO. */
+  /** The time of the request, within which SUBSCRIBE TO is planned. */
   readonly ledger: RequestLedger;
 }
 

@@ -77,7 +77,7 @@ export function parseRequest(
     }
     return { statements, parameterCount: cursor.parameterCount };
   };
-  // What has failed once needs no further reading without notes.
+  // A text that has failed once needs no further reading without notes.
   return read === "wrong" ? parse(new Expectations()) : explained(parse);
 }
 

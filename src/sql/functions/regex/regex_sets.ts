@@ -129,7 +129,7 @@ const PLANES = [
   [0xe000, CASED_MAX],
 ] as const;
 
-/** What an expression finds in a text of all characters: a test of each takes ten times as long. */
+/** Matches an expression with a text of all characters, in a tenth of the time of single tests. */
 function charactersLike(expression: RegExp): string[] {
   return PLANES.flatMap(([first, last]) => {
     let text = "";

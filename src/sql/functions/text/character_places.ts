@@ -1,7 +1,7 @@
 /**
- * Where characters first stand in a text, which is asked for every character of another text. A
- * Map of a million entries takes a fifth of a second to fill; a table of all code points is filled
- * in milliseconds, but is too large for a few characters.
+ * Finds where characters first stand in a text: functions ask this for every character of another
+ * text. A Map of a million entries takes a fifth of a second to fill; a table of all code points is
+ * filled in milliseconds, but is too large for a few characters.
  */
 
 /** The number of UTF-16 units up to which a Map is smaller and faster. */

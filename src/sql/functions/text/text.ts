@@ -124,7 +124,7 @@ function trim(text: string, characters: string, side: TrimSide): string {
   return text.slice(start, side === "left" ? text.length : endWithout(text, start, removed));
 }
 
-/** Where the first character begins that is not removed. */
+/** Returns the start of the first character that is not removed. */
 function startWithout(text: string, removed: CharacterPlaces): number {
   let start = 0;
   while (start < text.length) {
@@ -135,7 +135,7 @@ function startWithout(text: string, removed: CharacterPlaces): number {
   return start;
 }
 
-/** Where the last character ends that is not removed. */
+/** Returns the end of the last character that is not removed. */
 function endWithout(text: string, start: number, removed: CharacterPlaces): number {
   let end = text.length;
   while (end > start) {
