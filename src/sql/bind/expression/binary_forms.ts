@@ -164,7 +164,7 @@ function isUntypedBeside(type: DataType, other: DataType): boolean {
 }
 
 /** An untyped literal that is compared with a DECIMAL; undefined for every other operand. */
-export function comparedLiteral(
+function comparedLiteral(
   operand: BoundExpression,
   operator: ComparisonOperator | undefined,
   type: DataType,
