@@ -24,6 +24,7 @@ import {
   type MetricSample,
   newActivity,
   QueryReaders,
+  type ReaderCounts,
   SpillSpace,
   type SqlEngine,
   type SqlEnvironment,
@@ -63,6 +64,8 @@ export interface Database {
   readonly isReadOnly: () => boolean;
   /** Room, damage and failures on disk. */
   readonly storageState: () => StorageState;
+  /** The threads that read; undefined if every query runs on the event loop. */
+  readonly readerCounts: () => ReaderCounts | undefined;
   /** The configuration that `system.settings` shows; replaced when settings are read again. */
   config: Config;
   /** Whom `system.connections` shows; none until the server listens. */
@@ -147,7 +150,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     live,
     jobs,
     archiveLag: () => archiver?.lag,
-    ...operatorView(store, jobs),
+    ...operatorView(store, jobs, readers),
     ...withoutServer(),
     files: new LocalFileAccess({ blobs, catalog, store }),
     close: () => closing.disposeAsync(),
@@ -167,8 +170,10 @@ function withoutServer(): Pick<Database, "connections" | "metrics"> {
 function operatorView(
   store: LocalStore,
   jobs: JobList,
-): Pick<Database, "isReadOnly" | "storageState"> {
+  readers: QueryReaders | undefined,
+): Pick<Database, "isReadOnly" | "readerCounts" | "storageState"> {
   return {
+    readerCounts: () => readers?.counts,
     isReadOnly: () => store.isReadOnly,
     storageState: () => ({ ...store.condition(), failedJobs: jobs.failedCounts }),
   };

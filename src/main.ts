@@ -303,6 +303,7 @@ function startOrFail(
       archiveLag: () => database.archiveLag(),
       isReadOnly: () => database.isReadOnly(),
       storageState: () => database.storageState(),
+      readerCounts: () => database.readerCounts(),
       descriptors: descriptorGauge(bunDisk),
       receivedBytes: receivedBytes(),
     });

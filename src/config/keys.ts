@@ -64,7 +64,11 @@ const RULES: Rules = {
     tls_cert: maybe("PEM file of the certificate; with tls_key"),
     tls_key: maybe("PEM file of the private key; with tls_cert"),
     ui_enabled: flag(true, "Whether /ui answers"),
-    workers: whole(0, [0, 256], "Query workers; 0 chooses by the number of cores", LATER),
+    workers: whole(
+      0,
+      [0, 256],
+      "Threads that run long queries; 0 is one for each core, 16 at most",
+    ),
     shutdown_timeout_secs: whole(10, [0, 600], "How long running statements have at shutdown"),
   },
   storage: {

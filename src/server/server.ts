@@ -451,7 +451,7 @@ class HttpServer implements RunningServer {
   }
 
   #gauges(): Gauges {
-    const { archiveLag, live, storageState } = this.#options;
+    const { archiveLag, live, readerCounts, storageState } = this.#options;
     return {
       sockets: () => this.#connections.countBy("websocket"),
       eventStreams: () => this.#connections.countBy("sse"),
@@ -461,6 +461,7 @@ class HttpServer implements RunningServer {
       bugs: this.#options.bugCount,
       archive: archiveLag,
       storage: storageState,
+      readers: readerCounts,
       descriptors: () => this.#descriptorGauge(),
     };
   }

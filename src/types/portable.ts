@@ -1,6 +1,7 @@
 /**
  * Batches on their way to another thread: vectors in memory of their own, which moves with them.
  */
+import type { Value } from "./value.ts";
 import type { Batch, Vector } from "./vector.ts";
 
 export interface PortableBatch {
@@ -11,7 +12,7 @@ export interface PortableBatch {
   readonly bytes: number;
 }
 
-/** What a value in a plain array counts as. */
+/** Bytes that a value counts as besides its text or its bytes. */
 const PLAIN_BYTES = 32;
 
 /** Copies the first columns of a batch, so that they can be sent. */
@@ -28,10 +29,10 @@ export function portableBatch({ columns, rowCount }: Batch, columnCount: number)
   const sent = columns.slice(0, columnCount).map((column): Vector => {
     switch (column.kind) {
       case "const":
-        bytes += PLAIN_BYTES;
+        bytes += plainBytes(column.value);
         return { kind: "const", length: column.length, value: column.value };
       case "any":
-        bytes += PLAIN_BYTES * column.length;
+        for (const value of column.values) bytes += plainBytes(value);
         return { kind: "any", length: column.length, values: column.values };
       case "utf8":
         return portableTexts(column, own);
@@ -40,7 +41,7 @@ export function portableBatch({ columns, rowCount }: Batch, columnCount: number)
         const nulls = column.nulls === undefined ? undefined : own(column.nulls.slice(0, length));
         if (kind === "dict") {
           const { codes, values } = column;
-          bytes += PLAIN_BYTES * values.length;
+          for (const value of values) bytes += plainBytes(value);
           return { kind, length, codes: own(codes.slice(0, length)), values, nulls };
         }
         if (kind === "bool")
@@ -52,6 +53,13 @@ export function portableBatch({ columns, rowCount }: Batch, columnCount: number)
     }
   });
   return { batch: { rowCount, columns: sent }, moved, bytes };
+}
+
+/** Bytes of a value that is sent as an object. */
+function plainBytes(value: Value): number {
+  if (typeof value === "string") return PLAIN_BYTES + value.length;
+  if (ArrayBuffer.isView(value)) return PLAIN_BYTES + value.byteLength;
+  return Array.isArray(value) ? PLAIN_BYTES * (1 + value.length) : PLAIN_BYTES;
 }
 
 function portableTexts(

@@ -369,7 +369,6 @@ test("parseConfig holds the rules that tie keys together", () => {
 
 test("parseConfig refuses what is not available yet, but takes its default", () => {
   const later = [
-    "server.workers = 4",
     "auth.jwt_trusted_issuers = ['https://a.b']",
     "logging.targets = { live = 'debug' }",
     "oidc.auto_provision = true",
@@ -382,9 +381,7 @@ test("parseConfig refuses what is not available yet, but takes its default", () 
     expect(faults, toml).toHaveLength(1);
     expect(faults[0], toml).toContain("is not available yet");
   }
-  expect(
-    faultsOf("server.workers = 0\nstorage.allowed_roots = []\noidc.auto_provision = false"),
-  ).toEqual([]);
+  expect(faultsOf("storage.allowed_roots = []\noidc.auto_provision = false")).toEqual([]);
   for (const variable of [
     "TIDEMARK_CLUSTER_PEERS",
     "TIDEMARK_OIDC_PROVIDERS_X_ISSUER",

@@ -210,6 +210,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     archiveLag: () => undefined,
     isReadOnly: () => false,
     storageState: () => HEALTHY_STORAGE,
+    readerCounts: () => undefined,
     ...options.parts,
   };
   const server = startServer(made);

@@ -4,7 +4,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Descriptors } from "../../base/descriptors.ts";
 import { DELIVERY_BOUNDS, type DeliveryReport } from "../../live/mod.ts";
-import type { MetricSample } from "../../sql/mod.ts";
+import type { MetricSample, ReaderCounts } from "../../sql/mod.ts";
 
 /** Upper bounds of the request duration buckets, in seconds. */
 const DURATION_BOUNDS: readonly number[] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10];
@@ -20,6 +20,8 @@ export interface Gauges {
   /** Undefined when the log is not archived. */
   readonly archive: () => ArchiveGauge | undefined;
   readonly storage: () => StorageGauge;
+  /** Undefined if every query runs on the event loop. */
+  readonly readers: () => ReaderCounts | undefined;
   /** Undefined if descriptors are not limited. */
   readonly descriptors: () => DescriptorGauge | undefined;
 }
@@ -125,7 +127,7 @@ export class Metrics {
     lines.push(`tidemark_event_streams ${gauges.eventStreams()}`);
     metric("tidemark_subscriptions", "gauge", "Open subscriptions.");
     lines.push(`tidemark_subscriptions ${gauges.subscriptions()}`);
-    lines.push(...descriptorLines(gauges.descriptors()));
+    lines.push(...readerLines(gauges.readers()), ...descriptorLines(gauges.descriptors()));
     lines.push(...storageLines(gauges.storage()), ...archiveLines(gauges.archive()));
     const delivery = gauges.delivery();
     metric("tidemark_subscriptions_loading", "gauge", "Subscriptions that load or replay.");
@@ -190,6 +192,24 @@ function storageLines({
     ),
     ...headLines(failed, "counter", "Jobs that failed, by type."),
     ...[...failedJobs].map(([type, count]) => `${failed}{job_type="${type}"} ${count}`),
+  ];
+}
+
+function readerLines(counts: ReaderCounts | undefined): readonly string[] {
+  if (counts === undefined) return [];
+  const queries = "tidemark_queries_in_readers_total";
+  const withoutReader = "tidemark_queries_without_reader_total";
+  return [
+    ...gaugeLines("tidemark_readers_open", "Threads that run long queries.", counts.open),
+    ...gaugeLines("tidemark_readers_busy", "Of these threads, how many run one.", counts.busy),
+    ...headLines(queries, "counter", "Queries that such a thread has begun."),
+    `${queries} ${counts.queries}`,
+    ...headLines(
+      withoutReader,
+      "counter",
+      "Long queries that ran on the event loop because no such thread was free.",
+    ),
+    `${withoutReader} ${counts.withoutReader}`,
   ];
 }
 

@@ -11,7 +11,7 @@ import type { Log } from "../../base/log.ts";
 import type { Random } from "../../base/random.ts";
 import type { ReceivedBytes } from "../../base/received_bytes.ts";
 import type { LiveEngine } from "../../live/mod.ts";
-import type { FileAccess, SqlEngine } from "../../sql/mod.ts";
+import type { FileAccess, ReaderCounts, SqlEngine } from "../../sql/mod.ts";
 import type { ArchiveGauge, StorageGauge } from "./metrics.ts";
 
 /** The keys of the configuration that the server reads, named as the configuration names them. */
@@ -132,6 +132,8 @@ export interface ServerOptions {
   /** Whether the disk has no room for more. */
   readonly isReadOnly: () => boolean;
   readonly storageState: () => StorageGauge;
+  /** Gives undefined if every query runs on the event loop. */
+  readonly readerCounts: () => ReaderCounts | undefined;
   /** Reads the number of open files and sockets; absent if the system does not limit them. */
   readonly descriptors?: (() => Descriptors) | undefined;
   /** Reads what each connection has received; absent if the system does not count it. */

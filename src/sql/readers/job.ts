@@ -24,6 +24,8 @@ export const JOB_WORDS = {
   takenKib: 1,
   /** Thousands of rows read from tables. */
   kiloRowsRead: 2,
+  /** KiB that the statement holds in memory. */
+  heldKib: 3,
   count: 4,
 } as const;
 

@@ -183,6 +183,7 @@ class JobLedger implements RequestLedger {
   deadlineMs: number;
   rowsRead = 0;
   memory: MemoryBudget | undefined;
+  bytesElsewhere = 0;
   temporary: TemporaryFiles | undefined;
   wakeAtMs: number | undefined;
   sleepMs = 0;
@@ -204,6 +205,7 @@ class JobLedger implements RequestLedger {
   /** Tells how far the job is. @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, … */
   look(): void {
     Atomics.store(this.#words, JOB_WORDS.kiloRowsRead, Math.floor(this.rowsRead / 1000));
+    Atomics.store(this.#words, JOB_WORDS.heldKib, Math.ceil((this.memory?.bytes ?? 0) / 1024));
     checkDeadline(this, this.#clock);
   }
 }

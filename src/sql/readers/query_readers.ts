@@ -34,6 +34,17 @@ export interface QueryReadersParts extends ReaderParts {
   readonly takesAll?: boolean | undefined;
 }
 
+/** The readers as monitoring sees them. */
+export interface ReaderCounts {
+  readonly open: number;
+  /** Of the open ones, how many run a statement. */
+  readonly busy: number;
+  /** Queries that a reader has begun since the start. */
+  readonly queries: number;
+  /** Queries that stayed on the event loop since the start, because no reader was free. */
+  readonly withoutReader: number;
+}
+
 /** How often readers that have nothing to do are told which files they may let go of. */
 const DROP_MS = 5000;
 
@@ -46,6 +57,8 @@ export class QueryReaders {
   readonly #refused = new WeakSet<PreparedQuery>();
   readonly #planNumbers = new WeakMap<PreparedQuery, number>();
   #planCount = 0;
+  #queryCount = 0;
+  #withoutReaderCount = 0;
   #isOpen = true;
   #isTimed = false;
 
@@ -59,10 +72,14 @@ export class QueryReaders {
     return this.#parts.takesAll === true;
   }
 
-  /** How many are open, and how many of them run a statement. */
-  get counts(): { readonly open: number; readonly busy: number } {
+  get counts(): ReaderCounts {
     const open = this.#readers.filter((reader) => reader !== undefined);
-    return { open: open.length, busy: open.filter(({ isBusy }) => isBusy).length };
+    return {
+      open: open.length,
+      busy: open.filter(({ isBusy }) => isBusy).length,
+      queries: this.#queryCount,
+      withoutReader: this.#withoutReaderCount,
+    };
   }
 
   /**
@@ -76,7 +93,11 @@ export class QueryReaders {
     const { prepared } = query;
     if (!this.#isOpen || this.#refused.has(prepared) || !isOfTables(prepared)) return undefined;
     const reader = this.#free(this.#numberOf(prepared));
-    if (reader === undefined) return undefined;
+    if (reader === undefined) {
+      this.#withoutReaderCount += 1;
+      return undefined;
+    }
+    this.#queryCount += 1;
     this.#timeDrops();
     return reader.run(query, this.#numberOf(prepared)).then((outcome) => {
       if (outcome === "refused") this.#refused.add(prepared);

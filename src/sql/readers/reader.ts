@@ -220,6 +220,8 @@ class Job {
   #ended: ReadOutcome | undefined;
   #isOver = false;
   #pendingKib = 0;
+  /** What the ledger was told that the reader holds. */
+  #heldBytes = 0;
   #endAskedMs: number | undefined;
   #cancelLook: CancelTimer;
 
@@ -298,16 +300,28 @@ class Job {
 
   #look(): void {
     const { ledger } = this.#query;
-    const { cancelledBy } = ledger;
-    if (cancelledBy !== undefined) this.#raise(cancelledBy);
+    // The deadline of a client that takes rows is later than it seems until it has taken them.
+    const mayEnd = ledger.cancelledBy !== undefined || !this.#isPumping;
+    const reason = mayEnd ? this.reasonToEnd() : undefined;
+    if (reason !== undefined) {
+      // The caller need not wait until the reader has noticed.
+      this.#raise(ledger.cancelledBy ?? "kill");
+      this.#reject(reason);
+    }
     const kiloRows = Atomics.load(this.words, JOB_WORDS.kiloRowsRead);
     ledger.rowsRead = Math.max(ledger.rowsRead, this.#rowsReadBefore + kiloRows * 1000);
+    this.#noteHeld(Atomics.load(this.words, JOB_WORDS.heldKib) * 1024);
     const nowMs = this.#clock.monotonicMs();
-    const isToEnd = this.#isOver || cancelledBy !== undefined || nowMs >= ledger.deadlineMs;
+    const isToEnd = this.#isOver || nowMs >= ledger.deadlineMs;
     // A reader that waits for its rows to be taken does not hang.
     if (!isToEnd || this.#pendingKib > WINDOW_KIB) this.#endAskedMs = undefined;
     else this.#endAskedMs ??= nowMs;
     if (this.#endAskedMs !== undefined && nowMs - this.#endAskedMs >= HUNG_MS) this.#onHung();
+  }
+
+  #noteHeld(bytes: number): void {
+    this.#query.ledger.bytesElsewhere += bytes - this.#heldBytes;
+    this.#heldBytes = bytes;
   }
 
   #raise(cause: (typeof CANCEL_CAUSES)[number]): void {
@@ -321,6 +335,7 @@ class Job {
     this.#isLetGo = true;
     this.#cancelLook();
     this.#query.ledger.wake = undefined;
+    this.#noteHeld(0);
     this.#shares.release();
   }
 

@@ -66,10 +66,11 @@ export function readRows(options: QueryRowsOptions): Promise<void> | undefined {
       if (run.readsInOrder) return undefined;
       if (!mayReadInOrder(prepared)) LONG.add(prepared);
       if (isLong) return undefined;
-      const instead = readElsewhere(options);
-      if (instead === undefined) return undefined;
-      collected.clear();
+      const rowsReadHere = ledger.rowsRead;
       ledger.rowsRead = rowsRead;
+      const instead = readElsewhere(options);
+      if (instead === undefined) ledger.rowsRead = rowsReadHere;
+      else collected.clear();
       return instead;
     },
   });

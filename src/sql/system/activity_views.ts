@@ -47,7 +47,7 @@ function queriesView({ activity, clock, limits }: ActivityViewWorld): SystemView
           startedAtMs * 1000,
           shownMs(clock.monotonicMs() - ledger.startMs),
           ledger.rowsRead,
-          ledger.memory?.bytes ?? 0,
+          (ledger.memory?.bytes ?? 0) + ledger.bytesElsewhere,
         ]),
     ADMIN_ONLY,
   );

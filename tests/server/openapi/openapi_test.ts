@@ -107,6 +107,7 @@ test("openapi.json has every route of the table, and no other", () => {
     bugs: () => 0,
     archive: () => undefined,
     storage: server.options.storageState,
+    readers: server.options.readerCounts,
   };
   const { prefixes, routes } = endpointsOf(server.options, {
     cors: new Cors(server.options.config, { warn() {} }),

@@ -26,6 +26,8 @@ export interface RequestLedger {
   rowsRead: number;
   /** Of the statement at hand, once it holds something. */
   memory: MemoryBudget | undefined;
+  /** Bytes that the statement at hand holds in other threads. */
+  bytesElsewhere: number;
   /** Of the statement at hand, once it needs any; what a failure leaves of them goes at its end. */
   temporary: TemporaryFiles | undefined;
   /** When a statement that sleeps goes on; undefined while it is awake. */
@@ -56,6 +58,7 @@ export function newLedger(
     cancelledBy: undefined,
     rowsRead: 0,
     memory: undefined,
+    bytesElsewhere: 0,
     temporary: undefined,
     wakeAtMs: undefined,
     sleepMs: 0,

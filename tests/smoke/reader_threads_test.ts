@@ -1,0 +1,328 @@
+/**
+ * Long queries in the reader threads of the real process: right beside everything that changes
+ * their tables, ended by everything that ends a statement, and nothing of them stays behind.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
+import { until } from "../support/until.ts";
+
+const MS_MAX = 60_000;
+
+const ROW_COUNT = 100_000;
+
+const NEWLINE = 10;
+
+/** Longer than a turn of the event loop; `a` and `b` have the same sum after every transaction. */
+const SUMS = "SELECT sum(a), sum(b), count(*), count(DISTINCT s) FROM r.t";
+
+/** 10 billion pairs, which no reader compares in the time of a test. */
+const ENDLESS = "SELECT count(*) FROM r.t x, r.t y WHERE x.a + y.b = -1";
+
+let server: ServerProcess;
+
+beforeAll(async () => {
+  server = await started();
+}, MS_MAX);
+
+afterAll(async () => {
+  await server.stop();
+});
+
+async function started(): Promise<ServerProcess> {
+  const made = await startReadyServer({
+    config: { server: { workers: 2, shutdown_timeout_secs: 0 } },
+  });
+  await made.rows("CREATE NAMESPACE r");
+  await fill(made, "t");
+  return made;
+}
+
+async function fill(into: ServerProcess, table: string): Promise<void> {
+  await into.rows(
+    `CREATE SHARED TABLE r.${table} (id INT PRIMARY KEY, a INT, b INT, s TEXT);` +
+      `INSERT INTO r.${table} SELECT g, 0, 0, 'text ' || g FROM generate_series(1, ${ROW_COUNT}) x(g)`,
+  );
+}
+
+async function metric(name: string): Promise<number> {
+  const [[value] = []] = await server.rows(
+    `SELECT metric_value FROM system.stats WHERE metric_name = '${name}'`,
+  );
+  return Number(value);
+}
+
+/** The one query that runs besides the one that asks. */
+interface Listed {
+  readonly queryId: string;
+  readonly rowsRead: number;
+  readonly memoryBytes: number;
+}
+
+async function listed(at: ServerProcess = server): Promise<Listed | undefined> {
+  const [row] = await at.rows(
+    "SELECT query_id, rows_read, memory_bytes FROM system.queries WHERE sql NOT LIKE '%system.%'",
+  );
+  if (row === undefined) return undefined;
+  return { queryId: String(row[0]), rowsRead: Number(row[1]), memoryBytes: Number(row[2]) };
+}
+
+/** Waits until a query that was sent runs in a reader. */
+async function untilReading(at: ServerProcess = server): Promise<Listed> {
+  let found: Listed | undefined;
+  await until(async () => {
+    found = await listed(at);
+    return found !== undefined && found.rowsRead > 0;
+  });
+  if (found === undefined) throw new Error("No query runs");
+  return found;
+}
+
+async function untilIdle(): Promise<void> {
+  await until(async () => (await metric("tidemark_readers_busy")) === 0);
+  expect(await listed()).toBeUndefined();
+}
+
+function post(sql: string, signal?: AbortSignal): Promise<Response> {
+  return fetch(`${server.url}/v1/api/sql`, {
+    method: "POST",
+    headers: {
+      "Content-Type": "application/json",
+      Authorization: `Bearer ${server.token}`,
+      Accept: "application/x-ndjson",
+    },
+    body: JSON.stringify({ sql }),
+    ...(signal !== undefined && { signal }),
+  });
+}
+
+/** Lines of the head of a response, with the empty one. */
+const HEAD_LINES = 9;
+
+/** A client that reads the beginning of an answer, and the rest only when it is asked to. */
+async function slowClient(sql: string): Promise<{ linesToEnd(): Promise<number> }> {
+  const { hostname, port } = new URL(server.url);
+  const socket = connect(Number(port), hostname);
+  const ended = Promise.withResolvers<void>();
+  const begun = Promise.withResolvers<void>();
+  let lines = 0;
+  socket.on("data", (part: Buffer) => {
+    for (let at = part.indexOf(NEWLINE); at >= 0; at = part.indexOf(NEWLINE, at + 1)) lines += 1;
+    if (lines > 100) begun.resolve();
+  });
+  socket.on("end", ended.resolve);
+  socket.on("error", ended.reject);
+  const body = JSON.stringify({ sql });
+  socket.write(
+    `POST /v1/api/sql HTTP/1.0\r\nHost: ${hostname}\r\nContent-Type: application/json\r\n` +
+      `Authorization: Bearer ${server.token}\r\nAccept: application/x-ndjson\r\n` +
+      `Content-Length: ${body.length}\r\n\r\n${body}`,
+  );
+  await begun.promise;
+  socket.pause();
+  return {
+    async linesToEnd() {
+      socket.resume();
+      await ended.promise;
+      return lines;
+    },
+  };
+}
+
+function residentBytes(): number {
+  const status = readFileSync(`/proc/${server.pid}/status`, "utf8");
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
+}
+
+async function folderOf(table: string): Promise<string> {
+  const [[tableId] = []] = await server.rows(
+    `SELECT table_id FROM system.tables WHERE table_name = '${table}'`,
+  );
+  return `segments/${String(tableId)}`;
+}
+
+function segmentsIn(folder: string): readonly string[] {
+  const path = join(server.dataPath, folder);
+  return existsSync(path) ? readdirSync(path).filter((name) => name.endsWith(".seg")) : [];
+}
+
+/** Files of a folder that the process has mapped, though they may be gone from the folder. */
+function mappedOf(folder: string): readonly string[] {
+  const maps = readFileSync(`/proc/${server.pid}/maps`, "utf8").split("\n");
+  const paths = maps.filter((line) => line.includes(`/${folder}/`));
+  return [...new Set(paths.map((line) => line.slice(line.indexOf("/"))))];
+}
+
+describe("a long query in a reader", () => {
+  test(
+    "reads one snapshot while transactions go on",
+    async () => {
+      const before = await metric("tidemark_queries_in_readers_total");
+      let transactions = 0;
+      const reading = new AbortController();
+      const write = async (): Promise<void> => {
+        while (!reading.signal.aborted) {
+          transactions += 1;
+          const id = (transactions * 7919) % ROW_COUNT;
+          await server.rows(
+            `BEGIN; UPDATE r.t SET a = a + 3 WHERE id = ${id + 1};` +
+              `UPDATE r.t SET b = b + 3 WHERE id = ${ROW_COUNT - id};` +
+              "DELETE FROM r.t WHERE id = -1; INSERT INTO r.t VALUES (-1, 0, 0, 'one'); COMMIT",
+          );
+        }
+      };
+      const writing = write();
+      let last = -1;
+      for (let read = 0; read < 10; read += 1) {
+        const [[a, b, count, distinct] = []] = await server.rows(SUMS);
+        expect(b).toBe(a);
+        expect(distinct).toBe(count);
+        expect(Number(a)).toBeGreaterThanOrEqual(last);
+        last = Number(a);
+        if (read === 3) await server.rows("STORAGE FLUSH TABLE r.t");
+        if (read === 6) await server.rows("STORAGE COMPACT TABLE r.t");
+      }
+      reading.abort();
+      await writing;
+      expect(await server.rows("SELECT sum(a) FROM r.t")).toEqual([[3 * transactions]]);
+      expect(await metric("tidemark_queries_in_readers_total")).toBeGreaterThanOrEqual(before + 5);
+      await untilIdle();
+    },
+    MS_MAX,
+  );
+
+  test(
+    "shows what it read and holds, and is ended by KILL QUERY",
+    async () => {
+      const running = server.sql(
+        "SELECT count(*) FROM (SELECT DISTINCT x.id, y.id AS other FROM r.t x, r.t y) AS d",
+      );
+      let found: Listed | undefined;
+      await until(async () => {
+        found = await listed();
+        return found !== undefined && found.rowsRead > 0 && found.memoryBytes > 100_000;
+      });
+      await server.rows(`KILL QUERY '${found?.queryId ?? ""}'`);
+      const { body } = await running;
+      expect([body.error?.code, body.error?.reason]).toEqual(["SQL_EXECUTION_ERROR", "cancelled"]);
+      await untilIdle();
+    },
+    MS_MAX,
+  );
+
+  test(
+    "is ended by its time limit",
+    async () => {
+      const { body, status } = await server.sql(ENDLESS, { fields: { timeout_ms: 300 } });
+      expect([status, body.error?.code]).toEqual([400, "QUERY_TIMEOUT"]);
+      await untilIdle();
+    },
+    MS_MAX,
+  );
+
+  test(
+    "is ended when its user is dropped",
+    async () => {
+      const token = await server.createUser("leaving", "dba");
+      const running = server.sql(ENDLESS, { token });
+      await untilReading();
+      await server.rows("DROP USER leaving");
+      const { body } = await running;
+      expect(body.status).toBe("error");
+      await untilIdle();
+    },
+    MS_MAX,
+  );
+
+  test(
+    "is ended when its client leaves in the middle of the answer",
+    async () => {
+      const leaving = new AbortController();
+      const answer = await post("SELECT id, repeat(s, 400) FROM r.t", leaving.signal);
+      await answer.body?.getReader().read();
+      expect(await metric("tidemark_readers_busy")).toBe(1);
+      leaving.abort();
+      await untilIdle();
+    },
+    MS_MAX,
+  );
+
+  test(
+    "waits for a client that reads slowly, and holds little meanwhile",
+    async () => {
+      // Warms both readers.
+      await Promise.all([server.rows(SUMS), server.rows(SUMS)]);
+      const before = residentBytes();
+      const client = await slowClient("SELECT id, repeat(s, 400) FROM r.t");
+      // Others read meanwhile, in which time the whole answer could be made.
+      for (let read = 0; read < 20; read += 1) {
+        const [[a, b] = []] = await server.rows(SUMS);
+        expect(b).toBe(a);
+        // Of the answer, which has more than 400 MB.
+        expect(residentBytes() - before).toBeLessThan(200_000_000);
+      }
+      expect(await metric("tidemark_readers_busy")).toBe(1);
+      const [[count] = []] = await server.rows("SELECT count(*) FROM r.t");
+      expect(await client.linesToEnd()).toBe(HEAD_LINES + Number(count) + 2);
+      await untilIdle();
+    },
+    MS_MAX,
+  );
+});
+
+describe("the files that a reader has read go", () => {
+  test(
+    "when their table is dropped while it reads",
+    async () => {
+      await fill(server, "gone");
+      await server.rows("STORAGE FLUSH TABLE r.gone");
+      const folder = await folderOf("gone");
+      expect(segmentsIn(folder)).not.toEqual([]);
+      const running = server.sql("SELECT count(*) FROM r.gone x, r.gone y WHERE x.a + y.b = 1");
+      const { queryId } = await untilReading();
+      await server.rows("DROP TABLE r.gone");
+      expect(mappedOf(folder)).not.toEqual([]);
+      await server.rows(`KILL QUERY '${queryId}'`);
+      expect((await running).body.error).toMatchObject({ reason: "cancelled" });
+      await until(() => segmentsIn(folder).length === 0 && mappedOf(folder).length === 0);
+    },
+    MS_MAX,
+  );
+
+  test(
+    "when a merge replaces them while it reads",
+    async () => {
+      const folder = await folderOf("t");
+      await server.rows("UPDATE r.t SET s = s || '!' WHERE id % 50 = 1; STORAGE FLUSH TABLE r.t");
+      const replaced = segmentsIn(folder);
+      expect(replaced.length).toBeGreaterThan(1);
+      const running = server.sql(ENDLESS);
+      const { queryId } = await untilReading();
+      await server.rows("STORAGE COMPACT TABLE r.t");
+      expect(mappedOf(folder)).not.toEqual([]);
+      await server.rows(`KILL QUERY '${queryId}'`);
+      await running;
+      await until(() => segmentsIn(folder).length === 1);
+      const [only = ""] = segmentsIn(folder);
+      await until(() => mappedOf(folder).every((path) => path.endsWith(`/${only}`)));
+      expect((await server.rows(SUMS))[0]?.[2]).toBe((await server.rows(SUMS))[0]?.[3]);
+    },
+    MS_MAX,
+  );
+});
+
+test(
+  "a server that stops ends the query of a busy reader",
+  async () => {
+    await using own = await started();
+    const running = own.sql(ENDLESS);
+    await untilReading(own);
+    own.kill("SIGTERM");
+    const { body } = await running;
+    expect(body.error?.code).toBe("SHUTTING_DOWN");
+    expect(await own.exited()).toBe(0);
+  },
+  MS_MAX,
+);
