@@ -17,8 +17,8 @@ import settings from "./allocator.json" with { type: "json" };
 /** Milliseconds, for pages that are free and for holes between objects. */
 export const ALLOCATOR_SETTINGS: Readonly<Record<string, string>> = settings;
 
-/** A file that is open already: it would be gone. */
-const OPEN_FILE = /^\/(?:dev|proc)\//;
+/** A file that is open already, which would be gone. Those in /dev/shm are ordinary files. */
+const OPEN_FILE = /^\/(?:dev\/fd|dev\/std(?:in|out|err)|proc)(?:\/|$)/;
 
 /** Where the system's loader was called by name, it counts as the program. */
 const LOADER = /\/ld[-.][^/]*$/;
