@@ -4,8 +4,8 @@
  *     request → Host → stopping? → connections → rate of the address → route → headers
  *                └───────── refused: shape A, or B on paths of shape B ─────┘
  *
- * A route throws a refusal or passes it to its reply; this file turns both into answers. An
- * unexpected error is a bug: the caller gets 500, and `onBug` is called.
+ * A route throws a refusal or rejects with it; this file turns both into answers. An unexpected
+ * error is a bug: the caller gets 500, and `onBug` is called.
  */
 import { containingClock } from "../base/bugs.ts";
 import { type CancelTimer, keepAlive } from "../base/clock.ts";
@@ -35,7 +35,6 @@ import {
 } from "./http/http_error.ts";
 import { RequestTurns } from "./http/request_turns.ts";
 import { empty, json } from "./http/responses.ts";
-import { answerWith, type Reply } from "./http/route.ts";
 import { allowedMethods, type Found, isAllowed, methodNotAllowed, Router } from "./http/router.ts";
 
 export interface RunningServer {
@@ -167,8 +166,8 @@ class HttpServer implements RunningServer {
       isStopping: () => this.#isStopping,
       onOpened: () => this.#metrics.socketOpened(),
     });
-    this.#turns = new RequestTurns(clock, (request, arrivedMs, send) =>
-      this.#serve(this.#exchangeOf(request, arrivedMs), send),
+    this.#turns = new RequestTurns(clock, (request, arrivedMs) =>
+      this.#serve(this.#exchangeOf(request, arrivedMs)),
     );
     this.#stopListening = options.auth.onRevoked((it) => this.#connections.revoke(it));
     this.#tls = tlsOf(config.server);
@@ -336,26 +335,28 @@ class HttpServer implements RunningServer {
       return this.#upgrade(exchange, server);
     }
     this.#runningCount += 1;
-    return new Promise((send) => this.#serve(exchange, send));
+    return this.#serve(exchange);
   }
 
   #exchangeOf(request: Request, arrivedMs: number): Exchange {
     return new Exchange(request, arrivedMs, this.#exchanges);
   }
 
-  /** Calls `sendFinished` once, and throws nothing. */
-  #serve(exchange: Exchange, sendFinished: (response: Response) => void): void {
+  /** Always answers: a refusal and a bug become answers as well. */
+  async #serve(exchange: Exchange): Promise<Response> {
     let found: Found | undefined;
-    const send = (response: Response): void => sendFinished(this.#finished(exchange, response));
-    const fail = (error: unknown): void => send(this.#failure(exchange, error, found));
-    const reply: Reply = { send, fail };
-    answerWith(reply, () => {
+    let response: Response;
+    try {
       found = this.#router.find(exchange.path);
-      return this.#answer(exchange, found, reply);
-    });
+      response = await this.#answer(exchange, found);
+    } catch (error) {
+      response = this.#failure(exchange, error, found);
+    }
+    this.#noteFinished(exchange, response);
+    return response;
   }
 
-  #finished(exchange: Exchange, response: Response): Response {
+  #noteFinished(exchange: Exchange, response: Response): void {
     this.#runningCount -= 1;
     try {
       if (this.#cors.isOn) this.#cors.decorate(exchange.request, response.headers);
@@ -365,19 +366,14 @@ class HttpServer implements RunningServer {
       // The answer is complete, and its caller waits for it.
       this.#options.onBug(error, "the end of a request", { request: exchange.requestId });
     }
-    return response;
   }
 
-  /** As a route does, which may answer by `reply`. */
-  #answer(
-    exchange: Exchange,
-    found: Found | undefined,
-    reply: Reply,
-  ): Response | Promise<Response> | undefined {
+  /** @throws What the request is refused with, as a route throws it. */
+  #answer(exchange: Exchange, found: Found | undefined): Response | Promise<Response> {
     const { method } = exchange.request;
     this.#protect(exchange);
     if (found === undefined) throw this.#router.notFound(exchange.path);
-    if (isAllowed(method, found.method)) return found.handle(exchange, reply);
+    if (isAllowed(method, found.method)) return found.handle(exchange);
     if (method === "OPTIONS") return this.#options204(exchange, found);
     throw methodNotAllowed(exchange, found);
   }

@@ -72,19 +72,6 @@ export function refuseLarger(sizeBytes: number | undefined, maxBytes: number): v
   if (sizeBytes !== undefined && sizeBytes > maxBytes) throw tooLarge(maxBytes, sizeBytes);
 }
 
-/**
- * Reads a body of declared size and calls `take` in the turn in which the body is complete.
- *
- * @param take Must not throw.
- */
-export function takeBytes(
-  request: Request,
-  take: (bytes: Uint8Array) => void,
-  fail: (error: unknown) => void,
-): void {
-  request.bytes().then(take, (error: unknown) => fail(endedEarly(error)));
-}
-
 /** The places where a body is counted, and where it waits before it may grow large. */
 export interface BodyPlace {
   readonly entry: BodyEntry;
@@ -119,8 +106,11 @@ function roomFor(bytes: number, room: BodyRoom): Promise<void> {
   return new Promise((resolve) => room.take(bytes, resolve));
 }
 
-/** Nothing fails in reading but the size or the connection: nobody is left to read the answer. */
-function endedEarly(error: unknown): HttpError {
+/**
+ * The refusal of a body whose reading failed: only its size or its connection can make it fail, and
+ * after a lost connection nobody is left to read the answer.
+ */
+export function endedEarly(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
   return new HttpError(400, "invalid_request", "Cannot read the body: it ended early");
 }

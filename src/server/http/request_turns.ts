@@ -21,20 +21,11 @@ const TURN_MS = 8;
 interface Arrived {
   readonly request: Request;
   readonly atMs: number;
-  readonly send: (response: Response) => void;
+  readonly send: (response: Promise<Response>) => void;
 }
 
-/**
- * Never throws.
- *
- * @param arrivedMs When the request came, by the monotonic clock.
- * @param send To be called once.
- */
-export type Serve = (
-  request: Request,
-  arrivedMs: number,
-  send: (response: Response) => void,
-) => void;
+/** @param arrivedMs When the request came, by the monotonic clock. */
+export type Serve = (request: Request, arrivedMs: number) => Promise<Response>;
 
 export class RequestTurns {
   readonly #clock: Clock;
@@ -61,10 +52,8 @@ export class RequestTurns {
     const atMs = this.#clock.monotonicMs();
     this.#count += 1;
     this.#schedule();
-    return new Promise((send) => {
-      if (this.#countBefore < MANY && this.#waiting.length === 0) this.#serve(request, atMs, send);
-      else this.#waiting.push({ request, atMs, send });
-    });
+    if (this.#countBefore < MANY && this.#waiting.length === 0) return this.#serve(request, atMs);
+    return new Promise((send) => this.#waiting.push({ request, atMs, send }));
   }
 
   #schedule(): void {
@@ -82,7 +71,7 @@ export class RequestTurns {
       while (count < waiting.length && (count === 0 || this.#clock.monotonicMs() < endMs)) {
         const next = waiting[count];
         count += 1;
-        if (next !== undefined) this.#serve(next.request, next.atMs, next.send);
+        if (next !== undefined) next.send(this.#serve(next.request, next.atMs));
       }
     } finally {
       // Also where a bug is thrown: nothing is served twice.

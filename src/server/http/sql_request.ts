@@ -47,12 +47,14 @@ type RequestSender = AnswerReader & ServerAddress & NonNullable<SqlRequest["orig
 export interface SqlRequestOptions {
   readonly config: RequestLimits;
   readonly sender?: RequestSender;
+  /** Whether the format of the answer has room for the rows of one statement only. */
+  readonly hasOneResult?: boolean;
 }
 
 /** @throws {DatabaseError} INVALID_INPUT, INVALID_PARAMETER, INVALID_SQL */
 export function sqlRequestFromJson(
   body: Uint8Array,
-  { config: { limits }, sender }: SqlRequestOptions,
+  { config: { limits }, hasOneResult, sender }: SqlRequestOptions,
 ): SqlRequest {
   const text = textFromUtf8(body);
   if (text === undefined) throw unreadable("it is not UTF-8");
@@ -76,6 +78,7 @@ export function sqlRequestFromJson(
     check: check === true ? true : undefined,
     idempotency: key === undefined ? undefined : { key, digest: digestOf(body) },
     reader: sender,
+    hasOneResult,
     server: sender,
     origin: sender,
   };
@@ -87,7 +90,7 @@ export function sqlRequestFromJson(
 export function sqlRequestFromForm(
   body: Uint8Array,
   contentType: string,
-  { config: { files, limits }, sender }: SqlRequestOptions,
+  { config: { files, limits }, hasOneResult, sender }: SqlRequestOptions,
 ): SqlRequest {
   const form = parseMultipart(body, contentType, files);
   refuseNearMisses(Object.fromEntries(form.fields), SQL_FIELDS);
@@ -107,6 +110,7 @@ export function sqlRequestFromForm(
     check: isCheck(form.fields.get("check")) ? true : undefined,
     files: form.files,
     idempotency: key === undefined ? undefined : { key, digest: formDigest(form) },
+    hasOneResult,
     server: sender,
     origin: sender,
   };

@@ -78,14 +78,14 @@ function readinessBody(options: HealthRouteOptions): ReadinessBody {
 
 /** Refuses callers from elsewhere, and pages that made this machine's browser call. */
 function localOnly(handle: RouteFunction): RouteFunction {
-  return (exchange, reply) => {
+  return (exchange) => {
     if (!exchange.isLocal) {
       throw new HttpError(403, "forbidden", "This endpoint answers callers on this machine only");
     }
     if (!exchange.isHostAllowed) {
       throw new HttpError(403, "host_not_allowed", "The Host of the request is not this server");
     }
-    return handle(exchange, reply);
+    return handle(exchange);
   };
 }
 

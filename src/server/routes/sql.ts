@@ -27,12 +27,12 @@ import { type BodyRoom, LARGE_BODY_BYTES, LargeBodies } from "../http/large_bodi
 import { isMultipart } from "../http/multipart.ts";
 import {
   declaredBytes,
+  endedEarly,
   invalidInput,
   readBody,
   refuseLarger,
   refusePacked,
   requireJsonType,
-  takeBytes,
 } from "../http/request_body.ts";
 import { apiHeaders, streamResponse, type TextOptions, textResponse } from "../http/responses.ts";
 import {
@@ -45,7 +45,7 @@ import {
   ndjsonPieces,
   type ResultFormat,
 } from "../http/result_format.ts";
-import { answerWith, type Reply, type Route } from "../http/route.ts";
+import type { Route } from "../http/route.ts";
 import { releaseBody } from "../http/sql_body.ts";
 import {
   SQL_BODIES,
@@ -76,14 +76,6 @@ export interface SqlRouteOptions {
 /** The most notices in a header, of which proxies accept 8 KiB together. */
 const NOTICES_MAX = 5;
 
-/** A request under way: made once, so that each step takes and keeps this alone. */
-interface Asked {
-  readonly exchange: Exchange;
-  readonly principal: Principal;
-  readonly contentType: string | null;
-  readonly reply: Reply;
-}
-
 /** This many users may fill their limit of large bodies in memory at the same time. */
 const USERS_MAX = 8;
 
@@ -105,7 +97,7 @@ export function sqlRoute(options: SqlRouteOptions): Route {
     method: "POST",
     shape: "B",
     operation: SQL_OPERATION,
-    handle: (exchange, reply) => route.handle(exchange, reply),
+    handle: (exchange) => route.handle(exchange),
   };
 }
 
@@ -136,42 +128,37 @@ class SqlRoute {
     this.#plainJson = { status: 200, headers: HEADERS.json, mayCompress };
   }
 
-  handle(exchange: Exchange, reply: Reply): undefined {
+  handle(exchange: Exchange): Promise<Response> {
     const { headers } = exchange.request;
     const principal = this.#options.auth.authenticateHeader(headers.get("authorization"), exchange);
     this.#takeFromRate(principal);
-    const contentType = headers.get("content-type");
-    const bytesMax = this.#bytesMax(contentType);
-    const asked = { exchange, principal, contentType, reply };
+    const bytesMax = this.#bytesMax(headers.get("content-type"));
     const sizeBytes = declaredBytes(exchange.request);
     refuseLarger(sizeBytes, bytesMax);
-    if (sizeBytes !== undefined && sizeBytes <= SHORT_BODY_BYTES) this.#withShort(asked, sizeBytes);
-    else this.#withLong(asked, { sizeBytes, bytesMax });
+    return sizeBytes !== undefined && sizeBytes <= SHORT_BODY_BYTES
+      ? this.#withShort(exchange, principal, sizeBytes)
+      : this.#withLong(exchange, principal, { sizeBytes, bytesMax });
   }
 
-  /** Separate from `handle`, so that the closure keeps little alive until the body arrives. */
-  #withShort(asked: Asked, sizeBytes: number): void {
+  async #withShort(exchange: Exchange, principal: Principal, sizeBytes: number): Promise<Response> {
     const { bodies } = this.#options;
-    const { exchange, principal, reply } = asked;
+    let body: Uint8Array;
     bodies.takeShort(principal.actorId, sizeBytes);
-    takeBytes(
-      exchange.request,
-      (body) => {
-        bodies.giveShort(principal.actorId, sizeBytes);
-        this.#answer(asked, body);
-      },
-      (error) => {
-        bodies.giveShort(principal.actorId, sizeBytes);
-        reply.fail(error);
-      },
-    );
+    try {
+      body = await exchange.request.bytes();
+    } catch (error) {
+      throw endedEarly(error);
+    } finally {
+      bodies.giveShort(principal.actorId, sizeBytes);
+    }
+    return this.#answer(exchange, principal, body);
   }
 
-  #withLong(
-    asked: Asked,
+  async #withLong(
+    exchange: Exchange,
+    principal: Principal,
     { bytesMax, sizeBytes }: { bytesMax: number; sizeBytes: number | undefined },
-  ): void {
-    const { exchange, principal, reply } = asked;
+  ): Promise<Response> {
     const { actorId: userId } = principal;
     const sender = { userId, address: () => exchange.address };
     const entry = this.#options.bodies.enter(sender, sizeBytes);
@@ -182,41 +169,35 @@ class SqlRoute {
       entry.leave();
     };
     exchange.onLeave(leave);
-    const leaving: Reply = {
-      send(response) {
-        leave();
-        reply.send(response);
-      },
-      fail(error) {
-        leave();
-        reply.fail(error);
-      },
-    };
     const place = room === undefined ? { entry } : { entry, room: waitingAs(exchange, room) };
-    readBody(exchange.request, bytesMax, place).then(
-      (body) => this.#answer({ ...asked, reply: leaving }, body),
-      leaving.fail,
-    );
+    try {
+      const body = await readBody(exchange.request, bytesMax, place);
+      return await this.#answer(exchange, principal, body);
+    } finally {
+      leave();
+    }
   }
 
-  #answer(asked: Asked, body: Uint8Array): void {
-    answerWith(asked.reply, () => this.#run(asked, body));
-  }
-
-  /** Returns nothing where the answer is sent later. */
-  #run(asked: Asked, body: Uint8Array): Response | Promise<Response> | undefined {
-    const { exchange, principal, reply } = asked;
+  /** Makes no promise for an answer that is there at once. */
+  #answer(
+    exchange: Exchange,
+    principal: Principal,
+    body: Uint8Array,
+  ): Response | Promise<Response> {
     this.#options.auth.requireStanding(principal, exchange);
-    const request = this.#requestFrom(asked, body);
+    const format = formatFromAccept(exchange.request.headers.get("accept"));
+    const request = this.#requestFrom(exchange, body, format);
     if ((request.timeoutMs ?? this.#defaultTimeoutMs) > this.#silentMsMax) {
       exchange.liftIdleTimeout();
     }
-    const format = formatFromAccept(exchange.request.headers.get("accept"));
-    const asking = format === "json" ? request : { ...request, hasOneResult: true };
-    const answer = this.#options.sql.execute(principal, asking);
-    if (!(answer instanceof Promise)) return this.#response(format, asked, answer);
-    answer.then((response) => this.#sendLater(format, asked, { request, response }), reply.fail);
-    return undefined;
+    const answer = this.#options.sql.execute(principal, request);
+    if (!(answer instanceof Promise)) return this.#response(format, exchange, principal, answer);
+    return answer.then((response) => {
+      if (request.sqlUtf8 !== undefined && response.stream === undefined) {
+        releaseBody(request.sqlUtf8);
+      }
+      return this.#response(format, exchange, principal, response);
+    });
   }
 
   #takeFromRate(principal: Principal): void {
@@ -239,10 +220,12 @@ class SqlRoute {
     return limits.max_body_bytes;
   }
 
-  #requestFrom({ contentType, exchange }: Asked, body: Uint8Array): SqlRequest {
+  #requestFrom(exchange: Exchange, body: Uint8Array, format: ResultFormat): SqlRequest {
     const misplaced = misplacedInQuery(exchange.query, SQL_FIELDS);
     if (misplaced !== undefined) throw invalidInput(`Cannot read ${misplaced}`);
-    const options = { config: this.#options.config, sender: exchange };
+    const { config } = this.#options;
+    const contentType = exchange.request.headers.get("content-type");
+    const options = { config, sender: exchange, hasOneResult: format !== "json" };
     try {
       return isMultipart(contentType)
         ? sqlRequestFromForm(body, contentType, options)
@@ -253,35 +236,27 @@ class SqlRoute {
     }
   }
 
-  #sendLater(
-    format: ResultFormat,
-    asked: Asked,
-    { request: { sqlUtf8 }, response }: { request: SqlRequest; response: SqlResponse },
-  ): void {
-    answerWith(asked.reply, () => {
-      if (sqlUtf8 !== undefined && response.stream === undefined) releaseBody(sqlUtf8);
-      return this.#response(format, asked, response);
-    });
-  }
-
   #response(
     format: ResultFormat,
-    asked: Asked,
+    exchange: Exchange,
+    principal: Principal,
     response: SqlResponse,
   ): Response | Promise<Response> {
-    const { results, stream } = response;
-    if (stream !== undefined) return this.#streamed(format, asked, { results, stream });
-    if (format === "json") return this.#jsonResponse(asked, response);
-    return this.#onlyResult(format, asked, response);
+    const { error, results, stream } = response;
+    const isAdmin = (): boolean => mayRun(principal, "inspect");
+    if (stream !== undefined) {
+      return this.#streamed(format, exchange, { isAdmin: isAdmin(), results, stream });
+    }
+    const errorBody = error === undefined ? undefined : errorBodyOf(error, { isAdmin: isAdmin() });
+    if (format === "json") return this.#jsonResponse(exchange, response, errorBody);
+    return this.#onlyResult(format, exchange, response, errorBody);
   }
 
-  #jsonResponse(asked: Asked, response: SqlResponse): Response | Promise<Response> {
-    const { results, error, isReplayed } = response;
-    const { exchange, principal } = asked;
-    const errorBody =
-      error === undefined
-        ? undefined
-        : errorBodyOf(error, { isAdmin: mayRun(principal, "inspect") });
+  #jsonResponse(
+    exchange: Exchange,
+    { error, isReplayed, results }: SqlResponse,
+    errorBody: Ending["error"],
+  ): Response | Promise<Response> {
     const options =
       error === undefined && isReplayed === undefined
         ? this.#plainJson
@@ -315,11 +290,14 @@ class SqlRoute {
    */
   #streamed(
     format: ResultFormat,
-    { exchange, principal }: Asked,
-    { results, stream }: { results: readonly StatementResult[]; stream: AnswerStream },
+    exchange: Exchange,
+    {
+      isAdmin,
+      results,
+      stream,
+    }: { isAdmin: boolean; results: readonly StatementResult[]; stream: AnswerStream },
   ): Response {
     const { beginStream, clock, config, onBug } = this.#options;
-    const isAdmin = mayRun(principal, "inspect");
     const answer: StreamedAnswer = {
       results,
       stream,
@@ -355,11 +333,11 @@ class SqlRoute {
   /** The single result of an NDJSON or CSV answer. A request without such a result gets JSON. */
   #onlyResult(
     format: Exclude<ResultFormat, "json">,
-    asked: Asked,
+    exchange: Exchange,
     response: SqlResponse,
+    errorBody: Ending["error"],
   ): Response | Promise<Response> {
     const { clock, config } = this.#options;
-    const { exchange } = asked;
     const found = response.results.filter(({ schema }) => schema !== undefined);
     const { rowResultCount = found.length } = response;
     if (rowResultCount > 1) {
@@ -371,7 +349,7 @@ class SqlRoute {
     }
     const [result] = found;
     if (response.error !== undefined || result === undefined) {
-      return this.#jsonResponse(asked, response);
+      return this.#jsonResponse(exchange, response, errorBody);
     }
     const pieces =
       format === "csv" ? csvPieces(result) : ndjsonPieces(result, () => tookMs(exchange, clock));

@@ -14,12 +14,12 @@ function nameOf({ url }: Request): string {
 function setUp(serveMs: number): { clock: ManualClock; turns: RequestTurns; served: string[] } {
   const clock = new ManualClock();
   const served: string[] = [];
-  const turns = new RequestTurns(clock, (request, arrivedMs, send) => {
+  const turns = new RequestTurns(clock, async (request, arrivedMs) => {
     served.push(`${nameOf(request)} of ${arrivedMs} at ${clock.monotonicMs()}`);
     clock.advance(serveMs);
     const response = new Response(nameOf(request));
-    if (nameOf(request) === "later") void clock.yield().then(() => send(response));
-    else send(response);
+    if (nameOf(request) === "later") await clock.yield();
+    return response;
   });
   return { clock, turns, served };
 }
