@@ -7,7 +7,7 @@
  *     struct sockaddr_in6   family u16 = 10, port u16 (network order), flow u32, address 16 bytes
  *     struct tcp_info       … at 128: bytes_received u64 (Linux 4.1 and later)
  */
-import { readdirSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { hasNoDescriptor } from "./errors.ts";
 import { loadFromLibc } from "./libc.ts";
 
@@ -28,7 +28,7 @@ export interface Peer {
   readonly port: number;
 }
 
-const OPEN = "/proc/self/fd";
+const STATUS = "/proc/self/status";
 
 const AF_INET = 2;
 const AF_INET6 = 10;
@@ -55,7 +55,8 @@ export function receivedBytes(): ReceivedBytes | undefined {
   const length = new Uint32Array(1);
   return {
     findPeers: (isKnown, visit) => {
-      for (const descriptor of openDescriptors()) {
+      const end = descriptorsEnd();
+      for (let descriptor = 0; descriptor < end; descriptor += 1) {
         if (isKnown(descriptor)) continue;
         length[0] = name.length;
         if (libc.getpeername(descriptor, name, length) !== 0) continue;
@@ -72,12 +73,13 @@ export function receivedBytes(): ReceivedBytes | undefined {
   };
 }
 
-function openDescriptors(): readonly number[] {
+/** Above all descriptors of the process; a list of them would be garbage ten times a second. */
+function descriptorsEnd(): number {
   try {
-    return readdirSync(OPEN).map(Number);
+    return Number(/^FDSize:\s+(\d+)/m.exec(readFileSync(STATUS, "latin1"))?.[1] ?? 0);
   } catch (error) {
-    // Safe: to list takes a descriptor itself; when there are some again, the next call lists them.
-    if (hasNoDescriptor((error as NodeJS.ErrnoException).code ?? "")) return [];
+    // Safe: to read takes a descriptor itself; when there are some again, the next call finds more.
+    if (hasNoDescriptor((error as NodeJS.ErrnoException).code ?? "")) return 0;
     throw error;
   }
 }

@@ -22,8 +22,6 @@ export interface ConnectionRequest {
   readonly isGzipForbidden: boolean;
   /** The other end of its TCP connection; undefined if that is already gone. */
   readonly peer: Peer | undefined;
-  /** About how many bytes the request had. */
-  readonly headBytes: number;
 }
 
 /** What all connections of a server share. */

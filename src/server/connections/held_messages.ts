@@ -17,7 +17,8 @@
  *
  * Headers of frames, control frames and TLS make the difference larger than the unfinished part, by
  * a little for each frame. An allowance for each frame covers them, and with each finished message
- * the difference is at most what has arrived since the look before.
+ * the difference is at most what has arrived since the look before. The first 16 KiB of each socket
+ * are taken for its upgrade request.
  *
  * Invariant: each total is the sum of `heldBytes` of the sockets counted in it.
  */
@@ -61,6 +62,9 @@ const NEW_LOOKS_MAX = 10;
 
 /** Header, mask, the payload of a control frame, and what TLS adds. */
 const FRAME_BYTES = 192;
+
+/** What the request for a socket may have had, which the system has counted, too. */
+const HEAD_BYTES: number = 16 * 1024;
 
 /** Looks until a socket is cut that was told why it ends. */
 const FAREWELL_LOOKS = 10;
@@ -134,12 +138,11 @@ export class HeldMessages {
     return this.#heldBytes;
   }
 
-  /** @param headBytes The size of its upgrade request, which the system has counted, too. */
-  add(socket: WatchedSocket, peer: Peer, headBytes: number): void {
+  add(socket: WatchedSocket, peer: Peer): void {
     const watched: Watched = {
       socket,
       descriptor: undefined,
-      receivedBytes: headBytes,
+      receivedBytes: HEAD_BYTES,
       bytesIn: 0,
       framesIn: 0,
       unfinishedBytes: 0,

@@ -104,8 +104,7 @@ export class Sockets {
     // The request goes with this: a socket is open for long, and what it asked for is known.
     socket.data = connection;
     connections.add(connection);
-    const { headBytes, peer } = request;
-    if (peer !== undefined) this.#held?.add(connection, peer, headBytes);
+    if (request.peer !== undefined) this.#held?.add(connection, request.peer);
     onOpened();
     connection.open();
     if (isStopping()) connection.shutDown();

@@ -43,7 +43,6 @@ export function connectionRequestFrom(exchange: Exchange, rules: UpgradeRules): 
     ),
     isGzipForbidden,
     peer: exchange.peer,
-    headBytes: exchange.headBytes,
   };
 }
 

@@ -103,13 +103,6 @@ export class Exchange implements Caller {
     return found === null || address === undefined ? undefined : { address, port: found.port };
   }
 
-  /** About how many bytes the head of the request had. */
-  get headBytes(): number {
-    let bytes = this.request.url.length;
-    for (const [name, value] of this.request.headers) bytes += name.length + value.length + 4;
-    return bytes;
-  }
-
   /** The value of a query parameter, decoded; undefined when it is absent. */
   queryValue(name: string): string | undefined {
     if (this.query === "") return undefined;

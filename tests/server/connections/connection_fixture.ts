@@ -197,7 +197,6 @@ export class ConnectionFixture {
         format: { serialization: "json", isGzipOn: false },
         isGzipForbidden: false,
         peer: undefined,
-        headBytes: 0,
         ...request,
       },
       parts: {

@@ -9,7 +9,8 @@ import { ManualClock } from "../../support/manual_clock.ts";
 
 const MIB = 2 ** 20;
 const LOOK_MS = 100;
-const HEAD_BYTES = 500;
+/** As much as a request may have. */
+const HEAD_BYTES = 16 * 1024;
 
 /** A system with connections whose descriptor is the port of the peer. */
 class CountingSystem implements ReceivedBytes {
@@ -108,7 +109,7 @@ function watch(): Watch {
       Array.from({ length: count }, () => {
         port += 1;
         const socket = new FakeSocket(system, port, userId);
-        held.add(socket, peerOf(port), HEAD_BYTES);
+        held.add(socket, peerOf(port));
         return socket;
       }),
     lookAtAll: () => clock.advance(10 * LOOK_MS),
