@@ -17,7 +17,7 @@ import settings from "./allocator.json" with { type: "json" };
 /** Milliseconds, for pages that are free and for holes between objects. */
 export const ALLOCATOR_SETTINGS: Readonly<Record<string, string>> = settings;
 
-/** A file that is open already, which would be gone. Those in /dev/shm are ordinary files. */
+/** A file that is open already, which would be gone. Files in /dev/shm are ordinary ones. */
 const OPEN_FILE = /^\/(?:dev\/fd|dev\/std(?:in|out|err)|proc)(?:\/|$)/;
 
 /** Where the system's loader was called by name, it counts as the program. */
