@@ -174,7 +174,7 @@ function readTexts(literals: LiteralValuesStatement, column: number): Vector | u
     if (kind === LiteralCell.string) {
       const start = (starts[cell] ?? 0) + 1;
       const count = (ends[cell] ?? 0) - 1 - start;
-      if (count > SHORT_TEXT_BYTES_MAX) bytes.copy(texts, length, start, start + count);
+      if (count > SHORT_TEXT_BYTES_MAX) texts.set(bytes.subarray(start, start + count), length);
       else for (let at = 0; at < count; at += 1) texts[length + at] = bytes[start + at] ?? 0;
       length += count;
     } else if (kind === LiteralCell.encodedString) {

@@ -279,7 +279,7 @@ export interface LiteralList {
   /** {@linkcode LiteralCell} of each cell. */
   readonly kinds: Uint8Array;
   /** The text of the request in UTF-8, in which the cells lie; see `literalText`. */
-  readonly bytes: Buffer;
+  readonly bytes: Uint8Array;
   /** Offset in `bytes` at which each cell begins: of a string its quote, of a number its sign. */
   readonly starts: Int32Array;
   /** Offset in `bytes` behind each cell. */

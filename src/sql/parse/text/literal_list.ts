@@ -116,8 +116,20 @@ export class Utf8Text {
 }
 
 /** UTF-16 units of the characters in a range of UTF-8. */
-function unitCount(bytes: Buffer, start: number, end: number): number {
-  return bytes.toString("utf8", start, end).length;
+function unitCount(bytes: Uint8Array, start: number, end: number): number {
+  return textIn(bytes, "utf8", start, end).length;
+}
+
+/** The text of some bytes, which are no Buffer any more once they were sent to another thread. */
+export function textIn(
+  bytes: Uint8Array,
+  encoding: "latin1" | "utf8",
+  start: number,
+  end: number,
+): string {
+  const { buffer, byteLength, byteOffset } = bytes;
+  const held = bytes instanceof Buffer ? bytes : Buffer.from(buffer, byteOffset, byteLength);
+  return held.toString(encoding, start, end);
 }
 
 /**
@@ -172,11 +184,11 @@ export function literalText(list: LiteralList, cell: number): string {
   switch (kinds[cell]) {
     case LiteralCell.integer:
     case LiteralCell.numeric:
-      return bytes.toString("latin1", start, end);
+      return textIn(bytes, "latin1", start, end);
     case LiteralCell.string:
-      return bytes.toString("utf8", start + 1, end - 1);
+      return textIn(bytes, "utf8", start + 1, end - 1);
     case LiteralCell.encodedString: {
-      const text = bytes.toString("utf8", start, end);
+      const text = textIn(bytes, "utf8", start, end);
       return decodeString({ text, start: 0, end: text.length }, unreadable);
     }
     default:

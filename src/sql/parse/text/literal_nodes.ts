@@ -12,7 +12,7 @@ import {
   type Location,
   type ValuesStatement,
 } from "../ast/ast.ts";
-import { literalText } from "./literal_list.ts";
+import { literalText, textIn } from "./literal_list.ts";
 
 /** The compact VALUES list of an INSERT as ordinary rows. */
 export function literalValuesToRows(node: LiteralValuesStatement): ValuesStatement {
@@ -61,7 +61,7 @@ function rowsOf(list: LiteralList): Expr[][] {
     for (let column = 0; column < columnCount; column += 1) {
       const cell = row * columnCount + column;
       const start = starts[cell] ?? 0;
-      unit += bytes.toString("utf8", byte, start).length;
+      unit += textIn(bytes, "utf8", byte, start).length;
       byte = start;
       cells.push(cellExpression(list, cell, unit));
     }

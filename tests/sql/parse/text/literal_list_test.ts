@@ -9,6 +9,7 @@ import {
   literalPosition,
   literalText,
   scanLiteralList,
+  textIn,
   Utf8Text,
 } from "../../../../src/sql/parse/text/literal_list.ts";
 import { literalValuesToRows } from "../../../../src/sql/parse/text/literal_nodes.ts";
@@ -86,5 +87,5 @@ function scanned(text: string): LiteralList | undefined {
 
 /** As it stands in the text. */
 function cellText({ bytes, ends, starts }: LiteralList, cell: number): string {
-  return bytes.toString("utf8", starts[cell], ends[cell]);
+  return textIn(bytes, "utf8", starts[cell] ?? 0, ends[cell] ?? 0);
 }
