@@ -21,6 +21,8 @@ import type {
 export type Requirement =
   | { readonly action: "read" | "write"; readonly table: TableEntry }
   | { readonly action: "read-system"; readonly name: string; readonly isOpen: boolean }
+  /** Open to everybody; only the event loop has ids to give. */
+  | { readonly action: "take-id" }
   | { readonly action: "sleep"; readonly position: number };
 
 /** The rows of VALUES. */

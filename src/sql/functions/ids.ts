@@ -10,6 +10,9 @@ import { BIGINT, DATETIME, TEXT, UUID, type Value, type Whole } from "../../type
 import { functionsNamed, overload } from "./base/define.ts";
 import type { CallWorld, ScalarFunction } from "./base/function.ts";
 
+/** These ids come from one place, so whoever binds a call notes it by name. */
+export const SNOWFLAKE_ID = "snowflake_id";
+
 const MICROS_PER_MS = 1000;
 const ULID_DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
@@ -78,7 +81,7 @@ function seqAt([value = null]: readonly Value[], call: CallWorld): Value {
 
 export const ID_FUNCTIONS: readonly ScalarFunction[] = [
   ...functionsNamed(
-    ["snowflake_id"],
+    [SNOWFLAKE_ID],
     overload([], BIGINT, (_, call) => call.snowflakeId(), { volatility: "volatile" }),
   ),
   ...functionsNamed(["uuid_v7", "uuidv7"], overload([], UUID, uuidV7, { volatility: "volatile" })),

@@ -4,6 +4,7 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import { isAggregate } from "../../functions/aggregate/aggregates.ts";
 import { functionExists, resolveFunction } from "../../functions/registry.ts";
+import { SNOWFLAKE_ID } from "../../functions/ids.ts";
 import { SLEEP } from "../../functions/session.ts";
 import { isTableFunction } from "../../functions/table/table_functions.ts";
 import { isWindowName } from "../../functions/window_functions.ts";
@@ -82,6 +83,7 @@ function bindScalar(call: ExprCall, place: Place, bind: Bind): BoundExpression {
     throw unknownFunction(name, [], call);
   }
   if (name === SLEEP) place.statement.requirements.push({ action: "sleep", position });
+  if (name === SNOWFLAKE_ID) place.statement.requirements.push({ action: "take-id" });
   const bindArgument: Bind = takesRows(name) ? (node, at) => bindWithRows(node, at, bind) : bind;
   const args = bindArguments(call, place, bindArgument);
   const [value, other] = args;
