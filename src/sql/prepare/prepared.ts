@@ -11,30 +11,23 @@ import type { Catalog, TableEntry } from "../../catalog/mod.ts";
 import type { SchemaField } from "../../protocol/mod.ts";
 import type { DataType } from "../../types/mod.ts";
 import { type StatementBinding } from "../bind/binding.ts";
-import type { BoundOutput, Requirement } from "../bind/bound.ts";
+import type { BoundOutput, BoundSelect, Requirement } from "../bind/bound.ts";
 import type { LiteralRead } from "../bind/bound_expressions.ts";
 import type { DmlWorld } from "../bind/change/dml_target.ts";
-import { type BoundInsert, bindInsert } from "../bind/change/insert_binder.ts";
-import {
-  type BoundDelete,
-  type BoundUpdate,
-  bindDelete,
-  bindUpdate,
-} from "../bind/change/update_binder.ts";
+import { type BoundChange, bindStatement } from "../bind/change/statement_binder.ts";
 import { bindLongValues } from "../bind/query/long_values.ts";
-import { bindInSteps } from "../bind/query/select_binder.ts";
-import { worldWith } from "../bind/query/with_binder.ts";
 import type { StoredNumber } from "../bind/stored_numbers.ts";
 import { authorize } from "../common/requirements.ts";
 import { CellRows, fieldsOf } from "../common/result.ts";
+import { buildPlan } from "../execute/build/build.ts";
 import { buildRowRead, type RowRead } from "../execute/build/build_scan.ts";
 import type { DmlProgram } from "../execute/change/change_writer.ts";
 import { compileDelete, compileInsert, compileUpdate } from "../execute/change/dml.ts";
 import type { OperatorFactory } from "../execute/run/operator.ts";
 import { buildQuery } from "../execute/subquery/subquery_program.ts";
-import type { QueryStatement, SelectStatement } from "../parse/ast/ast.ts";
-import { isChangeNode } from "../parse/ast/query_nodes.ts";
+import type { QueryStatement } from "../parse/ast/ast.ts";
 import { planDelete, planInsert, planUpdate } from "../plan/dml_plan.ts";
+import type { QueryPlan } from "../plan/outputs.ts";
 import type { PlanNode } from "../plan/plan.ts";
 import { nodesOf } from "../plan/plan_walk.ts";
 import { planSelect } from "../plan/planner.ts";
@@ -53,6 +46,11 @@ interface PreparedBase {
   readonly fields: readonly SchemaField[] | undefined;
   /** Makes wire cells of the rows that come back. */
   readonly cells: CellRows;
+  /** Of the rows that it reads; none for plain values. */
+  readonly plan: PlanNode | undefined;
+  readonly build: OperatorFactory | undefined;
+  /** How many columns these rows have; further ones serve the plan alone. */
+  readonly columnCount: number;
 }
 
 export interface PreparedQuery extends PreparedBase {
@@ -71,8 +69,6 @@ export interface PreparedDml extends PreparedBase {
   readonly target: TableEntry;
   /** Numbers that the statement stores in timestamp columns. */
   readonly storedNumbers: readonly StoredNumber[];
-  /** Of the rows that it reads; none for plain values. */
-  readonly plan: PlanNode | undefined;
 }
 
 export type Prepared = PreparedQuery | PreparedDml;
@@ -83,34 +79,26 @@ export function* prepareInSteps(
   { world, statement }: { world: DmlWorld; statement: StatementBinding },
 ): Generator<void, Prepared> {
   yield* bindLongValues(node, statement);
-  switch (node.type) {
+  const bound = yield* bindStatement(node, world);
+  switch (bound.kind) {
     case "insert": {
-      const bound = yield* bindInsert(node, world);
       const plan = planInsert(bound);
-      const rows = plan.source.kind === "query" ? plan.source.query.root : undefined;
-      return dml("insert", compileInsert(plan), { bound, rows, statement });
+      const rows = rowsOf(plan.source.kind === "query" ? plan.source.query : undefined);
+      return dml(compileInsert(plan, rows.build), { bound, rows, statement });
     }
     case "update": {
-      const bound = bindUpdate(node, world);
       const plan = planUpdate(bound);
-      return dml("update", compileUpdate(plan), { bound, rows: plan.rows.root, statement });
+      const rows = rowsOf(plan.rows);
+      return dml(compileUpdate(plan, rows.build), { bound, rows, statement });
     }
     case "delete": {
-      const bound = bindDelete(node, world);
       const plan = planDelete(bound);
-      return dml("delete", compileDelete(plan), { bound, rows: plan.rows.root, statement });
+      const rows = rowsOf(plan.rows);
+      return dml(compileDelete(plan, rows.build), { bound, rows, statement });
     }
-    case "with":
-    case "with recursive":
-      if (isChangeNode(node.in)) {
-        return yield* prepareInSteps(node.in, {
-          world: { ...world, ...worldWith(node, world) },
-          statement,
-        });
-      }
-      return yield* prepareQuery(node, { world, statement });
-    default:
-      return yield* prepareQuery(node, { world, statement });
+    case "query":
+      yield;
+      return yield* preparedQuery(bound.select, statement);
   }
 }
 
@@ -122,24 +110,24 @@ export function prepare(
   return inOneTurn(prepareInSteps(node, parts));
 }
 
-function* prepareQuery(
-  node: SelectStatement,
-  { world, statement }: { world: DmlWorld; statement: StatementBinding },
+function* preparedQuery(
+  select: BoundSelect,
+  statement: StatementBinding,
 ): Generator<void, PreparedQuery> {
-  const select = yield* bindInSteps(node, world);
-  yield;
   const plan = planSelect(select);
   yield;
+  const fields = fieldsOf(select.outputs);
   return {
     kind: "query",
     build: buildQuery(plan.root),
     readRow: buildRowRead(plan.root),
     plan: plan.root,
+    columnCount: fields.length,
     isOutgrown: outgrowthOf(plan.root),
     requirements: statement.requirements,
     literals: statement.literals,
     files: [],
-    fields: fieldsOf(select.outputs),
+    fields,
     cells: new CellRows(typesOf(select.outputs)),
   };
 }
@@ -156,17 +144,21 @@ function outgrowthOf(root: PlanNode): () => boolean {
   return () => tables.some(({ count, limit }) => count() > limit);
 }
 
-type BoundChange = BoundInsert | BoundUpdate | BoundDelete;
+/** How the rows are read that a change is made of. */
+type ReadRows = Pick<PreparedDml, "build" | "columnCount" | "plan">;
+
+function rowsOf(query: QueryPlan): ReadRows & { readonly build: OperatorFactory };
+function rowsOf(query: QueryPlan | undefined): ReadRows;
+function rowsOf(query: QueryPlan | undefined): ReadRows {
+  if (query === undefined) return { plan: undefined, build: undefined, columnCount: 0 };
+  return { plan: query.root, build: buildPlan(query.root), columnCount: query.outputCount };
+}
 
 function dml(
-  kind: PreparedDml["kind"],
   program: DmlProgram,
-  {
-    bound,
-    rows,
-    statement,
-  }: { bound: BoundChange; rows: PlanNode | undefined; statement: StatementBinding },
+  { bound, rows, statement }: { bound: BoundChange; rows: ReadRows; statement: StatementBinding },
 ): PreparedDml {
+  const { kind } = bound;
   statement.requireNoSleep(kind.toUpperCase());
   const outputs = bound.returning?.outputs;
   return {
@@ -174,7 +166,7 @@ function dml(
     program,
     target: bound.table,
     storedNumbers: statement.storedNumbers,
-    plan: rows,
+    ...rows,
     requirements: statement.requirements,
     literals: statement.literals,
     files: statement.files,

@@ -14,7 +14,8 @@ import type { NamespaceEntry, TableEntry, ViewEntry } from "../../catalog/mod.ts
 import type { DroppedShares, SharedTable } from "../../storage/mod.ts";
 import type { ThreadFailure } from "../../threads/mod.ts";
 import type { Batch, DataType, Value } from "../../types/mod.ts";
-import type { SelectStatement } from "../parse/ast/ast.ts";
+import type { CellPlace } from "../bind/cell_error.ts";
+import type { QueryStatement } from "../parse/ast/ast.ts";
 
 /** The numbers of a job in shared memory, by their place. */
 export const JOB_WORDS = {
@@ -49,9 +50,9 @@ export interface NamedRelations {
   readonly views: readonly ViewEntry[];
 }
 
-/** What a reader makes a plan of. */
+/** What a reader makes a plan of. Of a change it reads the rows that the change is made of. */
 export interface PlanSource {
-  readonly node: SelectStatement;
+  readonly node: QueryStatement;
   /** Types of the parameters; lifted literals follow them in the slots. */
   readonly types: readonly DataType[];
   /** Of unqualified names. */
@@ -97,7 +98,12 @@ export interface JobTotals {
 export type FromReader =
   | { readonly kind: "rows"; readonly batch: Batch; readonly kib: number }
   | { readonly kind: "end"; readonly totals: JobTotals }
-  | { readonly kind: "failed"; readonly failure: ThreadFailure }
+  | {
+      readonly kind: "failed";
+      readonly failure: ThreadFailure;
+      /** The column whose value is at fault, where that is known and its position is not. */
+      readonly place?: CellPlace | undefined;
+    }
   /** The statement calls something that only the event loop has. */
   | { readonly kind: "refused" }
   | {

@@ -1,10 +1,11 @@
 /**
- * Runs queries in a thread of their own, one at a time and straight through: no other work waits
- * for this thread.
+ * Runs queries, and the reading half of changes, in a thread of their own, one at a time and
+ * straight through: no other work waits for this thread.
  *
  * It has no catalog and no log of its own. What it reads was shared with it, and its rows go to the
  * event loop, for which it waits once many rows are on their way.
  */
+import { defined } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Disk } from "../../base/disk.ts";
 import type { Log } from "../../base/log.ts";
@@ -14,6 +15,7 @@ import type { NamespaceEntry } from "../../catalog/mod.ts";
 import { NEEDS_EVENT_LOOP, ReplicaStore } from "../../storage/mod.ts";
 import { failureFrom } from "../../threads/mod.ts";
 import { type Batch, portableBatch } from "../../types/mod.ts";
+import { CellError } from "../bind/cell_error.ts";
 import type { SqlLimits } from "../common/environment.ts";
 import type { MemoryBudget } from "../execute/held/memory_budget.ts";
 import { made } from "../execute/run/operator.ts";
@@ -23,7 +25,7 @@ import {
   type RequestLedger,
 } from "../execute/run/request_ledger.ts";
 import { newRun, type QueryWorld } from "../prepare/new_run.ts";
-import { type PreparedQuery, prepare } from "../prepare/prepared.ts";
+import { type Prepared, prepare } from "../prepare/prepared.ts";
 import { SpillSpace, type TemporaryFiles } from "../spill/mod.ts";
 import {
   CANCEL_CAUSES,
@@ -78,7 +80,7 @@ export class QueryReader {
   readonly #parts: QueryReaderParts;
   readonly #store: ReplicaStore;
   readonly #spillSpace: SpillSpace;
-  readonly #plans = new Map<number, PreparedQuery>();
+  readonly #plans = new Map<number, Prepared>();
 
   constructor(parts: QueryReaderParts) {
     this.#parts = parts;
@@ -96,7 +98,7 @@ export class QueryReader {
       this.#run(message);
     } catch (error) {
       if (error === NEEDS_EVENT_LOOP) this.#post({ kind: "refused" });
-      else this.#post({ kind: "failed", failure: failureFrom(error) });
+      else this.#fail(error);
     }
   }
 
@@ -119,9 +121,9 @@ export class QueryReader {
       nowMicros,
       ledger,
     });
-    const operator = made(prepared.build, run);
+    const { build, columnCount } = prepared;
+    const operator = made(defined(build, "a reader is given what reads rows"), run);
     const sender = new RowSender(job.words, this.#parts);
-    const columnCount = prepared.fields?.length ?? 0;
     try {
       for (let batch = operator.next(); batch !== undefined; batch = operator.next()) {
         ledger.look();
@@ -134,7 +136,13 @@ export class QueryReader {
     this.#post({ kind: "end", totals: { rowsRead: ledger.rowsRead } });
   }
 
-  #planOf({ plan, source }: QueryJob): PreparedQuery {
+  #fail(error: unknown): void {
+    const cell = error instanceof CellError && error.position === undefined ? error : undefined;
+    const failure = failureFrom(cell?.reason ?? error);
+    this.#post({ kind: "failed", failure, place: cell?.place });
+  }
+
+  #planOf({ plan, source }: QueryJob): Prepared {
     const known = this.#plans.get(plan);
     if (known !== undefined) return known;
     if (source === undefined) throw new Error(`A reader was not told what plan ${plan} is`);
@@ -144,7 +152,6 @@ export class QueryReader {
       spanOf: ({ tableId }, columnId) => this.#store.valueSpan(tableId, columnId),
     });
     const prepared = prepare(source.node, { world, statement });
-    if (prepared.kind !== "query") throw new Error("A reader was given a statement that writes");
     putNewest(this.#plans, [plan, prepared], PLANS_MAX);
     return prepared;
   }

@@ -10,9 +10,9 @@
  */
 import { SeldomLog } from "../../base/seldom_log.ts";
 import type { MessageThread, ThreadEvents } from "../../threads/mod.ts";
-import type { PreparedQuery } from "../prepare/prepared.ts";
+import type { Prepared } from "../prepare/prepared.ts";
 import type { FromReader, ToReader } from "./job.ts";
-import { Reader, type ReaderParts, type ReaderQuery, type ReadOutcome } from "./reader.ts";
+import { Reader, type ReaderParts, type ReaderQuery, type StartedRead } from "./reader.ts";
 
 /** A thread that reads, or a stand-in in the thread of the event loop. */
 export type ReaderPort = MessageThread<ToReader>;
@@ -54,8 +54,8 @@ export class QueryReaders {
   /** By number; empty places were never used, or their reader is gone. */
   readonly #readers: (Reader | undefined)[];
   /** Plans that call something which only the event loop has. */
-  readonly #refused = new WeakSet<PreparedQuery>();
-  readonly #planNumbers = new WeakMap<PreparedQuery, number>();
+  readonly #refused = new WeakSet<Prepared>();
+  readonly #planNumbers = new WeakMap<Prepared, number>();
   #planCount = 0;
   #queryCount = 0;
   #withoutReaderCount = 0;
@@ -83,13 +83,13 @@ export class QueryReaders {
   }
 
   /**
-   * Runs a query in a reader from its beginning.
+   * Reads the rows of a query, or those that a change is made of, in a reader from the beginning.
    *
    * @returns undefined if it has to stay on the event loop: it reads what only the event loop has,
    * or no reader is free.
    * @throws {DatabaseError} @throws {CorruptionError} If a table cannot be read.
    */
-  begin(query: ReaderQuery): Promise<ReadOutcome> | undefined {
+  begin(query: ReaderQuery): StartedRead | undefined {
     const { prepared } = query;
     if (!this.#isOpen || this.#refused.has(prepared) || !isOfTables(prepared)) return undefined;
     const reader = this.#free(this.#numberOf(prepared));
@@ -99,10 +99,12 @@ export class QueryReaders {
     }
     this.#queryCount += 1;
     this.#timeDrops();
-    return reader.run(query, this.#numberOf(prepared)).then((outcome) => {
-      if (outcome === "refused") this.#refused.add(prepared);
-      return outcome;
+    const read = reader.run(query, this.#numberOf(prepared));
+    const outcome = read.outcome.then((how) => {
+      if (how === "refused") this.#refused.add(prepared);
+      return how;
     });
+    return { outcome, stop: () => read.stop() };
   }
 
   close(): void {
@@ -142,7 +144,7 @@ export class QueryReaders {
     return reader;
   }
 
-  #numberOf(prepared: PreparedQuery): number {
+  #numberOf(prepared: Prepared): number {
     let number = this.#planNumbers.get(prepared);
     if (number === undefined) {
       this.#planCount += 1;
@@ -164,7 +166,8 @@ export class QueryReaders {
   }
 }
 
-/** Whether all that a query reads are stored tables, and it never sleeps. */
-function isOfTables({ requirements }: PreparedQuery): boolean {
-  return requirements.length > 0 && requirements.every(({ action }) => action === "read");
+/** Whether all that a statement reads are stored tables, and it neither sleeps nor takes ids. */
+function isOfTables({ plan, requirements }: Prepared): boolean {
+  if (plan === undefined || requirements.length === 0) return false;
+  return requirements.every(({ action }) => action === "read" || action === "write");
 }

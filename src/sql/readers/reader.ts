@@ -6,6 +6,7 @@
 import type { Principal } from "../../auth/mod.ts";
 import { assert, defined } from "../../base/assert.ts";
 import type { CancelTimer, Clock } from "../../base/clock.ts";
+import { DatabaseError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { putNewest } from "../../base/newest.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -13,9 +14,10 @@ import type { Catalog, NamespaceEntry, TableEntry } from "../../catalog/mod.ts";
 import type { SharingStore, Store, TableShares, TableSharing } from "../../storage/mod.ts";
 import { errorFromFailure, type MessageThread, type ThreadEvents } from "../../threads/mod.ts";
 import type { Batch, DataType, Value } from "../../types/mod.ts";
+import { CellError } from "../bind/cell_error.ts";
 import { checkDeadline, type RequestLedger } from "../execute/run/request_ledger.ts";
-import type { SelectStatement } from "../parse/ast/ast.ts";
-import type { PreparedQuery } from "../prepare/prepared.ts";
+import type { QueryStatement } from "../parse/ast/ast.ts";
+import type { Prepared } from "../prepare/prepared.ts";
 import {
   CANCEL_CAUSES,
   type FromReader,
@@ -31,14 +33,14 @@ import { relationsOf } from "./relations.ts";
 
 /** What a plan is made of. */
 export interface QuerySource {
-  readonly node: SelectStatement;
+  readonly node: QueryStatement;
   /** Types of the parameters; lifted literals follow them in the slots. */
   readonly types: readonly DataType[];
 }
 
-/** A query as a reader takes it. */
+/** A statement whose rows a reader is to read. */
 export interface ReaderQuery {
-  readonly prepared: PreparedQuery;
+  readonly prepared: Prepared;
   /** Asked for if the reader does not know the plan. */
   source(): QuerySource;
   readonly slots: readonly Value[];
@@ -53,8 +55,15 @@ export interface ReaderQuery {
   taken?(): Promise<void> | undefined;
 }
 
-/** Whether the rows of a query have all come, or it has to run on the event loop after all. */
+/** Whether the rows have all come, or have to be read on the event loop after all. */
 export type ReadOutcome = "read" | "refused";
+
+/** What a reader does for a statement. */
+export interface StartedRead {
+  readonly outcome: Promise<ReadOutcome>;
+  /** Ends it: nobody wants its rows any more. The outcome is then a failure. */
+  stop(): void;
+}
 
 export interface ReaderParts {
   readonly sharing: SharingStore;
@@ -116,7 +125,7 @@ export class Reader {
   }
 
   /** @throws {DatabaseError} @throws {CorruptionError} */
-  run(query: ReaderQuery, plan: number): Promise<ReadOutcome> {
+  run(query: ReaderQuery, plan: number): StartedRead {
     assert(this.#job === undefined, "a reader runs one statement at a time");
     const { catalog, clock, sharing } = this.#parts;
     const { ledger, namespace, nowMicros, prepared, principal, slots, snapshotSeq } = query;
@@ -147,7 +156,7 @@ export class Reader {
       timeMs: ledger.deadlineMs - clock.monotonicMs(),
       words: job.words,
     });
-    return job.outcome;
+    return job;
   }
 
   #sourceOf(query: ReaderQuery, tables: readonly TableEntry[]): PlanSource {
@@ -176,7 +185,7 @@ export class Reader {
     if (message.kind === "failed") {
       // Its plan may be what failed.
       this.#plans.delete(job.plan);
-      job.fail(errorFromFailure(message.failure));
+      job.fail(errorOf(message));
     } else {
       job.end(message.kind === "end" ? message.totals.rowsRead : undefined);
     }
@@ -205,7 +214,7 @@ interface JobOptions {
 }
 
 /** The statement that a reader runs. */
-class Job {
+class Job implements StartedRead {
   readonly words: JobWords = newJobWords();
   readonly plan: number;
   readonly #query: ReaderQuery;
@@ -217,7 +226,7 @@ class Job {
   readonly #queue: { readonly batch: Batch; readonly kib: number }[] = [];
   #isPumping = false;
   /** What the reader ended with, while rows still wait here. */
-  #ended: ReadOutcome | undefined;
+  #ended: ReadOutcome | Error | undefined;
   #isOver = false;
   #pendingKib = 0;
   /** What the ledger was told that the reader holds. */
@@ -255,11 +264,18 @@ class Job {
     if (!this.#isPumping) this.#settle();
   }
 
-  /** The reader is done, or gone. */
+  /** The reader is done, or gone. The rows before the failure are still taken. */
   fail(error: Error): void {
     this.#shares.noteDamage(error);
     this.#letGo();
-    this.#reject(error);
+    this.#ended = error;
+    if (!this.#isPumping || this.reasonToEnd() !== undefined) this.#settle();
+  }
+
+  stop(): void {
+    if (this.#isOver) return;
+    this.#raise("kill");
+    this.#reject(new Error("Nobody wants the rows any more"));
   }
 
   /** Why the statement has to end; undefined while it may go on. */
@@ -341,7 +357,9 @@ class Job {
 
   #settle(): void {
     this.#isOver = true;
-    this.#settled.resolve(defined(this.#ended, "the reader has ended"));
+    const ended = defined(this.#ended, "the reader has ended");
+    if (ended instanceof Error) this.#settled.reject(ended);
+    else this.#settled.resolve(ended);
   }
 
   #reject(error: unknown): void {
@@ -350,11 +368,19 @@ class Job {
   }
 }
 
-/** The tables that a query reads, as the catalog has them. */
-function tablesOf({ requirements }: PreparedQuery, catalog: Catalog): TableEntry[] {
+function errorOf({ failure, place }: Extract<FromReader, { kind: "failed" }>): Error {
+  const error = errorFromFailure(failure);
+  const isInCell = place !== undefined && error instanceof DatabaseError;
+  return isInCell ? new CellError(error, place) : error;
+}
+
+/** The tables that a statement reads, as the catalog has them. */
+function tablesOf({ kind, requirements }: Prepared, catalog: Catalog): TableEntry[] {
   const byId = new Map<number, TableEntry>();
   for (const requirement of requirements) {
-    if (requirement.action !== "read") continue;
+    if (!("table" in requirement)) continue;
+    // An INSERT reads the table that it writes only where its query names it.
+    if (requirement.action === "write" && kind === "insert") continue;
     const { tableId } = requirement.table;
     const table = catalog.tableById(tableId);
     if (table !== undefined) byId.set(tableId, table);

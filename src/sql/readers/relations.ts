@@ -3,10 +3,12 @@
  * lead to, and a reader in another thread, which has no catalog, binds the statement against that.
  */
 import { defined } from "../../base/assert.ts";
+import { inOneTurn } from "../../base/steps.ts";
 import type { TableEntry, ViewEntry } from "../../catalog/mod.ts";
 import { StatementBinding, type TableStatistics } from "../bind/binding.ts";
 import type { DmlWorld } from "../bind/change/dml_target.ts";
-import { bindInSteps, bindQuery } from "../bind/query/select_binder.ts";
+import { bindStatement } from "../bind/change/statement_binder.ts";
+import { bindInSteps } from "../bind/query/select_binder.ts";
 import { viewRelation } from "../common/views.ts";
 import type { NamedRelations, PlanSource } from "./job.ts";
 
@@ -16,7 +18,7 @@ interface Names {
   view(namespace: string, name: string): ViewEntry | undefined;
 }
 
-/** Binds a statement to find out which relations it reads. It was bound before without a fault. */
+/** Binds a statement to find out which relations it names. It was bound before without a fault. */
 export function relationsOf(
   { namespace, node, types }: Pick<PlanSource, "namespace" | "node" | "types">,
   catalog: Names,
@@ -28,7 +30,7 @@ export function relationsOf(
     view: (inNamespace, name) => noted(views, catalog.view(inNamespace, name)),
   };
   const statement = new StatementBinding(types);
-  bindQuery(node, worldOver(noting, { namespace, statement }));
+  inOneTurn(bindStatement(node, worldOver(noting, { namespace, statement })));
   return { tables: [...tables], views: [...views] };
 }
 

@@ -13,13 +13,15 @@ import type { RequestLedger } from "../execute/run/request_ledger.ts";
 import { runSteps, type Steps } from "../execute/run/step_turns.ts";
 import type { StorageMeter } from "../execute/run/storage_meter.ts";
 import type { Transaction } from "../execute/run/transaction.ts";
+import { READ_HERE } from "../readers/row_stream.ts";
 
 /** How often a statement is run; the last time others that write its table wait. */
 const ATTEMPTS_MAX = 3;
 
-export interface LongChange {
+export interface FinishOptions {
   readonly clock: Clock;
   readonly ledger: RequestLedger;
+  readonly store: Pick<Store, "appliedSeq" | "durable">;
   readonly gates: WriteGates;
   readonly tableId: number;
   /** Runs the statement anew, as the definitions and rows of this turn are. */
@@ -29,26 +31,46 @@ export interface LongChange {
 }
 
 /** @throws {DatabaseError} */
-export async function finishChange(first: DmlSteps, change: LongChange): Promise<DmlOutcome> {
-  const { ledger, gates, isRepeatable, tableId } = change;
-  let steps = first;
+export async function finishChange(first: DmlSteps, options: FinishOptions): Promise<DmlOutcome> {
+  let begun: DmlOutcome | DmlSteps = first;
   for (let attempt = 1; ; attempt += 1) {
     let open: (() => void) | undefined;
     try {
       if (attempt > 1) {
-        if (attempt === ATTEMPTS_MAX) open = await gates.close(tableId, ledger);
-        const again = change.begin();
-        if (!isSteps(again)) return again;
-        steps = again;
+        open = await readyAgain(attempt, options);
+        begun = options.begin();
       }
-      return await runSteps(steps, change);
+      return await finished(begun, options);
     } catch (error) {
       const isConflict =
         error instanceof DatabaseError && error.condition === "SERIALIZATION_FAILURE";
-      if (!isConflict || !isRepeatable || attempt === ATTEMPTS_MAX) throw error;
+      if (!isConflict || !options.isRepeatable || attempt === ATTEMPTS_MAX) throw error;
     } finally {
       open?.();
     }
+  }
+}
+
+/** Waits until a statement may be run again; returns who opens the gate, if it was closed. */
+async function readyAgain(
+  attempt: number,
+  { gates, ledger, store, tableId }: FinishOptions,
+): Promise<(() => void) | undefined> {
+  const open = attempt === ATTEMPTS_MAX ? await gates.close(tableId, ledger) : undefined;
+  // A reader reads what is durable, and would not see what caused the conflict. Should that fail to
+  // become durable, there is no conflict any more.
+  await Promise.allSettled([store.durable(store.appliedSeq)]);
+  return open;
+}
+
+async function finished(begun: DmlOutcome | DmlSteps, options: FinishOptions): Promise<DmlOutcome> {
+  if (!isSteps(begun)) return begun;
+  try {
+    return await runSteps(begun, options);
+  } catch (error) {
+    if (error !== READ_HERE) throw error;
+    // What was staged of the rows before is forgotten.
+    return await finished(options.begin(), options);
   }
 }
 

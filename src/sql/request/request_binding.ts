@@ -23,7 +23,6 @@ import { DefinedNames } from "../define/defined_names.ts";
 import type { Definitions } from "../define/definitions.ts";
 import type { RequestLedger } from "../execute/run/request_ledger.ts";
 import type { Statement } from "../parse/ast/ast.ts";
-import { isSelectNode } from "../parse/ast/query_nodes.ts";
 import { type BindingWorld, dmlWorldOf, statisticsOf } from "../prepare/binding_world.ts";
 import { boundInSteps, type Prepared, prepareInSteps } from "../prepare/prepared.ts";
 import { watchOf } from "../prepare/statement_watch.ts";
@@ -178,10 +177,10 @@ export class RequestBinding {
     return prepared;
   }
 
-  /** What a query was bound from; undefined for any other statement. */
+  /** What a statement of rows was bound from; undefined for any other. */
   sourceOf({ node }: Unit): QuerySource | undefined {
     const rows = rowsNode(node);
-    if (rows === undefined || !isSelectNode(rows)) return undefined;
+    if (rows === undefined) return undefined;
     return { node: rows, types: this.#parameterTypes };
   }
 

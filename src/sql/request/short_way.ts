@@ -26,7 +26,6 @@ import { textOfKey } from "../common/query_text.ts";
 import { authorize, meetsAll, seesTables } from "../common/requirements.ts";
 import type { RequestLedger } from "../execute/run/request_ledger.ts";
 import type { Statement } from "../parse/ast/ast.ts";
-import { isSelectNode } from "../parse/ast/query_nodes.ts";
 import { parseNormalized, parseStatements } from "../parse/parser.ts";
 import type { SlotLiteral } from "../parse/text/normalize.ts";
 import { type BindingWorld, dmlWorldOf, statisticsOf } from "../prepare/binding_world.ts";
@@ -276,7 +275,7 @@ export class ShortWay {
     if (key === undefined) return undefined;
     const parsed = parseNormalized(request.sql, key.normalized, parseLimitsOf(limits));
     const node = parsed?.statement;
-    return node !== undefined && isSelectNode(node) ? { node, types } : undefined;
+    return node !== undefined && isQueryNode(node) ? { node, types } : undefined;
   }
 
   /**

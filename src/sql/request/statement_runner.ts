@@ -21,6 +21,7 @@ import type { Prepared, PreparedDml, PreparedQuery } from "../prepare/prepared.t
 import type { QueryReaders } from "../readers/query_readers.ts";
 import type { QuerySource } from "../readers/reader.ts";
 import type { AnswerChannel } from "./answer_stream.ts";
+import { beginChange } from "./change_rows.ts";
 import { CollectedRows } from "./collected_rows.ts";
 import { finishChange, isSteps } from "./long_changes.ts";
 import { readRows } from "./query_rows.ts";
@@ -34,7 +35,7 @@ export interface RunOptions {
   readonly files: ReadonlyMap<string, UploadedFile> | undefined;
   /** Of EXPLAIN ANALYZE. */
   readonly profile?: Profile | undefined;
-  /** What a query was bound from; absent where it has to run on the event loop. */
+  /** What the statement was bound from; absent where it has to run on the event loop. */
   source?(): QuerySource | undefined;
   /** Binds the statement again if a definition changed since. @throws {DatabaseError} */
   renewed?(): Prepared;
@@ -242,6 +243,7 @@ export class StatementRunner {
       outcome = await finishChange(steps, {
         clock,
         ledger: this.#options.ledger,
+        store,
         gates: writeGates,
         tableId: prepared.target.tableId,
         begin: () => this.#begin(renewedDml(prepared, options), options, uploads),
@@ -259,22 +261,32 @@ export class StatementRunner {
   }
 
   #begin(prepared: PreparedDml, options: RunOptions, uploads: Uploads): DmlOutcome | DmlSteps {
-    const { catalog, store } = this.#world;
-    const { namespace, parameters, transaction } = options;
+    const { catalog, readers, store } = this.#world;
+    const { namespace, parameters, profile, transaction } = options;
+    const { ledger } = this.#options;
     const { references } = uploads;
+    const hasUploads = uploads !== Uploads.none;
     const principal = ownerOfWrites(options.principal, catalog);
-    const run = newRun(this.#world, {
-      principal,
+    return beginChange({
+      prepared,
+      ledger,
       namespace,
-      slots: references.length === 0 ? parameters : [...parameters, ...references],
-      atSeq: store.appliedSeq,
-      writes: store,
-      transaction,
-      profile: options.profile,
-      uploads: uploads === Uploads.none ? undefined : uploads,
-      ledger: this.#options.ledger,
+      store,
+      readers: hasUploads || profile !== undefined ? undefined : readers,
+      source: () => options.source?.(),
+      runAt: (atSeq) =>
+        newRun(this.#world, {
+          principal,
+          namespace,
+          slots: references.length === 0 ? parameters : [...parameters, ...references],
+          atSeq,
+          writes: store,
+          transaction,
+          profile,
+          uploads: hasUploads ? uploads : undefined,
+          ledger,
+        }),
     });
-    return prepared.program(run);
   }
 
   async #changeWithFiles(given: PreparedDml, options: RunOptions): Promise<StatementResult> {

@@ -384,7 +384,8 @@ export interface SharingStore<Known extends TableSharing = TableSharing> {
   /** Begins to share tables with a reader. */
   newSharing(): Known;
   /**
-   * Shares tables with a reader at a seq. Their files stay until the shares are released.
+   * Shares tables with a reader at a seq, which is visible: what is above may be taken back. Their
+   * files stay until the shares are released.
    *
    * @throws {DatabaseError} STORAGE_UNAVAILABLE, DATA_DAMAGED @throws {CorruptionError}
    */

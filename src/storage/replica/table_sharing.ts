@@ -28,7 +28,7 @@ interface KnownMemtable {
 }
 
 export interface ShareOptions {
-  /** Inclusive. */
+  /** Inclusive, and no more than the visible seq: what is above it may be taken back. */
   readonly upTo: number;
   readonly expiredSeqOf: (table: StoredTable) => number;
   readonly pathOf: (entry: SegmentEntry) => string;

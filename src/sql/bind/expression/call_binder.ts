@@ -3,8 +3,8 @@
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { isAggregate } from "../../functions/aggregate/aggregates.ts";
-import { functionExists, resolveFunction } from "../../functions/registry.ts";
 import { SNOWFLAKE_ID } from "../../functions/ids.ts";
+import { functionExists, resolveFunction } from "../../functions/registry.ts";
 import { SLEEP } from "../../functions/session.ts";
 import { isTableFunction } from "../../functions/table/table_functions.ts";
 import { isWindowName } from "../../functions/window_functions.ts";

@@ -19,8 +19,9 @@ import { type Commit, SHARED_OWNER, type StagedCommit } from "../../../storage/m
 import type { Batch, Row, Value } from "../../../types/mod.ts";
 import type { TableRuntime } from "../build/table_runtime.ts";
 import { ownerOf } from "../operators/scan.ts";
+import type { Operator } from "../run/operator.ts";
 import { type Run, writeStoreOf } from "../run/run.ts";
-import type { Steps } from "../run/step_turns.ts";
+import type { Steps, WaitingSteps } from "../run/step_turns.ts";
 import type { StorageGrowth } from "../run/storage_meter.ts";
 import { type Returning, returnRows } from "./returning.ts";
 import {
@@ -28,6 +29,7 @@ import {
   applyChanges,
   growthOf,
   type RowChange,
+  requireStageable,
   seqsOf,
   stageChanges,
   writesOf,
@@ -46,16 +48,28 @@ export interface DmlOutcome {
   readonly returned: readonly Batch[] | undefined;
 }
 
-/** The rest of a statement. */
-export type DmlSteps = Steps<DmlOutcome>;
+/** The rest of a statement. A step may yield what is to be waited for before the next. */
+export type DmlSteps = WaitingSteps<DmlOutcome>;
 
-/** Runs a statement, or the first turn of it. */
-export type DmlProgram = (run: Run) => DmlOutcome | DmlSteps;
+/** Rows that a statement reads; they may come from elsewhere. */
+export interface ReadRows extends Operator {
+  /** Resolves once there is more; undefined while `next` need not be waited for. */
+  readonly waiting?: Promise<void> | undefined;
+}
+
+/**
+ * Runs a statement, if one turn is enough for it.
+ *
+ * @param read What it reads instead of the rows of its own plan.
+ */
+export type DmlProgram = (run: Run, read?: ReadRows) => DmlOutcome | LongChange;
 
 /** Where changes come from. */
 export interface ChangeSource {
   /** Hands on what a bounded piece of work yields. Returns false at the end. */
   next(): boolean;
+  /** What to wait for before `next`, if there is anything. */
+  waiting?(): Promise<void> | undefined;
   close(): void;
 }
 
@@ -67,7 +81,9 @@ export interface WriterOptions {
 }
 
 /** Writes what a source yields; in this turn, if that is enough. */
-export function writeFrom(source: ChangeSource, writer: ChangeWriter): DmlOutcome | DmlSteps {
+export function writeFrom(source: ChangeSource, writer: ChangeWriter): DmlOutcome | LongChange {
+  // Nothing that is waited for comes in this turn.
+  if (source.waiting?.() !== undefined) return new LongChange(source, writer, false);
   let isAtEnd = true;
   try {
     isAtEnd = writer.drainTurn(source);
@@ -75,22 +91,50 @@ export function writeFrom(source: ChangeSource, writer: ChangeWriter): DmlOutcom
     if (isAtEnd) source.close();
   }
   if (isAtEnd && writer.isShort) return writer.finishNow();
-  const steps = furtherSteps(source, writer, isAtEnd);
-  // In this turn: what the statement has read is the newest state now. And steps that were never
-  // begun would not close the source, should the statement be ended before the next turn.
-  steps.next();
-  return steps;
+  return new LongChange(source, writer, isAtEnd);
 }
 
-function* furtherSteps(source: ChangeSource, writer: ChangeWriter, isAtEnd: boolean): DmlSteps {
-  try {
-    writer.beginSteps();
-    yield true;
-    if (!isAtEnd) while (writer.takeNext(source)) yield true;
-  } finally {
-    if (!isAtEnd) source.close();
+/**
+ * A statement that has read, but not staged, what one turn allows. In this turn it is to be gone on
+ * with, or to be forgotten.
+ */
+export class LongChange {
+  readonly #source: ChangeSource;
+  readonly #writer: ChangeWriter;
+  /** Whether all of its rows have been read. */
+  readonly isRead: boolean;
+
+  constructor(source: ChangeSource, writer: ChangeWriter, isRead: boolean) {
+    this.#source = source;
+    this.#writer = writer;
+    this.isRead = isRead;
   }
-  return yield* writer.finish();
+
+  /** Goes on. */
+  steps(): DmlSteps {
+    const steps = this.#furtherSteps();
+    // In this turn: what the statement has read is the newest state now. And steps that were never
+    // begun would not close the source, should the statement be ended before the next turn.
+    steps.next();
+    return steps;
+  }
+
+  forget(): void {
+    if (!this.isRead) this.#source.close();
+  }
+
+  *#furtherSteps(): DmlSteps {
+    const source = this.#source;
+    const writer = this.#writer;
+    try {
+      writer.beginSteps();
+      yield true;
+      if (!this.isRead) while (writer.takeNext(source)) yield source.waiting?.() ?? true;
+    } finally {
+      this.forget();
+    }
+    return yield* writer.finish();
+  }
 }
 
 export class ChangeWriter {
@@ -161,7 +205,10 @@ export class ChangeWriter {
     const { snapshotSeq, transaction } = this.#run;
     const store = writeStoreOf(this.#run);
     // A transaction must not read what this very statement writes, so that comes at the end.
-    if (transaction !== undefined) return;
+    if (transaction !== undefined) {
+      requireStageable(this.#runtime, this.#run);
+      return;
+    }
     const wantsSeqs = this.#wantsSeqs;
     this.#staged = store.stage(this.#isBlind ? { wantsSeqs } : { wantsSeqs, snapshotSeq });
     const changes = this.#changes;

@@ -1,20 +1,25 @@
 /**
  * Compiles INSERT, UPDATE and DELETE: rows in, checked changes out. `change_writer.ts` writes them.
  */
+import { defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import { type Batch, type Row, type Value, valueAt } from "../../../types/mod.ts";
 import { errorInCell } from "../../bind/cell_error.ts";
 import type { BoundCell } from "../../bind/change/dml_target.ts";
 import type { BoundReturning } from "../../bind/change/returning_binder.ts";
 import type { DeletePlan, InsertPlan, UpdatePlan } from "../../plan/dml_plan.ts";
-import type { QueryPlan } from "../../plan/outputs.ts";
-import { buildPlan } from "../build/build.ts";
 import { runtimeOf, type TableRuntime } from "../build/table_runtime.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
 import { rowsFromBatch } from "../operators/filter.ts";
-import { made, type Operator } from "../run/operator.ts";
+import { made, type OperatorFactory } from "../run/operator.ts";
 import type { Run } from "../run/run.ts";
-import { type ChangeSource, ChangeWriter, type DmlProgram, writeFrom } from "./change_writer.ts";
+import {
+  type ChangeSource,
+  ChangeWriter,
+  type DmlProgram,
+  type ReadRows,
+  writeFrom,
+} from "./change_writer.ts";
 import { compileConflict, TouchedKeys } from "./conflict.ts";
 import { literalColumns } from "./literal_rows.ts";
 import { compileReturning } from "./returning.ts";
@@ -39,19 +44,19 @@ interface InsertSource {
   rows(run: Run, from: number, to: number): Row[];
   /** The same by columns, of a source that is read so. */
   readonly columns?: (run: Run, from: number, to: number) => Batch;
-  open(run: Run, onRows: (rows: Row[]) => void): ChangeSource;
+  open(run: Run, onRows: (rows: Row[]) => void, read: ReadRows | undefined): ChangeSource;
 }
 
-/** Compiles INSERT. */
-export function compileInsert(insert: InsertPlan): DmlProgram {
+/** Compiles INSERT. @param build Of the query that it inserts the rows of, if there is one. */
+export function compileInsert(insert: InsertPlan, build: OperatorFactory | undefined): DmlProgram {
   const runtime = runtimeOf(insert.table);
-  const source = compileSource(insert, runtime);
+  const source = compileSource(insert, { runtime, build });
   const conflict =
     insert.conflict === undefined ? undefined : compileConflict(insert.conflict, runtime);
   const returning = compileReturning(insert.returning, runtime);
   const isPlain = conflict === undefined && returning === undefined;
   const rowsPerTurn = source.columns === undefined ? ROWS_PER_TURN : COLUMN_ROWS_PER_TURN;
-  const program: DmlProgram = (run) => {
+  const program: DmlProgram = (run, read) => {
     const writer = new ChangeWriter(runtime, { run, returning, isBlind: conflict === undefined });
     const touched = new TouchedKeys();
     const onRows = (rows: Row[]): void => {
@@ -62,7 +67,7 @@ export function compileInsert(insert: InsertPlan): DmlProgram {
           : conflict(rows, touched, run),
       );
     };
-    return writeFrom(source.open(run, onRows), writer);
+    return writeFrom(source.open(run, onRows, read), writer);
   };
   const { rowCount } = source;
   if (!isPlain || rowCount === undefined || rowCount > rowsPerTurn) return program;
@@ -84,7 +89,7 @@ export function compileInsert(insert: InsertPlan): DmlProgram {
 /** Makes whole rows of a table: given values, and defaults for the rest. */
 function compileSource(
   { source, table, targets }: InsertPlan,
-  runtime: TableRuntime,
+  { build, runtime }: { build: OperatorFactory | undefined; runtime: TableRuntime },
 ): InsertSource {
   const filled = new Set(targets);
   const missing = table.columns.flatMap((_, position) => (filled.has(position) ? [] : [position]));
@@ -138,7 +143,7 @@ function compileSource(
       return { ...listed(rowCount, BATCH_ROWS_MAX, rows), columns };
     }
     case "query":
-      return queried(source.query, rowOf);
+      return queried(defined(build, "a query is built"), source.query.outputCount, rowOf);
   }
 }
 
@@ -168,12 +173,15 @@ function compileCell(
   return compileScalar(cell);
 }
 
-function queried(plan: QueryPlan, rowOf: (cells: Value[], run: Run) => Row): InsertSource {
-  const build = buildPlan(plan.root);
-  const open: InsertSource["open"] = (run, onRows) =>
-    sourceOf(made(build, run), run, (batch, from, to) => {
+function queried(
+  build: OperatorFactory,
+  columnCount: number,
+  rowOf: (cells: Value[], run: Run) => Row,
+): InsertSource {
+  const open: InsertSource["open"] = (run, onRows, read = made(build, run)) =>
+    sourceOf(read, run, (batch, from, to) => {
       const rows: Row[] = [];
-      const columns = batch.columns.slice(0, plan.outputCount);
+      const columns = batch.columns.slice(0, columnCount);
       for (let row = from; row < to; row += 1) {
         rows.push(
           rowOf(
@@ -190,9 +198,9 @@ function queried(plan: QueryPlan, rowOf: (cells: Value[], run: Run) => Row): Ins
 /** What is held of a row that changes besides its cells: its owner, four seqs, and its key. */
 const CHANGED_ROW_BYTES = 48;
 
-/** The batches of an operator as a source, a part of each at a step. */
+/** Rows that are read as a source, a part of each batch at a step. */
 function sourceOf(
-  operator: Operator,
+  read: ReadRows,
   run: Run,
   onRows: (batch: Batch, from: number, to: number) => void,
 ): ChangeSource {
@@ -202,7 +210,7 @@ function sourceOf(
     next: () => {
       run.checkTime();
       if (batch === undefined || from >= batch.rowCount) {
-        batch = operator.next();
+        batch = read.next();
         from = 0;
         if (batch === undefined) return false;
         run.memory.takeBatch(batch);
@@ -213,17 +221,17 @@ function sourceOf(
       from = to;
       return true;
     },
-    close: () => operator.close(),
+    waiting: () => (batch === undefined || from >= batch.rowCount ? read.waiting : undefined),
+    close: () => read.close(),
   };
 }
 
-/** Compiles UPDATE. */
-export function compileUpdate(update: UpdatePlan): DmlProgram {
+/** Compiles UPDATE. @param build Of the rows that it finds. */
+export function compileUpdate(update: UpdatePlan, build: OperatorFactory): DmlProgram {
   const runtime = runtimeOf(update.table);
-  const build = buildPlan(update.rows.root);
   const returning = compileReturning(update.returning, runtime);
   const columnCount = update.table.columns.length;
-  return (run) => {
+  return (run, read = made(build, run)) => {
     const writer = new ChangeWriter(runtime, { run, returning, isBlind: false });
     const onRows = (batch: Batch, from: number, to: number): void => {
       const changes: RowChange[] = [];
@@ -249,18 +257,17 @@ export function compileUpdate(update: UpdatePlan): DmlProgram {
       runtime.check(rows, run);
       writer.add(changes);
     };
-    return writeFrom(sourceOf(made(build, run), run, onRows), writer);
+    return writeFrom(sourceOf(read, run, onRows), writer);
   };
 }
 
-/** Compiles DELETE. */
-export function compileDelete(remove: DeletePlan): DmlProgram {
+/** Compiles DELETE. @param build Of the rows that it finds. */
+export function compileDelete(remove: DeletePlan, build: OperatorFactory): DmlProgram {
   const runtime = runtimeOf(remove.table);
-  const build = buildPlan(remove.rows.root);
   const returning = compileReturning(remove.returning, runtime);
   const columnCount = remove.table.columns.length;
   const isKeyless = remove.table.primaryKey.length === 0;
-  return (run) => {
+  return (run, read = made(build, run)) => {
     const writer = new ChangeWriter(runtime, { run, returning, isBlind: false });
     const onRows = (batch: Batch, start: number, to: number): void => {
       const changes: RowChange[] = [];
@@ -273,7 +280,7 @@ export function compileDelete(remove: DeletePlan): DmlProgram {
       }
       writer.add(changes);
     };
-    return writeFrom(sourceOf(made(build, run), run, onRows), writer);
+    return writeFrom(sourceOf(read, run, onRows), writer);
   };
 }
 

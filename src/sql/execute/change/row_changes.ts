@@ -80,9 +80,14 @@ export function stageChanges(
   changes: readonly RowChange[],
   run: Run,
 ): readonly Value[] {
-  if (run.transaction?.isReadOnly === true) throw readOnly();
-  if (runtime.table.kind === "stream") throw noTransaction(runtime);
+  requireStageable(runtime, run);
   return changes.map((change) => stage(runtime, change, run));
+}
+
+/** Whether there are changes or not. @throws {DatabaseError} INVALID_OPERATION */
+export function requireStageable(runtime: TableRuntime, { transaction }: Run): void {
+  if (transaction?.isReadOnly === true) throw readOnly();
+  if (runtime.table.kind === "stream") throw noTransaction(runtime);
 }
 
 /** What changes write, in order; those that change nothing are left out. */

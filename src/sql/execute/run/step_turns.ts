@@ -10,6 +10,9 @@ import { checkDeadline, type RequestLedger } from "./request_ledger.ts";
 
 export type Steps<T> = Generator<boolean, T, void>;
 
+/** Of these a step may also yield what has to be waited for; the work may be ended meanwhile. */
+export type WaitingSteps<T> = Generator<boolean | Promise<void>, T, void>;
+
 export interface TurnOptions {
   readonly clock: Clock;
   readonly ledger: RequestLedger;
@@ -26,7 +29,10 @@ export function stepTurns(steps: Steps<void>, options: TurnOptions): Promise<voi
 }
 
 /** Runs steps from the next turn on, to their end; between turns others run. */
-export async function runSteps<T>(steps: Steps<T>, { clock, ledger }: TurnOptions): Promise<T> {
+export async function runSteps<T>(
+  steps: WaitingSteps<T>,
+  { clock, ledger }: TurnOptions,
+): Promise<T> {
   let mayEnd = true;
   try {
     for (;;) {
@@ -36,7 +42,8 @@ export async function runSteps<T>(steps: Steps<T>, { clock, ledger }: TurnOption
       do {
         const { done, value } = steps.next();
         if (done === true) return value;
-        mayEnd = value;
+        mayEnd = value !== false;
+        if (typeof value !== "boolean") await value;
       } while (clock.monotonicMs() < endMs);
     }
   } catch (error) {

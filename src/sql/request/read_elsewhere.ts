@@ -1,0 +1,68 @@
+/**
+ * Which statements have their rows read in another thread, and what such a reader is given.
+ *
+ * Statements are begun on the event loop. One that takes longer than a turn is forgotten, begun
+ * anew in a reader, and goes there at once the next time.
+ */
+import type { RequestLedger } from "../execute/run/request_ledger.ts";
+import { orderedColumnOf } from "../plan/ordered_input.ts";
+import type { PlanNode } from "../plan/plan.ts";
+import { nodesOf } from "../plan/plan_walk.ts";
+import type { NotedRun } from "../prepare/new_run.ts";
+import type { Prepared } from "../prepare/prepared.ts";
+import type { QueryReaders } from "../readers/query_readers.ts";
+import type { QuerySource, ReaderQuery } from "../readers/reader.ts";
+
+export interface Readable {
+  readonly prepared: Prepared;
+  readonly ledger: RequestLedger;
+  readonly namespace: string;
+  /** Absent if the statement has to stay on the event loop. */
+  readonly readers: QueryReaders | undefined;
+  /** What the statement was bound from; undefined if that is not known any more. */
+  source(): QuerySource | undefined;
+}
+
+/** Statements that took longer than a turn. */
+const LONG = new WeakSet<Prepared>();
+
+/** Whether a statement goes to a reader without being begun on the event loop. */
+export function isKnownLong({ prepared, readers }: Readable): boolean {
+  return LONG.has(prepared) || readers?.takesAll === true;
+}
+
+/** A statement took longer than a turn. */
+export function noteLong(prepared: Prepared): void {
+  if (!mayReadInOrder(prepared.plan)) LONG.add(prepared);
+}
+
+/** Whether the first rows of a table are wanted in an order that the event loop may have. */
+function mayReadInOrder(plan: PlanNode | undefined): boolean {
+  if (plan === undefined) return false;
+  return nodesOf(plan).some((node) => {
+    const [key] = node.kind === "sort" && node.limit !== undefined ? node.keys : [];
+    if (node.kind !== "sort" || key === undefined) return false;
+    return orderedColumnOf(node.input, key.expression) !== undefined;
+  });
+}
+
+/** What a reader is given; undefined if only the event loop can read the rows. */
+export function queryFor(
+  { ledger, namespace, prepared, ...readable }: Readable,
+  run: NotedRun,
+): Omit<ReaderQuery, "onBatch" | "taken"> | undefined {
+  // Only the event loop has the rows that a transaction has staged.
+  const hasStaged = run.transaction !== undefined && run.transaction.tableIds.length > 0;
+  const source = hasStaged ? undefined : readable.source();
+  if (source === undefined) return undefined;
+  return {
+    prepared,
+    source: () => source,
+    slots: run.slots,
+    principal: run.principal,
+    namespace,
+    snapshotSeq: run.snapshotSeq,
+    nowMicros: run.call.nowMicros,
+    ledger,
+  };
+}

@@ -1,0 +1,160 @@
+/**
+ * Changes whose rows a reader reads, while others write, end them, or fail to write: each is one
+ * commit or nothing, and the reader is right about what comes later.
+ */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { bunDisk } from "../../../src/base/bun_disk.ts";
+import { systemClock } from "../../../src/base/clock.ts";
+import type { DiskFile, OpenOptions } from "../../../src/base/disk.ts";
+import { DiskError } from "../../../src/base/errors.ts";
+import type { SqlResponse } from "../../../src/sql/mod.ts";
+import { ForwardingDisk, ForwardingFile } from "../../support/forwarding_disk.ts";
+import { TestEngine } from "../../support/sql_engine.ts";
+
+/** More than are staged in a turn. */
+const ROWS = 20_000;
+
+/** A disk that has no room for the next write of the log. */
+class FullDisk extends ForwardingDisk {
+  isFull = false;
+
+  override open(path: string, options: OpenOptions): DiskFile {
+    const file = this.disk.open(path, options);
+    return path.endsWith(".wal") ? new FullFile(file, () => this.#takeFull()) : file;
+  }
+
+  #takeFull(): boolean {
+    const { isFull } = this;
+    this.isFull = false;
+    return isFull;
+  }
+}
+
+class FullFile extends ForwardingFile {
+  readonly #takeFull: () => boolean;
+
+  constructor(file: DiskFile, takeFull: () => boolean) {
+    super(file);
+    this.#takeFull = takeFull;
+  }
+
+  override write(bytes: Uint8Array, offset: number): void {
+    if (this.#takeFull()) throw new DiskError("ENOSPC", this.path, "write");
+    super.write(bytes, offset);
+  }
+}
+
+let disk: FullDisk;
+let engine: TestEngine;
+
+beforeEach(async () => {
+  disk = new FullDisk(bunDisk);
+  const config = "performance.query_memory_bytes = 1073741824";
+  engine = await TestEngine.open({ clock: systemClock, disk, config, readsElsewhere: true });
+  await engine.run(
+    "CREATE TABLE t (id INT PRIMARY KEY, v BIGINT NOT NULL, s TEXT, d DECIMAL(30,2));" +
+      "CREATE TABLE u (id INT PRIMARY KEY, v BIGINT, s TEXT, d DECIMAL(30,2));" +
+      `INSERT INTO t SELECT g, 0, 's' || g, g FROM generate_series(1, ${ROWS}) g`,
+  );
+});
+afterEach(() => engine[Symbol.asyncDispose]());
+
+async function totals(table = "t"): Promise<readonly unknown[]> {
+  const [row] = await engine.rows(`SELECT COUNT(*), SUM(v) FROM ${table}`);
+  return row ?? [];
+}
+
+/** Starts a statement, and returns once its reader has been asked. */
+function begin(sql: string): { isOver: () => boolean; ended: Promise<SqlResponse> } {
+  let isOver = false;
+  const ended = engine.ask(sql).finally(() => {
+    isOver = true;
+  });
+  return { isOver: () => isOver, ended };
+}
+
+const CHANGES: readonly (readonly [string, string])[] = [
+  ["UPDATE", "UPDATE t SET v = v + 1"],
+  ["DELETE … USING", "DELETE FROM t USING t s WHERE s.id = t.id"],
+  ["INSERT … SELECT", "INSERT INTO u SELECT * FROM t"],
+  ["an upsert", "INSERT INTO t SELECT id, 7 FROM t ON CONFLICT (id) DO UPDATE SET v = excluded.v"],
+  ["a transaction", "BEGIN; UPDATE t SET v = v + 1; INSERT INTO u SELECT * FROM t; COMMIT"],
+];
+
+describe("ended", () => {
+  test.each(CHANGES)("by KILL, %s has changed nothing", async (_name, sql) => {
+    const long = begin(sql);
+    const running = "SELECT query_id FROM system.queries WHERE sql NOT LIKE '%system.queries%'";
+    const [queryId] = (await engine.rows(running)).flat();
+    await engine.run(`KILL QUERY '${String(queryId)}'`);
+    expect((await long.ended).error?.condition).toBe("CANCELLED");
+    expect([await totals(), await totals("u")]).toEqual([
+      [ROWS, "0"],
+      [0, null],
+    ]);
+    // The reader is free for the next.
+    await engine.run("UPDATE t SET v = 3 WHERE id < 9000");
+    expect(await totals()).toEqual([ROWS, String(3 * 8999)]);
+  });
+
+  test.each(CHANGES)("by the end of its time, %s has changed nothing", async (_name, sql) => {
+    const { error } = await engine.ask(sql, { timeoutMs: 5 });
+    expect(error?.condition).toBe("STATEMENT_TIMEOUT");
+    expect([await totals(), await totals("u")]).toEqual([
+      [ROWS, "0"],
+      [0, null],
+    ]);
+  });
+});
+
+describe("while others write", () => {
+  test("its own rows, it is run again on what they wrote", async () => {
+    const long = begin("UPDATE t SET v = v + 1");
+    await Promise.all([
+      engine.run("INSERT INTO t VALUES (5, 1000) ON CONFLICT (id) DO UPDATE SET v = excluded.v"),
+      engine.run("INSERT INTO t VALUES (0, 5)"),
+    ]);
+    expect((await long.ended).error).toBeUndefined();
+    expect(await engine.rows("SELECT v FROM t WHERE id = 5")).toEqual([[1001]]);
+    expect(await totals()).toEqual([ROWS + 1, String(ROWS + 1 + 1000 + 5)]);
+  });
+
+  test("one of its rows again and again, both succeed", async () => {
+    const long = begin("UPDATE t SET v = v + 1000000");
+    let count = 0;
+    while (!long.isOver()) {
+      count += 1;
+      const upsert = `INSERT INTO t VALUES (5, 0) ON CONFLICT (id) DO UPDATE SET v = t.v + 1`;
+      await engine.run(upsert);
+      await systemClock.yield();
+    }
+    expect((await long.ended).error).toBeUndefined();
+    expect(await engine.rows("SELECT v FROM t WHERE id = 5")).toEqual([[1_000_000 + count]]);
+  });
+
+  test("rows of a transaction, it is told so", async () => {
+    const long = begin("BEGIN; UPDATE t SET v = v + 1; COMMIT");
+    await systemClock.yield();
+    await engine.run("INSERT INTO t VALUES (5, 1) ON CONFLICT (id) DO UPDATE SET v = 1000");
+    expect((await long.ended).error?.condition).toBe("SERIALIZATION_FAILURE");
+    expect(await totals()).toEqual([ROWS, "1000"]);
+  });
+});
+
+test("rows that are taken back are in no change, and later ones are as they were written", async () => {
+  disk.isFull = true;
+  const lost = begin("INSERT INTO t VALUES (-1, 100, 'lost', 12345678901234567890.12)");
+  const copied = begin("INSERT INTO u SELECT * FROM t");
+  expect((await lost.ended).error?.condition).toBe("DISK_FULL");
+  expect((await copied.ended).error).toBeUndefined();
+  expect(await totals("u")).toEqual([ROWS, "0"]);
+  await engine.run("INSERT INTO t VALUES (-2, 1, 'a longer text', 98765432109876543210.98)");
+  await engine.run("INSERT INTO t VALUES (-3, 1, NULL, NULL)");
+  const kept = [
+    [-3, 1, null, null],
+    [-2, 1, "a longer text", "98765432109876543210.98"],
+  ];
+  expect(await engine.rows("SELECT id, v, s, d FROM t WHERE id < 0 ORDER BY id")).toEqual(kept);
+  await engine.run("INSERT INTO u SELECT * FROM t WHERE id < 0");
+  expect(await engine.rows("SELECT id, v, s, d FROM u WHERE id < 0 ORDER BY id")).toEqual(kept);
+});
