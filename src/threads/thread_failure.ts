@@ -59,7 +59,11 @@ export function errorFromFailure(failure: ThreadFailure): Error {
         ...(hint === undefined ? {} : { hint }),
       });
     }
-    case "bug":
-      return new Error(`A thread failed: ${failure.text}`);
+    case "bug": {
+      const error = new Error("A thread met a bug");
+      // The place that matters is in the thread.
+      error.stack = failure.text;
+      return error;
+    }
   }
 }

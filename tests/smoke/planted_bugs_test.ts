@@ -494,24 +494,70 @@ describe("a bug in background work ends that work", () => {
   );
 });
 
+describe("a bug in a reader, or where it is spoken to, ends one statement", () => {
+  const MANY_ROWS = 30_000;
+
+  beforeAll(async () => {
+    await server.rows(
+      "CREATE SHARED TABLE default.many (id INT PRIMARY KEY, v TEXT);" +
+        `INSERT INTO default.many SELECT i, 'v' || i FROM generate_series(1, ${MANY_ROWS}) g(i);` +
+        "STORAGE FLUSH TABLE default.many; UPDATE default.many SET v = 'w' WHERE id % 1000 = 1",
+    );
+  }, MS_MAX);
+
+  test.each([
+    "reader, share",
+    "reader, sent",
+    "reader, tables",
+    "reader, plan",
+    "aggregate",
+    "reader, rows",
+    "reader, taken",
+    "reader, ended",
+  ])(
+    "in stage %p",
+    async (stage) => {
+      const read = `SELECT count(*), count(DISTINCT v), '${stage}' AS stage FROM default.many`;
+      const rows = [[MANY_ROWS, MANY_ROWS - 29, stage]];
+      const before = await metric("tidemark_queries_in_readers_total");
+      await until(async () => {
+        expect(await server.rows(read)).toEqual(rows);
+        return (await metric("tidemark_queries_in_readers_total")) > before + 1;
+      });
+      // A query of which no reader has a plan.
+      const sql = stage === "reader, plan" ? read.replace("AS stage", "AS planned") : read;
+      plant(stage);
+      expectBug(await server.sql(sql));
+      await expectUnharmed();
+      await server.outputHas(/ERROR a bug ended a request .*many.*cause=/);
+      expect(await metric("tidemark_readers_busy")).toBe(0);
+      expect(await server.rows(sql)).toEqual(rows);
+      // What the reader was not told of, it would not see now.
+      await server.rows("UPDATE default.many SET v = 'x' || id WHERE id = 1");
+      expect(await server.rows(sql)).toEqual([[MANY_ROWS, MANY_ROWS - 28, stage]]);
+      await server.rows("UPDATE default.many SET v = 'w' WHERE id = 1");
+    },
+    MS_MAX,
+  );
+});
+
 test("a bug in the audit log ends no login", async () => {
   plant("audit");
   await server.login("ada");
   await expectUnharmed();
 });
 
-test(
-  "no segment is held after all these bugs",
-  async () => {
+test.each(["kept", "many"])(
+  "no segment of %p is held after all these bugs",
+  async (table) => {
     for (let round = 0; round < 2; round += 1) {
       rowCount += 1;
-      await server.rows(`INSERT INTO default.kept VALUES (${rowCount}, 'kept')`);
-      await follower.expect("change");
-      await server.rows("STORAGE FLUSH TABLE default.kept");
+      await server.rows(`INSERT INTO default.${table} VALUES (100000 + ${rowCount}, 'kept')`);
+      await server.rows(`STORAGE FLUSH TABLE default.${table}`);
     }
-    await server.rows("STORAGE COMPACT TABLE default.kept");
+    await server.rows(`STORAGE COMPACT TABLE default.${table}`);
     const [[tableId] = []] = await server.rows(
-      "SELECT table_id FROM system.tables WHERE table_name = 'kept'",
+      `SELECT table_id FROM system.tables WHERE table_name = '${table}'`,
     );
     const folder = `segments/${String(tableId)}`;
     // Files that a merge has replaced go once the last of their readers has let go of them.

@@ -83,6 +83,19 @@ const STAGES: Readonly<Record<string, readonly [file: string, line: string]>> = 
     "sql/common/audit_log.ts",
     "return this.#store.apply({ writes: [this.#write(event)], usesReserve: true }).lastSeq;",
   ],
+  "reader, share": ["sql/readers/reader.ts", "const shares = sharing.share("],
+  "reader, sent": ["sql/readers/reader.ts", "this.#port?.post({"],
+  "reader, tables": ["sql/readers/query_reader.ts", "const ledger = new JobLedger(job, clock);"],
+  "reader, plan": ["sql/readers/query_reader.ts", "const { rowCounts } = source;"],
+  "reader, rows": [
+    "sql/readers/query_reader.ts",
+    "const { batch, bytes, moved } = portableBatch(rows, columnCount);",
+  ],
+  "reader, taken": ["sql/readers/reader.ts", "this.#pendingKib += kib;"],
+  "reader, ended": [
+    "sql/readers/reader.ts",
+    'this.#ended = rowsRead === undefined ? "refused" : "read";',
+  ],
   "live plan": ["sql/prepare/live_planner.ts", "refuseAggregates(bound, node);"],
   "live batch": ["live/subscription.ts", "const { rows, lastSeq, isLast, messages } = step;"],
   "live change": ["live/feed.ts", "const { program, sources } = group;"],
@@ -156,11 +169,25 @@ function plant(path: string): void {
     name: "planted bugs",
     setup(build) {
       build.onLoad({ filter: /\/src\/.*\.ts$/ }, (args) => ({
-        contents: withPlants(readFileSync(args.path, "utf8"), byFile.get(args.path) ?? []),
+        contents: withPlants(sourceAt(args.path), byFile.get(args.path) ?? []),
         loader: "ts",
       }));
     },
   });
+}
+
+/** Threads that read are planted in, too. */
+const THREADS = join(ROOT, "threads/message_thread.ts");
+
+function sourceAt(path: string): string {
+  const source = readFileSync(path, "utf8");
+  if (path !== THREADS) return source;
+  const started = "new Worker(entry.href)";
+  if (!source.includes(started)) throw new Error(`Cannot plant in threads: no "${started}"`);
+  return source.replace(
+    started,
+    `new Worker(entry.href, { preload: ${JSON.stringify(import.meta.path)} })`,
+  );
 }
 
 function withPlants(

@@ -28,6 +28,6 @@ test.each([[new TypeError("x is undefined")], ["thrown as a text"]])(
   (thrown) => {
     const arrived = errorFromFailure(structuredClone(failureFrom(thrown)));
     expect(arrived.constructor).toBe(Error);
-    expect(arrived.message).toContain(thrown instanceof Error ? (thrown.stack ?? "") : thrown);
+    expect(arrived.stack).toContain(thrown instanceof Error ? (thrown.stack ?? "") : thrown);
   },
 );

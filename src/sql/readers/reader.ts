@@ -95,7 +95,13 @@ export class Reader {
     this.#onGone = onGone;
     this.#sharing = parts.sharing.newSharing();
     this.events = {
-      onMessage: (message) => this.#receive(message),
+      onMessage: (message) => {
+        try {
+          this.#receive(message);
+        } catch (error) {
+          this.#replace(error, "its message could not be taken");
+        }
+      },
       onFailure: (reason) => this.#lose(reason),
     };
   }
@@ -131,7 +137,6 @@ export class Reader {
     const { ledger, namespace, nowMicros, prepared, principal, slots, snapshotSeq } = query;
     const tables = tablesOf(prepared, catalog);
     const source = this.knows(plan) ? undefined : this.#sourceOf(query, tables);
-    const dropped = this.#sharing.takeDropped();
     const shares = sharing.share(
       this.#sharing,
       tables.map(({ tableId }) => tableId),
@@ -140,22 +145,27 @@ export class Reader {
     const job = new Job(query, { clock, plan, shares, onHung: () => this.#hang() });
     this.#job = job;
     if (source !== undefined) putNewest(this.#plans, [plan, true], PLANS_MAX);
-    this.#port?.post({
-      kind: "run",
-      plan,
-      source,
-      slots,
-      principal,
-      namespace,
-      namespaces: namespacesOf(tables, catalog),
-      snapshotSeq,
-      nowMicros,
-      eras: sharing.seqEras,
-      tables: shares.tables,
-      dropped,
-      timeMs: ledger.deadlineMs - clock.monotonicMs(),
-      words: job.words,
-    });
+    try {
+      this.#port?.post({
+        kind: "run",
+        plan,
+        source,
+        slots,
+        principal,
+        namespace,
+        namespaces: namespacesOf(tables, catalog),
+        snapshotSeq,
+        nowMicros,
+        eras: sharing.seqEras,
+        tables: shares.tables,
+        dropped: this.#sharing.takeDropped(),
+        timeMs: ledger.deadlineMs - clock.monotonicMs(),
+        words: job.words,
+      });
+    } catch (error) {
+      // It has not been told what it seems to have.
+      this.#replace(error, "its statement could not be sent");
+    }
     return job;
   }
 
@@ -181,14 +191,17 @@ export class Reader {
       job.takeRows(message.batch, message.kib);
       return;
     }
-    this.#job = undefined;
     if (message.kind === "failed") {
+      const error = errorOf(message);
+      // Nobody knows in which state a bug has left it.
+      if (message.failure.kind === "bug") return this.#replace(error, "it met a bug");
       // Its plan may be what failed.
       this.#plans.delete(job.plan);
-      job.fail(errorOf(message));
+      job.fail(error);
     } else {
       job.end(message.kind === "end" ? message.totals.rowsRead : undefined);
     }
+    this.#job = undefined;
   }
 
   #hang(): void {
@@ -196,6 +209,16 @@ export class Reader {
     this.#lose("it did not end its statement in time");
   }
 
+  /** Ends the thread, and its statement with an error. */
+  #replace(error: unknown, reason: string): void {
+    this.#port?.close();
+    const job = this.#job;
+    this.#job = undefined;
+    this.#lose(reason);
+    job?.fail(error instanceof Error ? error : new Error(String(error)));
+  }
+
+  /** The thread is gone. */
   #lose(reason: string): void {
     if (this.#port === undefined) return;
     this.#port = undefined;
@@ -266,10 +289,10 @@ class Job implements StartedRead {
 
   /** The reader is done, or gone. The rows before the failure are still taken. */
   fail(error: Error): void {
-    this.#shares.noteDamage(error);
-    this.#letGo();
     this.#ended = error;
     if (!this.#isPumping || this.reasonToEnd() !== undefined) this.#settle();
+    this.#letGo();
+    this.#shares.noteDamage(error);
   }
 
   stop(): void {
@@ -330,7 +353,8 @@ class Job implements StartedRead {
     const nowMs = this.#clock.monotonicMs();
     const isToEnd = this.#isOver || nowMs >= ledger.deadlineMs;
     // A reader that waits for its rows to be taken does not hang.
-    if (!isToEnd || this.#pendingKib > WINDOW_KIB) this.#endAskedMs = undefined;
+    const isWaiting = !this.#isOver && this.#pendingKib > WINDOW_KIB;
+    if (!isToEnd || isWaiting) this.#endAskedMs = undefined;
     else this.#endAskedMs ??= nowMs;
     if (this.#endAskedMs !== undefined && nowMs - this.#endAskedMs >= HUNG_MS) this.#onHung();
   }

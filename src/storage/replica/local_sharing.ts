@@ -35,6 +35,9 @@ export class LocalSharing implements SharingStore<KnownTables> {
     const { files, seqs, tables } = this.#parts;
     // A table that was dropped since is in none of the shares, as its reader then says.
     const found = tableIds.flatMap((tableId) => tables.get(tableId)?.requireAvailable() ?? []);
+    const segments = found.flatMap((table) => table.segments);
+    // Damage shows here, before anything is noted as known to the reader.
+    for (const segment of segments) if (!segment.entry.quarantined) segment.requireDeletions();
     const shared = found.map((table) =>
       known.share(table, {
         upTo,
@@ -42,7 +45,6 @@ export class LocalSharing implements SharingStore<KnownTables> {
         pathOf: (entry) => files.segmentPath(entry),
       }),
     );
-    const segments = found.flatMap((table) => table.segments);
     for (const segment of segments) segment.pin();
     return {
       tables: shared,

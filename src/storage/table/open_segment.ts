@@ -111,6 +111,11 @@ export class OpenSegment {
     return this.#deletions;
   }
 
+  /** Reads its deletion vector, unless that is known. @throws As `deletions` does. */
+  requireDeletions(): void {
+    this.#deletions ??= this.#readDeletions();
+  }
+
   /** @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined. */
   get reader(): SegmentReader {
     this.requireReadable();
