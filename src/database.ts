@@ -194,7 +194,9 @@ function queryReaders(
   }: { catalog: Catalog; directory: DataDirectory; limits: SqlLimits; store: LocalStore },
 ): QueryReaders | undefined {
   if (readers === undefined) return undefined;
-  const countMax = server.workers || Math.min(navigator.hardwareConcurrency, READERS_MAX);
+  const { dividing, takesAll } = readers;
+  const coreCount = Math.min(navigator.hardwareConcurrency, READERS_MAX);
+  const countMax = readers.countMax ?? (server.workers || coreCount);
   const open = readers.open((number) => ({
     limits,
     version,
@@ -206,9 +208,9 @@ function queryReaders(
       minFreeBytes: storage.min_free_bytes,
     },
   }));
-  const { takesAll } = readers;
   const { sharing } = store;
-  return new QueryReaders({ open, countMax, takesAll, sharing, store, catalog, clock, log });
+  const world = { sharing, store, catalog, clock, log };
+  return new QueryReaders({ open, countMax, takesAll, dividing, ...world });
 }
 
 function spillSpace(

@@ -30,6 +30,7 @@ import {
 } from "./copies/mod.ts";
 import { copyLimits, sqlLimits, storeOptions, tableDefaults } from "./layer_limits.ts";
 import {
+  type Dividing,
   homeOf,
   type OpenReader,
   ownTables,
@@ -70,6 +71,10 @@ export interface ReaderThreads {
   open(settings: (number: number) => ReaderSettings): OpenReader;
   /** Whether queries are sent before they turn out to be long; for tests. */
   readonly takesAll?: boolean;
+  /** How many there may be, for tests; absent: as the configuration says. */
+  readonly countMax?: number;
+  /** For tests. */
+  readonly dividing?: Partial<Dividing>;
 }
 
 /** The same, and where bugs in background work go. */

@@ -52,5 +52,10 @@ export { LocalSqlEngine } from "./local_engine.ts";
 export { inProcessReader } from "./readers/in_process_reader.ts";
 export type { ToReader } from "./readers/job.ts";
 export { QueryReader, type ReaderSettings, waitInThread } from "./readers/query_reader.ts";
-export { type OpenReader, QueryReaders, type ReaderCounts } from "./readers/query_readers.ts";
+export {
+  type Dividing,
+  type OpenReader,
+  QueryReaders,
+  type ReaderCounts,
+} from "./readers/query_readers.ts";
 export { SpillSpace } from "./spill/mod.ts";

@@ -49,6 +49,7 @@ export {
   type Scan,
   type ScanBatch,
   type ScanOptions,
+  type ScanShare,
   type SeqGap,
   SHARED_OWNER,
   type SharingStore,

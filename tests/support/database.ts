@@ -22,8 +22,10 @@ export interface OpenOptions {
   readonly log?: Log;
   readonly random?: Random;
   readonly jwtSecret?: () => Uint8Array;
-  /** Sends every query that can be read elsewhere to a reader, which runs in this thread. */
+  /** Sends every query that can be read elsewhere to readers, which run in this thread. */
   readonly readsElsewhere?: boolean;
+  /** Divides every query that can be divided over three such readers. */
+  readonly divides?: boolean;
   /** Who brings a backup to a point: a thread, as in a server. */
   readonly bringInThread?: PointBringer;
 }
@@ -33,6 +35,9 @@ export interface OpenOptions {
  * file of the log is written full of them, and the reserve is, too.
  */
 export const SMALL_FILES = "storage.ballast_bytes = 0\nstorage.wal_segment_bytes = 4194304";
+
+/** Where the tests of a run read, if it is not the event loop. */
+const READERS = process.env["TIDEMARK_TEST_READERS"];
 
 /** A failure of the log, after which a server would stop, is thrown. */
 export function openAt(
@@ -45,7 +50,8 @@ export function openAt(
     jwtSecret = () => new Uint8Array(32).fill(7),
     log = silentLog,
     random = systemRandom,
-    readsElsewhere = process.env["TIDEMARK_TEST_READERS"] === "all",
+    divides = READERS === "divided",
+    readsElsewhere = divides || READERS === "all",
   }: OpenOptions = {},
 ): Promise<Database> {
   const toml = `storage.data_path = ${JSON.stringify(dataPath)}\n${config}`;
@@ -57,17 +63,24 @@ export function openAt(
     jwtSecret,
     version: "0.0.0",
     bringInThread,
-    readers: readsElsewhere ? readersHere({ clock, disk, random }) : undefined,
+    readers: readsElsewhere ? readersHere({ clock, disk, random }, divides) : undefined,
     onFatal: (cause) => {
       throw cause;
     },
   });
 }
 
-function readersHere(parts: Pick<DatabaseParts, "clock" | "disk" | "random">): ReaderThreads {
+/** Each reader runs straight through, so the first would read all if they did not take turns. */
+const DIVIDING = { rowsEach: 0, isInTurn: true, gatheredBytesMax: 64 * 1024 };
+
+function readersHere(
+  parts: Pick<DatabaseParts, "clock" | "disk" | "random">,
+  divides: boolean,
+): ReaderThreads {
   return {
     open: (settings) => (number, events) =>
       inProcessReader({ ...parts, settings: settings(number) })(number, events),
     takesAll: true,
+    ...(divides && { countMax: 3, dividing: DIVIDING }),
   };
 }

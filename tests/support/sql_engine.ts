@@ -22,6 +22,8 @@ export interface EngineOptions {
   readonly disk?: Disk;
   /** Sends every query that can be read elsewhere to a reader, which runs in this thread. */
   readonly readsElsewhere?: boolean;
+  /** Divides every query that can be divided over three such readers. */
+  readonly divides?: boolean;
 }
 
 export type RequestParts = Partial<Omit<SqlRequest, "sql" | "params">> & {

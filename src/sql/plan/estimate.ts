@@ -65,6 +65,7 @@ function estimate(node: PlanNode, known: Known): number {
     case "system":
     case "function":
     case "working":
+    case "gathered":
       return UNKNOWN_ROWS;
     case "join":
     case "lateral":

@@ -64,6 +64,8 @@ function keyedSide(
     read = read.input;
   }
   if (read.kind !== "scan" || isByKey(read) || read.withTombstones) return undefined;
+  // Every reader would look up all keys, and not only those of its part.
+  if (read.isDivided === true) return undefined;
   if (!areFewKeys(read, 1)) return undefined;
   const { primaryKey } = read.table;
   const columnIds = keysOfRead.map((key) => (key === undefined ? undefined : storedColumnId(key)));

@@ -65,6 +65,8 @@ export interface ScanNode {
   readonly rowCount: () => number;
   /** Whole row groups at a time: what reads everything anyway is fastest so. */
   readonly isBulk: boolean;
+  /** Only the row groups are read that the run has of a query that several readers divide. */
+  readonly isDivided?: boolean;
 }
 
 export interface JoinNode {
@@ -177,6 +179,11 @@ export type PlanNode =
   | {
       readonly kind: "working";
       readonly recursion: BoundRecursion;
+      readonly columns: readonly BoundColumn[];
+    }
+  | {
+      /** Rows that several readers have yielded, each from its part of a divided query. */
+      readonly kind: "gathered";
       readonly columns: readonly BoundColumn[];
     }
   | {

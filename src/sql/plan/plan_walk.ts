@@ -90,6 +90,7 @@ export function inputsOf(node: PlanNode): readonly PlanNode[] {
     case "function":
     case "cte":
     case "working":
+    case "gathered":
       return [];
     case "recursive":
       return [node.first, node.next];
@@ -102,7 +103,8 @@ export function inputsOf(node: PlanNode): readonly PlanNode[] {
   }
 }
 
-function expressionsOf(node: PlanNode): readonly BoundExpression[] {
+/** The expressions of one node. */
+export function expressionsOf(node: PlanNode): readonly BoundExpression[] {
   switch (node.kind) {
     case "scan":
       return expressionsOfScan(node);

@@ -162,6 +162,8 @@ class Explainer {
         const source = isFirst ? [this.#node(planOfCte(plan.cte))] : [];
         return { node: "CTE Scan", table: plan.cte.name, access: "scan", children: source };
       }
+      case "gathered":
+        return { node: "Gathered Rows", access: "values", children: [] };
       case "working":
         return { node: "Working Table", table: plan.recursion.name, access: "scan", children: [] };
       case "join":

@@ -16,6 +16,7 @@ import { checkDeadline, type RequestLedger } from "../execute/run/request_ledger
 import {
   checkResultRows,
   type Run,
+  type RunDivision,
   type SubqueryAnswers,
   type UploadSink,
 } from "../execute/run/run.ts";
@@ -50,6 +51,7 @@ export interface NewRun {
   /** The time of the statement; absent: now, or that of the transaction. */
   readonly nowMicros?: number | undefined;
   readonly uploads?: UploadSink | undefined;
+  readonly division?: RunDivision | undefined;
   /** Of EXPLAIN ANALYZE. */
   readonly profile?: Profile | undefined;
   /** Of the request; expressions of a definition or of a live query run for none. */
@@ -94,6 +96,7 @@ class StatementRun implements NotedRun {
   readonly slots: readonly Value[];
   readonly storageMeter: StorageMeter | undefined;
   readonly uploads: UploadSink | undefined;
+  readonly division: RunDivision | undefined;
   readonly profile: Profile | undefined;
   readonly #world: QueryWorld;
   readonly #namespace: string;
@@ -118,6 +121,7 @@ class StatementRun implements NotedRun {
     this.slots = options.slots;
     this.storageMeter = world.storageQuota;
     this.uploads = options.uploads;
+    this.division = options.division;
     this.profile = options.profile;
     this.#world = world;
     this.#namespace = options.namespace;

@@ -4,6 +4,12 @@
  *     event loop ──run──► reader ──rows … rows, end | failed | refused──► event loop
  *                ──drop─►
  *
+ * A query that several readers divide: each runs its part, and the first one the rest over the rows
+ * of all parts.
+ *
+ *     event loop ──run──► first reader ──rows … rows, parted──► event loop ──whole──► first reader
+ *                ──run──► others       ──rows … rows, end─────► event loop
+ *
  * Numbers that both change while a job runs lie in shared memory, as `JOB_WORDS` says.
  */
 import type { Principal } from "../../auth/mod.ts";
@@ -62,6 +68,23 @@ export interface PlanSource {
   readonly rowCounts: ReadonlyMap<number, number>;
 }
 
+/** What a reader does of a query that several divide. */
+export interface JobPart {
+  /** Where the plan is divided, as `PlanDivision` says, and its shape. */
+  readonly at: number;
+  readonly shape: string;
+  /** Whether this reader also runs the rest of the plan. */
+  readonly isFirst: boolean;
+  readonly claims: PartClaims;
+}
+
+/** How readers find out which row groups each of them reads. */
+export type PartClaims =
+  /** Whoever comes first: how many are taken, in shared memory. */
+  | { readonly kind: "counter"; readonly taken: Int32Array<SharedArrayBuffer> }
+  /** In turn, so that the same reader always has the same ones. */
+  | { readonly kind: "turn"; readonly number: number; readonly of: number };
+
 export interface QueryJob {
   readonly kind: "run";
   /** Names the plan to every reader. */
@@ -81,6 +104,13 @@ export interface QueryJob {
   /** How long it may take, in milliseconds; Infinity is for ever. */
   readonly timeMs: number;
   readonly words: JobWords;
+  readonly part: JobPart | undefined;
+}
+
+/** The rows of all parts, for the first reader. */
+export interface WholeMessage {
+  readonly kind: "whole";
+  readonly gathered: readonly Batch[];
 }
 
 export interface DropMessage {
@@ -88,7 +118,7 @@ export interface DropMessage {
   readonly dropped: DroppedShares;
 }
 
-export type ToReader = QueryJob | DropMessage;
+export type ToReader = QueryJob | WholeMessage | DropMessage;
 
 /** What one job took. */
 export interface JobTotals {
@@ -98,6 +128,8 @@ export interface JobTotals {
 export type FromReader =
   | { readonly kind: "rows"; readonly batch: Batch; readonly kib: number }
   | { readonly kind: "end"; readonly totals: JobTotals }
+  /** The first reader waits for the rows of all parts. */
+  | { readonly kind: "parted" }
   | {
       readonly kind: "failed";
       readonly failure: ThreadFailure;

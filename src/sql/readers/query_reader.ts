@@ -18,12 +18,14 @@ import { type Batch, portableBatch } from "../../types/mod.ts";
 import { CellError } from "../bind/cell_error.ts";
 import type { SqlLimits } from "../common/environment.ts";
 import type { MemoryBudget } from "../execute/held/memory_budget.ts";
-import { made } from "../execute/run/operator.ts";
+import { made, type Operator, type OperatorFactory } from "../execute/run/operator.ts";
 import {
   type CancelCause,
   checkDeadline,
   type RequestLedger,
 } from "../execute/run/request_ledger.ts";
+import { buildQuery } from "../execute/subquery/subquery_program.ts";
+import { dividedAt, shapeOf } from "../plan/divided.ts";
 import { newRun, type QueryWorld } from "../prepare/new_run.ts";
 import { type Prepared, prepare } from "../prepare/prepared.ts";
 import { SpillSpace, type TemporaryFiles } from "../spill/mod.ts";
@@ -31,12 +33,14 @@ import {
   CANCEL_CAUSES,
   type FromReader,
   JOB_WORDS,
+  type JobPart,
   type JobWords,
   PLANS_MAX,
   type QueryJob,
   type ToReader,
   WINDOW_KIB,
 } from "./job.ts";
+import { newDivision } from "./part_share.ts";
 import { worldIn } from "./relations.ts";
 
 /** How long a reader sleeps at most before it looks whether its job was cancelled. */
@@ -70,6 +74,15 @@ export interface QueryReaderParts {
   readonly wait: (words: JobWords, takenKib: number) => boolean;
 }
 
+/** A plan that is compiled for the readers that divide it. */
+interface DividedQuery {
+  readonly at: number;
+  readonly shape: string;
+  readonly part: OperatorFactory;
+  readonly partColumnCount: number;
+  readonly whole: OperatorFactory;
+}
+
 /** Blocks a thread of its own. */
 export function waitInThread(words: JobWords, takenKib: number): boolean {
   Atomics.wait(words, JOB_WORDS.takenKib, takenKib, LOOK_MS);
@@ -81,6 +94,9 @@ export class QueryReader {
   readonly #store: ReplicaStore;
   readonly #spillSpace: SpillSpace;
   readonly #plans = new Map<number, Prepared>();
+  readonly #divided = new WeakMap<Prepared, DividedQuery>();
+  /** Goes on once the rows of all parts have come. */
+  #whole: ((gathered: readonly Batch[]) => void) | undefined;
 
   constructor(parts: QueryReaderParts) {
     this.#parts = parts;
@@ -94,8 +110,13 @@ export class QueryReader {
       this.#store.drop(message.dropped);
       return;
     }
+    const whole = this.#whole;
+    this.#whole = undefined;
+    // The part may have failed before it was told of the others.
+    if (message.kind === "whole" && whole === undefined) return;
     try {
-      this.#run(message);
+      if (message.kind === "run") this.#run(message);
+      else whole?.(message.gathered);
     } catch (error) {
       if (error === NEEDS_EVENT_LOOP) this.#post({ kind: "refused" });
       else this.#fail(error);
@@ -112,7 +133,8 @@ export class QueryReader {
     this.#store.open(job.tables, { upTo: job.snapshotSeq, eras: job.eras });
     const prepared = this.#planOf(job);
     const ledger = new JobLedger(job, clock);
-    const { namespace, nowMicros, principal, slots, snapshotSeq } = job;
+    const { namespace, nowMicros, part, principal, slots, snapshotSeq } = job;
+    const division = part === undefined ? undefined : newDivision(part);
     const run = newRun(this.#world(job), {
       principal,
       namespace,
@@ -120,19 +142,39 @@ export class QueryReader {
       atSeq: snapshotSeq,
       nowMicros,
       ledger,
+      division,
     });
-    const { build, columnCount } = prepared;
-    const operator = made(defined(build, "a reader is given what reads rows"), run);
     const sender = new RowSender(job.words, this.#parts);
-    try {
-      for (let batch = operator.next(); batch !== undefined; batch = operator.next()) {
-        ledger.look();
-        if (batch.rowCount > 0) sender.send(batch, columnCount, ledger);
-      }
-    } finally {
-      operator.close();
-      ledger.temporary?.close();
+    const drained = (build: OperatorFactory, columnCount: number): void => {
+      drainInto(sender, made(build, run), { columnCount, ledger });
+    };
+    const { build, columnCount } = prepared;
+    if (part === undefined || division === undefined) {
+      const reads = defined(build, "a reader is given what reads rows");
+      this.#ending(ledger, () => drained(reads, columnCount));
+      return;
     }
+    const divided = this.#dividedOf(prepared, part);
+    const ownPart = (): void => drained(divided.part, divided.partColumnCount);
+    if (!part.isFirst) {
+      this.#ending(ledger, ownPart);
+      return;
+    }
+    closingIfFailed(ledger, ownPart);
+    this.#whole = (gathered) => {
+      division.gathered = gathered;
+      this.#ending(ledger, () => {
+        ledger.look();
+        drained(divided.whole, columnCount);
+      });
+    };
+    this.#post({ kind: "parted" });
+  }
+
+  /** The last that a job does. */
+  #ending(ledger: JobLedger, work: () => void): void {
+    closingIfFailed(ledger, work);
+    ledger.temporary?.close();
     this.#post({ kind: "end", totals: { rowsRead: ledger.rowsRead } });
   }
 
@@ -140,6 +182,26 @@ export class QueryReader {
     const cell = error instanceof CellError && error.position === undefined ? error : undefined;
     const failure = failureFrom(cell?.reason ?? error);
     this.#post({ kind: "failed", failure, place: cell?.place });
+  }
+
+  /** @throws NEEDS_EVENT_LOOP if the plan of this reader has come out as another one. */
+  #dividedOf(prepared: Prepared, part: JobPart): DividedQuery {
+    const { plan } = prepared;
+    const known = this.#divided.get(prepared);
+    if (known?.at === part.at && known.shape === part.shape) return known;
+    const { at, shape } = part;
+    const isSame = plan !== undefined && shapeOf(plan) === shape;
+    const divided = isSame ? dividedAt(plan, at) : undefined;
+    if (divided === undefined) throw NEEDS_EVENT_LOOP;
+    const query: DividedQuery = {
+      at,
+      shape,
+      part: buildQuery(divided.part),
+      partColumnCount: divided.part.columns.length,
+      whole: buildQuery(divided.whole),
+    };
+    this.#divided.set(prepared, query);
+    return query;
   }
 
   #planOf({ plan, source }: QueryJob): Prepared {
@@ -181,6 +243,31 @@ export class QueryReader {
 
   #post(message: FromReader, moved: readonly ArrayBuffer[] = []): void {
     this.#parts.post(message, moved);
+  }
+}
+
+/** Sends all rows, and closes what they come from. */
+function drainInto(
+  sender: RowSender,
+  operator: Operator,
+  { columnCount, ledger }: { columnCount: number; ledger: JobLedger },
+): void {
+  try {
+    for (let batch = operator.next(); batch !== undefined; batch = operator.next()) {
+      ledger.look();
+      if (batch.rowCount > 0) sender.send(batch, columnCount, ledger);
+    }
+  } finally {
+    operator.close();
+  }
+}
+
+function closingIfFailed(ledger: JobLedger, work: () => void): void {
+  try {
+    work();
+  } catch (error) {
+    ledger.temporary?.close();
+    throw error;
   }
 }
 

@@ -8,9 +8,12 @@
  * - A reader that fails, ends or hangs fails its own statement only, and is replaced.
  * - Nobody waits for a reader: a query that finds none free stays on the event loop.
  */
+import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { SeldomLog } from "../../base/seldom_log.ts";
 import type { MessageThread, ThreadEvents } from "../../threads/mod.ts";
+import { divisionOf } from "../plan/divided.ts";
 import type { Prepared } from "../prepare/prepared.ts";
+import { DividedQuery } from "./divided_query.ts";
 import type { FromReader, ToReader } from "./job.ts";
 import { Reader, type ReaderParts, type ReaderQuery, type StartedRead } from "./reader.ts";
 
@@ -32,6 +35,8 @@ export interface QueryReadersParts extends ReaderParts {
   readonly countMax: number;
   /** Whether queries are sent before they turn out to be long; for tests. */
   readonly takesAll?: boolean | undefined;
+  /** How queries are divided over readers; for tests. */
+  readonly dividing?: Partial<Dividing> | undefined;
 }
 
 /** The readers as monitoring sees them. */
@@ -45,6 +50,26 @@ export interface ReaderCounts {
   readonly withoutReader: number;
 }
 
+/** How queries are divided over readers. */
+export interface Dividing {
+  /** Rows of the table for each reader, at least. */
+  readonly rowsEach: number;
+  /** Whether the same reader always reads the same row groups. */
+  readonly isInTurn: boolean;
+  /**
+   * Parts that yield more than this have made little of their rows, and the rest of the plan would
+   * take as long as the query does in one reader.
+   */
+  readonly gatheredBytesMax: number;
+}
+
+/** With fewer than two row groups each, there is little to share. */
+const DIVIDING: Dividing = {
+  rowsEach: 2 * ROW_GROUP_ROWS_MAX,
+  isInTurn: false,
+  gatheredBytesMax: 32 * 1024 * 1024,
+};
+
 /** How often readers that have nothing to do are told which files they may let go of. */
 const DROP_MS = 5000;
 
@@ -55,6 +80,8 @@ export class QueryReaders {
   readonly #readers: (Reader | undefined)[];
   /** Plans that call something which only the event loop has. */
   readonly #refused = new WeakSet<Prepared>();
+  /** Plans that one reader runs as fast, or that readers have come to differ about. */
+  readonly #undivided = new WeakSet<Prepared>();
   readonly #planNumbers = new WeakMap<Prepared, number>();
   #planCount = 0;
   #queryCount = 0;
@@ -92,19 +119,65 @@ export class QueryReaders {
   begin(query: ReaderQuery): StartedRead | undefined {
     const { prepared } = query;
     if (!this.#isOpen || this.#refused.has(prepared) || !isOfTables(prepared)) return undefined;
-    const reader = this.#free(this.#numberOf(prepared));
+    const plan = this.#numberOf(prepared);
+    const reader = this.#free(plan);
     if (reader === undefined) {
       this.#withoutReaderCount += 1;
       return undefined;
     }
     this.#queryCount += 1;
     this.#timeDrops();
+    return this.#beginDivided(query, reader, plan) ?? this.#runOn(reader, query);
+  }
+
+  #runOn(reader: Reader, query: ReaderQuery): StartedRead {
+    const { prepared } = query;
     const read = reader.run(query, this.#numberOf(prepared));
     const outcome = read.outcome.then((how) => {
       if (how === "refused") this.#refused.add(prepared);
       return how;
     });
     return { outcome, stop: () => read.stop() };
+  }
+
+  /** Undefined if one reader is enough, or there is only one. */
+  #beginDivided(query: ReaderQuery, first: Reader, plan: number): StartedRead | undefined {
+    const { prepared } = query;
+    const dividing = { ...DIVIDING, ...this.#parts.dividing };
+    if (prepared.plan === undefined || this.#undivided.has(prepared)) return undefined;
+    const division = divisionOf(prepared.plan);
+    if (division === undefined) return undefined;
+    const countMax = Math.floor(Math.max(1, division.rowCount) / dividing.rowsEach);
+    if (countMax < 2) return undefined;
+    const readers = [first, ...this.#othersFree(first, countMax - 1)];
+    if (readers.length === 1) return undefined;
+    const divided = new DividedQuery(query, { readers, plan, division, dividing });
+    let read: Pick<StartedRead, "stop"> = divided;
+    const outcome = divided.run().then((how) => {
+      if (how === "read") return how;
+      this.#undivided.add(prepared);
+      const reader = this.#free(plan);
+      if (reader === undefined) return "refused";
+      const alone = this.#runOn(reader, query);
+      read = alone;
+      return alone.outcome;
+    });
+    return { outcome, stop: () => read.stop() };
+  }
+
+  /** Readers that are free besides one; opens those that may be open. */
+  #othersFree(first: Reader, countMax: number): Reader[] {
+    const others: Reader[] = [];
+    const isFree = (reader: Reader): boolean => reader !== first && !reader.isBusy;
+    for (const reader of this.#readers) {
+      if (reader !== undefined && isFree(reader)) others.push(reader);
+    }
+    while (others.length < countMax) {
+      const opened = this.#opened();
+      if (opened === undefined) break;
+      others.push(opened);
+    }
+    return others.slice(0, countMax);
   }
 
   close(): void {

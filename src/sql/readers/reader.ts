@@ -22,6 +22,7 @@ import {
   CANCEL_CAUSES,
   type FromReader,
   JOB_WORDS,
+  type JobPart,
   type JobWords,
   newJobWords,
   PLANS_MAX,
@@ -38,6 +39,12 @@ export interface QuerySource {
   readonly types: readonly DataType[];
 }
 
+/** What a query may take, and what it has taken. */
+export interface QueryLedger extends Pick<RequestLedger, "bytesElsewhere" | "rowsRead" | "wake"> {
+  readonly cancelledBy: RequestLedger["cancelledBy"];
+  readonly deadlineMs: number;
+}
+
 /** A statement whose rows a reader is to read. */
 export interface ReaderQuery {
   readonly prepared: Prepared;
@@ -48,11 +55,13 @@ export interface ReaderQuery {
   readonly namespace: string;
   readonly snapshotSeq: Seq;
   readonly nowMicros: number;
-  readonly ledger: RequestLedger;
+  readonly ledger: QueryLedger;
   /** @throws {DatabaseError} The statement ends then. */
   onBatch(batch: Batch): void;
   /** What to wait for before the reader may send more. */
   taken?(): Promise<void> | undefined;
+  /** The first reader of a divided query has sent its part, and waits for the others. */
+  onParted?(): void;
 }
 
 /** Whether the rows have all come, or have to be read on the event loop after all. */
@@ -63,6 +72,12 @@ export interface StartedRead {
   readonly outcome: Promise<ReadOutcome>;
   /** Ends it: nobody wants its rows any more. The outcome is then a failure. */
   stop(): void;
+}
+
+/** The same, of one reader. */
+export interface ReaderRead extends StartedRead {
+  /** Resolves once the reader is free again, or gone: that may be later than the outcome. */
+  readonly done: Promise<void>;
 }
 
 export interface ReaderParts {
@@ -131,7 +146,7 @@ export class Reader {
   }
 
   /** @throws {DatabaseError} @throws {CorruptionError} */
-  run(query: ReaderQuery, plan: number): StartedRead {
+  run(query: ReaderQuery, plan: number, part?: JobPart): ReaderRead {
     assert(this.#job === undefined, "a reader runs one statement at a time");
     const { catalog, clock, sharing } = this.#parts;
     const { ledger, namespace, nowMicros, prepared, principal, slots, snapshotSeq } = query;
@@ -161,12 +176,22 @@ export class Reader {
         dropped: this.#sharing.takeDropped(),
         timeMs: ledger.deadlineMs - clock.monotonicMs(),
         words: job.words,
+        part,
       });
     } catch (error) {
       // It has not been told what it seems to have.
       this.#replace(error, "its statement could not be sent");
     }
     return job;
+  }
+
+  /** Has the first reader of a divided query go on, over the rows of all parts. */
+  runWhole(gathered: readonly Batch[]): void {
+    try {
+      this.#port?.post({ kind: "whole", gathered });
+    } catch (error) {
+      this.#replace(error, "the rows of its statement could not be sent");
+    }
   }
 
   #sourceOf(query: ReaderQuery, tables: readonly TableEntry[]): PlanSource {
@@ -189,6 +214,10 @@ export class Reader {
     const job = defined(this.#job, "a reader speaks of its statement");
     if (message.kind === "rows") {
       job.takeRows(message.batch, message.kib);
+      return;
+    }
+    if (message.kind === "parted") {
+      job.noteParted();
       return;
     }
     if (message.kind === "failed") {
@@ -237,7 +266,7 @@ interface JobOptions {
 }
 
 /** The statement that a reader runs. */
-class Job implements StartedRead {
+class Job implements ReaderRead {
   readonly words: JobWords = newJobWords();
   readonly plan: number;
   readonly #query: ReaderQuery;
@@ -246,6 +275,7 @@ class Job implements StartedRead {
   readonly #onHung: () => void;
   readonly #rowsReadBefore: number;
   readonly #settled = Promise.withResolvers<ReadOutcome>();
+  readonly #done = Promise.withResolvers<void>();
   readonly #queue: { readonly batch: Batch; readonly kib: number }[] = [];
   #isPumping = false;
   /** What the reader ended with, while rows still wait here. */
@@ -272,11 +302,19 @@ class Job implements StartedRead {
     return this.#settled.promise;
   }
 
+  get done(): Promise<void> {
+    return this.#done.promise;
+  }
+
   takeRows(batch: Batch, kib: number): void {
     if (this.#isOver) return;
     this.#queue.push({ batch, kib });
     this.#pendingKib += kib;
     if (!this.#isPumping) void this.#pump();
+  }
+
+  noteParted(): void {
+    this.#query.onParted?.();
   }
 
   /** The reader is done. @param rowsRead undefined if it refused the statement. */
@@ -377,6 +415,7 @@ class Job implements StartedRead {
     this.#query.ledger.wake = undefined;
     this.#noteHeld(0);
     this.#shares.release();
+    this.#done.resolve();
   }
 
   #settle(): void {

@@ -207,6 +207,17 @@ export interface ScanOptions {
    * caller can let others run. Default false.
    */
   readonly mayBeEmpty?: boolean;
+  /** Of a scan that several readers divide: which row groups this one reads. Default all. */
+  readonly share?: ScanShare | undefined;
+}
+
+/**
+ * The row groups that one of several readers reads of a scan. All of them open the same scan and
+ * ask for the same groups in the same order; each group goes to one of them.
+ */
+export interface ScanShare {
+  /** Whether the next row group belongs to this reader. */
+  claimsNext(): boolean;
 }
 
 export interface ScanBatch {

@@ -2,6 +2,7 @@
  * The rows of one owner in a memtable. A run of rows of which none is hidden and that lie side by
  * side is handed out without copying; other rows are gathered.
  */
+import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { constVector, slice, take, type Vector } from "../../types/mod.ts";
 import { type ScanBatch } from "../contract/store.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../contract/system_columns.ts";
@@ -18,6 +19,8 @@ export class MemtableScan implements RowSource {
   readonly #filter: RowFilter;
   #index = 0;
   #end = 0;
+  /** Up to where the rows are known to be read here. */
+  #claimedEnd = 0;
 
   constructor(table: StoredTable, memtable: Memtable, filter: RowFilter) {
     this.#table = table;
@@ -27,6 +30,7 @@ export class MemtableScan implements RowSource {
     if (this.#partition !== undefined) {
       this.#index = memtable.indexAfter(this.#partition, filter.after);
       this.#end = memtable.indexAfter(this.#partition, filter.seqMax);
+      this.#claimedEnd = filter.share === undefined ? this.#end : this.#index;
     }
   }
 
@@ -35,8 +39,9 @@ export class MemtableScan implements RowSource {
     if (partition === undefined) return undefined;
     let hiddenCount = 0;
     while (this.#index < this.#end) {
+      if (this.#index === this.#claimedEnd && !this.#claimRows()) return undefined;
       const start = this.#index;
-      const end = Math.min(start + limit, this.#end);
+      const end = Math.min(start + limit, this.#claimedEnd);
       this.#index = end;
       const rows = partition.rows.subarray(start, end);
       const kept = this.#current(rows);
@@ -49,6 +54,18 @@ export class MemtableScan implements RowSource {
 
   close(): void {
     this.#end = this.#index;
+  }
+
+  /**
+   * Goes on to rows that are read here, as many as a row group has. Returns whether there are any.
+   */
+  #claimRows(): boolean {
+    while (this.#index < this.#end) {
+      this.#claimedEnd = Math.min(this.#index + ROW_GROUP_ROWS_MAX, this.#end);
+      if (this.#filter.share?.claimsNext() !== false) return true;
+      this.#index = this.#claimedEnd;
+    }
+    return false;
   }
 
   /** Those of the rows that are current; the same array when all are. */

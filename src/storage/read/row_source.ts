@@ -1,7 +1,7 @@
 /**
  * What a scan asks of each place that has rows: a segment, or a memtable.
  */
-import type { ColumnRange, KeySpans, ScanBatch } from "../contract/store.ts";
+import type { ColumnRange, KeySpans, ScanBatch, ScanShare } from "../contract/store.ts";
 
 /** Which rows are read; the options with every default filled in. */
 export interface RowFilter {
@@ -17,6 +17,8 @@ export interface RowFilter {
   readonly reusesMemory?: boolean;
   readonly defersNumbers?: boolean;
   readonly mayBeEmpty: boolean;
+  /** Absent: all of them. */
+  readonly share?: ScanShare | undefined;
 }
 
 /** Batches without a current row that are looked through at once: it takes half a millisecond. */

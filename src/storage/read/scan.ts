@@ -41,6 +41,7 @@ export class StoreScan implements Scan {
       reusesMemory: options.reusesMemory ?? false,
       defersNumbers: options.defersNumbers ?? false,
       mayBeEmpty: options.mayBeEmpty ?? false,
+      share: options.share,
     };
     this.#sources = [
       ...table.segments

@@ -134,6 +134,7 @@ export class SegmentScan implements RowSource {
     if (span.start === span.end) return false;
     while (this.#group < this.#groupEnd) {
       this.#group += 1;
+      if (this.#filter.share?.claimsNext() === false) continue;
       if (!this.#mayMatch(this.#group)) {
         this.groupsPruned += 1;
         continue;

@@ -39,7 +39,7 @@ import { KeyedSide, NotedKeys } from "../join/keyed_reading.ts";
 import { LateralJoin } from "../join/lateral_join.ts";
 import { Aggregate, type AggregateColumn } from "../operators/aggregate.ts";
 import { Distinct } from "../operators/distinct.ts";
-import { Project, RowSource } from "../operators/filter.ts";
+import { BatchSource, Project, RowSource } from "../operators/filter.ts";
 import { Expand, FunctionScan } from "../operators/function_scan.ts";
 import { Recursion, SharedRowsReader, WorkingTable } from "../operators/recursion.ts";
 import { Concatenation, SetOperation } from "../operators/set_operation.ts";
@@ -106,6 +106,8 @@ function buildNode(node: PlanNode, use: Use): OperatorFactory {
       return (run) => new SharedRowsReader(run.subqueries.takeRows(node.cte, run));
     case "working":
       return buildWorking(node);
+    case "gathered":
+      return buildGathered;
     case "recursive":
       return buildRecursion(node);
     case "aggregate":
@@ -114,8 +116,7 @@ function buildNode(node: PlanNode, use: Use): OperatorFactory {
       return buildWindow(windowOverComputed(node), node, use);
     case "distinct":
       return buildDistinct(node);
-    case "sort":
-    case "limit":
+    default:
       return buildOrder(node, buildPlan, use.firstsOf);
   }
 }
@@ -313,6 +314,10 @@ function buildSet(node: Extract<PlanNode, { kind: "set" }>): OperatorFactory {
 
 function buildWorking({ recursion }: Extract<PlanNode, { kind: "working" }>): OperatorFactory {
   return (run) => new WorkingTable(defined(run.working.get(recursion), "a recursion has its rows"));
+}
+
+function buildGathered({ division }: Run): Operator {
+  return new BatchSource(defined(division, "rows are gathered of a divided query").gathered);
 }
 
 function buildRecursion(node: Extract<PlanNode, { kind: "recursive" }>): OperatorFactory {

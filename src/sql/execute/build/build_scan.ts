@@ -195,7 +195,7 @@ export function buildOrderedScan(
 
 /** What all ways to read a table are told. */
 function scanOptions(
-  { columns, isBulk, table, withTombstones }: ScanNode,
+  { columns, isBulk, isDivided = false, table, withTombstones }: ScanNode,
   { isConsumed = false, isFiltered = false }: ScanUse,
 ): (run: Run) => TableScanOptions {
   const columnIds = columns.map(({ origin }) => {
@@ -213,6 +213,7 @@ function scanOptions(
     batchRows,
     reusesMemory: isConsumed,
     defersNumbers: isFiltered,
+    share: isDivided ? defined(run.division, "a divided scan has its share").share : undefined,
   });
 }
 

@@ -134,6 +134,26 @@ export class RowSource implements Operator {
   }
 }
 
+/** Yields batches that are there. */
+export class BatchSource implements Operator {
+  readonly #batches: readonly Batch[];
+  #position = 0;
+
+  constructor(batches: readonly Batch[]) {
+    this.#batches = batches;
+  }
+
+  next(): Batch | undefined {
+    const batch = this.#batches[this.#position];
+    this.#position += 1;
+    return batch;
+  }
+
+  close(): void {
+    this.#position = this.#batches.length;
+  }
+}
+
 /** Yields some columns of rows that are made portion by portion. */
 export class PortionSource implements Operator {
   readonly #portions: Iterator<readonly Row[]>;

@@ -14,6 +14,7 @@ import {
   DELETED_COLUMN_ID,
   type KeySpans,
   type Scan,
+  type ScanShare,
   SEQ_COLUMN_ID,
   SHARED_OWNER,
 } from "../../../storage/mod.ts";
@@ -52,6 +53,8 @@ export interface TableScanOptions {
   readonly batchRows: number;
   readonly reusesMemory?: boolean;
   readonly defersNumbers?: boolean;
+  /** Of a query that several readers divide: which row groups are read. */
+  readonly share?: ScanShare | undefined;
   /** Told once how many row groups were read and skipped. */
   readonly onEnd?: (groupsRead: number, groupsPruned: number) => void;
 }
@@ -145,6 +148,7 @@ function openScan(options: TableScanOptions, { hasOverlay }: { hasOverlay: boole
       reusesMemory: options.reusesMemory ?? false,
       defersNumbers: options.defersNumbers ?? false,
       mayBeEmpty: true,
+      share: options.share,
     });
   } catch (error) {
     throw droppedMeanwhile(error, table);

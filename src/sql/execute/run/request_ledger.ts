@@ -38,6 +38,9 @@ export interface RequestLedger {
   wake: (() => void) | undefined;
 }
 
+/** When and why a request ends before its work is done. */
+export type RequestEnd = Readonly<Pick<RequestLedger, "cancelledBy" | "deadlineMs">>;
+
 /** How long a request may take, in milliseconds; 0 is without end. */
 export interface RequestTime {
   /** What it asks for; undefined for the default. */
@@ -73,7 +76,7 @@ export function cancelRequest(ledger: RequestLedger, cause: CancelCause): void {
 }
 
 /** @throws {DatabaseError} CANCELLED, SHUTTING_DOWN */
-export function checkCancelled({ cancelledBy }: RequestLedger): void {
+export function checkCancelled({ cancelledBy }: Pick<RequestEnd, "cancelledBy">): void {
   if (cancelledBy === "kill") {
     throw new DatabaseError("CANCELLED", "Cannot finish the statement: it was cancelled");
   }
@@ -92,7 +95,7 @@ export function checkCancelled({ cancelledBy }: RequestLedger): void {
  *
  * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN
  */
-export function checkDeadline(ledger: RequestLedger, clock: Clock): number {
+export function checkDeadline(ledger: RequestEnd, clock: Clock): number {
   checkCancelled(ledger);
   const nowMs = clock.monotonicMs();
   if (nowMs >= ledger.deadlineMs) {

@@ -6,7 +6,7 @@ import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import type { Seq } from "../../../base/seq.ts";
 import type { TableEntry } from "../../../catalog/mod.ts";
-import type { ReadStore, WriteStore } from "../../../storage/mod.ts";
+import type { ReadStore, ScanShare, WriteStore } from "../../../storage/mod.ts";
 import type { Batch, Row, Value, Vector } from "../../../types/mod.ts";
 import type { BoundCte, BoundRecursion } from "../../bind/bound.ts";
 import type { BoundSubquery } from "../../bind/bound_expressions.ts";
@@ -55,6 +55,8 @@ export interface Run {
   readonly outer: ReadonlyMap<number, Value>;
   /** Rows of the step before, of each recursive query that is under way. */
   readonly working: ReadonlyMap<BoundRecursion, HeldRows>;
+  /** Of a query that several readers divide. */
+  readonly division?: RunDivision | undefined;
   /** Of EXPLAIN ANALYZE. */
   readonly profile?: Profile | undefined;
   /** What subqueries of the statement answered so far. */
@@ -63,6 +65,14 @@ export interface Run {
   readonly pauses: Pauses;
   /** Lets go of readings that were paused, if there are any. */
   abandonReadings(): void;
+}
+
+/** What a run has of a query that several readers divide. */
+export interface RunDivision {
+  /** The row groups that it reads. */
+  readonly share: ScanShare;
+  /** The rows of all parts, once the rest of the query runs over them. */
+  gathered: readonly Batch[];
 }
 
 /** @throws {DatabaseError} RESULT_TOO_LARGE above `rowsMax`; 0 is no limit. */

@@ -85,9 +85,10 @@ class WholeSums {
   /** No sum is further from 0 than this. */
   #magnitude = 0;
 
-  add(group: number, value: Whole): void {
+  /** @param count How many values it is the sum of. */
+  add(group: number, value: Whole, count = 1): void {
     this.#grow(group);
-    this.#counts[group] = (this.#counts[group] ?? 0) + 1;
+    this.#counts[group] = (this.#counts[group] ?? 0) + count;
     if (typeof value === "bigint") this.#carry(group, value);
     else this.#addNumber(group, value);
   }
@@ -173,12 +174,35 @@ class WholeSums {
   }
 }
 
+/** The count of all rows, as the sum of the counts of parts of them. */
+export class CountedParts implements AggregateState {
+  #counts = new Float64Array(16);
+
+  add(group: number, ...values: readonly Value[]): void {
+    this.#counts = grown(this.#counts, group);
+    this.#counts[group] = (this.#counts[group] ?? 0) + Number(values[0] ?? 0);
+  }
+
+  addVector(groups: BatchGroups | undefined, vector: Vector | undefined, count: number): boolean {
+    if (vector?.kind !== "f64") return false;
+    const { nulls, values } = vector;
+    this.#counts = grown(this.#counts, (groups?.groupCount ?? 1) - 1);
+    sumRows(this.#counts, { numbers: groups?.numbers, values, nulls, count });
+    return true;
+  }
+
+  finish(group: number): Value {
+    return this.#counts[group] ?? 0;
+  }
+}
+
 /** Turns a group's sum and count, at least 1, into the result. */
 type WholeFinish = (sum: Whole, count: number) => Value;
 
 /** The same for a sum of at most ±(2^53−1), where it cannot fail and is held as a double. */
 type NumberFinish = (sum: number, count: number) => number;
 
+/** Adds values; or sums of parts, each with how many values it is the sum of. */
 class WholeState implements AggregateState {
   readonly #sums = new WholeSums();
   readonly #finish: WholeFinish;
@@ -190,8 +214,8 @@ class WholeState implements AggregateState {
   }
 
   add(group: number, ...values: readonly Value[]): void {
-    const [value = null] = values;
-    if (value !== null) this.#sums.add(group, value as Whole);
+    const [value = null, count = 1] = values;
+    if (value !== null) this.#sums.add(group, value as Whole, count as number);
   }
 
   remove(group: number, ...values: readonly Value[]): void {
@@ -219,6 +243,7 @@ class WholeState implements AggregateState {
   }
 }
 
+/** As {@linkcode WholeState}. */
 class DoubleState implements AggregateState {
   #sums = new Float64Array(16);
   #counts = new Float64Array(16);
@@ -229,11 +254,11 @@ class DoubleState implements AggregateState {
   }
 
   add(group: number, ...values: readonly Value[]): void {
-    const [value = null] = values;
+    const [value = null, count = 1] = values;
     if (value === null) return;
     this.#grow(group);
     this.#sums[group] = (this.#sums[group] ?? 0) + (value as number);
-    this.#counts[group] = (this.#counts[group] ?? 0) + 1;
+    this.#counts[group] = (this.#counts[group] ?? 0) + (count as number);
   }
 
   addVector(groups: BatchGroups | undefined, vector: Vector | undefined, count: number): boolean {
@@ -349,6 +374,17 @@ export function sumState(argument: DataType, result: DataType): AggregateState {
   }
   return new WholeState(
     (sum) => fitInteger("bigint", sum),
+    (sum) => sum,
+  );
+}
+
+/** The state of sum(x) over a part of the rows: a result of any size. */
+export function partOfSum(argument: DataType): AggregateState {
+  if (argument.kind === "interval") return new IntervalState({ isAverage: false });
+  if (argument.kind === "float" || argument.kind === "double")
+    return new DoubleSumState((sum) => sum);
+  return new WholeState(
+    (sum) => sum,
     (sum) => sum,
   );
 }

@@ -1,0 +1,72 @@
+/**
+ * Aggregates over parts of the rows: what each part computes, and what becomes of that. The result
+ * is the same as over all rows at once, but for the last digits of sums of doubles.
+ */
+import { defined } from "../../../base/assert.ts";
+import { type DataType, DECIMAL_PRECISION_MAX, DOUBLE, decimalType } from "../../../types/mod.ts";
+import type { AggregateForm } from "./aggregate_state.ts";
+import { CountedParts, partOfSum } from "./aggregate_sums.ts";
+import { resolveAggregate } from "./aggregates.ts";
+
+export interface AggregateParts {
+  /** Over the arguments of the aggregate. */
+  readonly parts: readonly AggregateForm[];
+  /** Over the results of these. */
+  readonly whole: AggregateForm;
+}
+
+/** Undefined if the result does not follow from results of parts. */
+export function partsOf(form: AggregateForm): AggregateParts | undefined {
+  switch (form.name) {
+    case "count":
+      return { parts: [form], whole: { ...form, create: () => new CountedParts() } };
+    case "min":
+    case "max":
+    case "any_value":
+    case "bool_and":
+    case "every":
+    case "bool_or":
+    case "bit_and":
+    case "bit_or":
+    case "bit_xor":
+      return { parts: [form], whole: form };
+    case "sum":
+      return { parts: [sumOf(form)], whole: form };
+    case "avg":
+      if (form.result.kind === "interval") return undefined;
+      return { parts: [sumOf(form), countOf(form)], whole: form };
+    default:
+      return undefined;
+  }
+}
+
+/** How many values an average is of. */
+function countOf({ argumentTypes }: AggregateForm): AggregateForm {
+  return defined(resolveAggregate("count", argumentTypes), "whatever has a type is counted");
+}
+
+/** The sum of a part, which need not fit the type of the result. */
+function sumOf({ argumentTypes, result }: AggregateForm): AggregateForm {
+  const [type = result] = argumentTypes;
+  return {
+    name: "sum",
+    argumentTypes,
+    result: typeOfSum(type),
+    create: () => partOfSum(type),
+  };
+}
+
+function typeOfSum(type: DataType): DataType {
+  switch (type.kind) {
+    case "decimal":
+      return decimalType(DECIMAL_PRECISION_MAX, type.scale);
+    case "smallint":
+    case "int":
+    case "bigint":
+      return decimalType(DECIMAL_PRECISION_MAX, 0);
+    case "float":
+      return DOUBLE;
+    default:
+      return type;
+  }
+}

@@ -1,0 +1,274 @@
+/**
+ * A plan that several readers run side by side: the part of each, over its share of the row groups
+ * of one table, and the rest of the plan over the rows of all parts.
+ *
+ *     sort ─ filter ─ aggregate ─ join ─ scan          the plan
+ *                     aggregate ─ join ─ scan'         the part: a share of the row groups
+ *     sort ─ filter ─ aggregate'─ gathered             the whole: sums of the sums of the parts
+ *
+ * A plan can be divided at an aggregate, a DISTINCT, or a sort of which only the first rows are
+ * wanted, if each row of one table reaches it by itself: through filters, projections, and the left
+ * sides of joins. Their right sides are read by every reader.
+ */
+import type { BoundAggregate, BoundColumn, BoundExpression } from "../bind/bound_expressions.ts";
+import { columnValue } from "../bind/bound_nodes.ts";
+import { isVolatile, sameExpression } from "../bind/walk.ts";
+import { type AggregateParts, partsOf } from "../functions/aggregate/aggregate_parts.ts";
+import { isAskedOnce } from "./folding.ts";
+import type { AggregateNode, PlanNode, ScanNode } from "./plan.ts";
+import { expressionsOf, nodesOf } from "./plan_walk.ts";
+
+export interface DividedPlan {
+  /** Each reader runs it, over its share of the row groups. */
+  readonly part: PlanNode;
+  /** Over the rows of all parts. */
+  readonly whole: PlanNode;
+}
+
+/** Where a plan is divided. */
+export interface PlanDivision {
+  readonly root: PlanNode;
+  /** The place of the node in `nodesOf`. */
+  readonly at: number;
+  /** Rows of the table that is read in shares. */
+  readonly rowCount: number;
+}
+
+/** Where a plan is best divided: where most rows are read. Undefined if it cannot be divided. */
+export function divisionOf(root: PlanNode): PlanDivision | undefined {
+  let best: PlanDivision | undefined;
+  const nodes = nodesOf(root);
+  for (const node of readOnce(root)) {
+    const divided = dividedNode(node);
+    if (divided === undefined || !isSafe(divided.part)) continue;
+    const { others, rowCount } = rowsReadIn(divided.part);
+    // What every reader reads again must not be most of the work.
+    if (others > rowCount || rowCount <= (best?.rowCount ?? -1)) continue;
+    best = { root, at: nodes.indexOf(node), rowCount };
+  }
+  return best;
+}
+
+/** Divides a plan at a place that {@linkcode divisionOf} found in a plan of the same shape. */
+export function dividedAt(root: PlanNode, at: number): DividedPlan | undefined {
+  const node = nodesOf(root)[at];
+  const divided = node === undefined ? undefined : dividedNode(node);
+  if (node === undefined || divided === undefined) return undefined;
+  return { part: divided.part, whole: replaced(root, node, divided.whole) };
+}
+
+/** Tells plans of one statement apart: the same text means the same nodes in the same places. */
+export function shapeOf(root: PlanNode): string {
+  return nodesOf(root).map(shapeOfNode).join("|");
+}
+
+function shapeOfNode(node: PlanNode): string {
+  const columns = node.columns.map(({ id }) => id).join();
+  if (node.kind === "scan") return `scan ${node.table.tableId} ${columns}`;
+  if (node.kind === "join") return `${node.join} ${node.holdsLeft === true} ${columns}`;
+  return `${node.kind} ${columns}`;
+}
+
+/** The nodes that a run reads once, whatever its rows are. */
+function readOnce(root: PlanNode): PlanNode[] {
+  const found: PlanNode[] = [];
+  const add = (node: PlanNode): void => {
+    found.push(node);
+    switch (node.kind) {
+      case "set":
+        add(node.left);
+        add(node.right);
+        return;
+      case "join":
+        add(node.left);
+        // A fault on this side may be none of the statement.
+        if (node.isGuarded !== true) add(node.right);
+        return;
+      case "lateral":
+        add(node.left);
+        return;
+      case "filter":
+        if (!isAskedOnce(node.condition)) add(node.input);
+        return;
+      default:
+        if ("input" in node) add(node.input);
+    }
+  };
+  add(root);
+  return found;
+}
+
+/** Divides one node; its input becomes the input of the part. */
+function dividedNode(node: PlanNode): DividedPlan | undefined {
+  if (node.kind !== "aggregate" && node.kind !== "distinct" && node.kind !== "sort") {
+    return undefined;
+  }
+  const input = dividedInput(node.input);
+  if (input === undefined) return undefined;
+  const { columns } = node;
+  switch (node.kind) {
+    case "aggregate":
+      return dividedAggregate(node, input);
+    case "sort":
+      if (node.limit === undefined) return undefined;
+      return { part: { ...node, input }, whole: { ...node, input: { kind: "gathered", columns } } };
+    case "distinct": {
+      if (columns.length !== node.on.length || !node.on.every(isColumn)) return undefined;
+      // As groups, rows go up once all are known, and not a few at a time.
+      const groupBy = columns.map((column) => ({ column, expression: columnValue(column) }));
+      return {
+        part: {
+          kind: "aggregate",
+          input,
+          groupBy,
+          groupingSets: undefined,
+          aggregates: [],
+          columns,
+        },
+        whole: { ...node, input: { kind: "gathered", columns } },
+      };
+    }
+  }
+}
+
+function isColumn({ kind }: BoundExpression): boolean {
+  return kind === "column";
+}
+
+/** The same rows for a share of one table; undefined if they are not of one table, row by row. */
+function dividedInput(node: PlanNode): PlanNode | undefined {
+  switch (node.kind) {
+    case "scan":
+      if (node.key !== undefined || node.sought !== undefined) return undefined;
+      return { ...node, isDivided: true };
+    case "filter":
+    case "project":
+    case "expand": {
+      const input = dividedInput(node.input);
+      return input === undefined ? undefined : { ...node, input };
+    }
+    case "lateral":
+    case "join": {
+      if (node.join === "full" || (node.kind === "join" && node.holdsLeft === true)) {
+        return undefined;
+      }
+      const left = dividedInput(node.left);
+      return left === undefined ? undefined : { ...node, left };
+    }
+    default:
+      return undefined;
+  }
+}
+
+function dividedAggregate(node: AggregateNode, input: PlanNode): DividedPlan | undefined {
+  const { aggregates, groupBy, groupingSets } = node;
+  const counted = aggregates.filter(({ isDistinct }) => isDistinct);
+  const argument = counted[0]?.argument;
+  if (argument !== undefined && groupingSets !== undefined) return undefined;
+  if (!counted.every((each) => isPlain(each) && isOf(each, argument))) return undefined;
+  const keys = groupBy.map(({ column }) => column);
+  if (groupingSets !== undefined) keys.unshift(groupingSets.column);
+  // Only the columns of one node have to differ.
+  let lastId = Math.max(0, ...keys.map(({ id }) => id));
+  const newColumn = (type: BoundColumn["type"]): BoundColumn => {
+    lastId += 1;
+    return { id: lastId, name: "", type };
+  };
+  const partKeys = [...groupBy];
+  const differing = argument === undefined ? undefined : newColumn(argument.type);
+  if (argument !== undefined && differing !== undefined) {
+    // Rows that are equal in it count once, so it is one of the keys of the parts.
+    partKeys.push({ column: differing, expression: argument });
+  }
+  const partAggregates: BoundAggregate[] = [];
+  const wholeAggregates: BoundAggregate[] = [];
+  for (const aggregate of aggregates) {
+    if (aggregate.isDistinct && differing !== undefined) {
+      wholeAggregates.push({ ...aggregate, argument: columnValue(differing) });
+      continue;
+    }
+    const divided = partsOf(aggregate.form);
+    if (divided === undefined || aggregate.orderBy.length > 0) return undefined;
+    const ofParts = divided.parts.map((form) => ({
+      ...aggregate,
+      form,
+      column: newColumn(form.result),
+    }));
+    partAggregates.push(...ofParts);
+    wholeAggregates.push(wholeOf(aggregate, divided, ofParts));
+  }
+  const columns = [
+    ...keys,
+    ...(differing === undefined ? [] : [differing]),
+    ...partAggregates.map(({ column }) => column),
+  ];
+  return {
+    part: { ...node, input, groupBy: partKeys, aggregates: partAggregates, columns },
+    whole: {
+      ...node,
+      input: { kind: "gathered", columns },
+      groupBy: keys.map((column) => ({ column, expression: columnValue(column) })),
+      groupingSets: undefined,
+      aggregates: wholeAggregates,
+    },
+  };
+}
+
+/** Whether nothing but DISTINCT decides which rows a call sees. */
+function isPlain({ extra, filter, orderBy }: BoundAggregate): boolean {
+  return extra.length === 0 && filter === undefined && orderBy.length === 0;
+}
+
+function isOf({ argument }: BoundAggregate, wanted: BoundExpression | undefined): boolean {
+  return argument !== undefined && wanted !== undefined && sameExpression(argument, wanted);
+}
+
+/** The call over what it has given for each part. */
+function wholeOf(
+  aggregate: BoundAggregate,
+  { whole }: AggregateParts,
+  parts: readonly BoundAggregate[],
+): BoundAggregate {
+  const [argument, ...extra] = parts.map(({ column }) => columnValue(column));
+  return { ...aggregate, form: whole, argument, extra, filter: undefined };
+}
+
+/** Whether all readers see the same in what each of them reads for itself. */
+function isSafe(part: PlanNode): boolean {
+  return nodesOf(part).every((node) => {
+    if (node.kind === "cte" && node.cte.isVolatile) return false;
+    return !expressionsOf(node).some(isVolatile);
+  });
+}
+
+/** Rows of the table that is divided, and of all others, as they are now. */
+function rowsReadIn(part: PlanNode): { readonly rowCount: number; readonly others: number } {
+  let rowCount = 0;
+  let others = 0;
+  for (const node of nodesOf(part)) {
+    if (node.kind !== "scan") continue;
+    if (node.isDivided === true) rowCount += node.rowCount();
+    else others += rowsExpected(node);
+  }
+  return { rowCount, others };
+}
+
+function rowsExpected({ key, rowCount, sought }: ScanNode): number {
+  return key === undefined && sought === undefined ? rowCount() : 1;
+}
+
+function replaced(node: PlanNode, from: PlanNode, to: PlanNode): PlanNode {
+  if (node === from) return to;
+  switch (node.kind) {
+    case "join":
+    case "lateral":
+    case "set":
+      return {
+        ...node,
+        left: replaced(node.left, from, to),
+        right: replaced(node.right, from, to),
+      };
+    default:
+      return "input" in node ? { ...node, input: replaced(node.input, from, to) } : node;
+  }
+}

@@ -1,0 +1,197 @@
+/**
+ * One query that several readers divide, as the event loop sees it.
+ *
+ *     parts ──all have ended──► whole ──► ended
+ *       └──one failed or refused, or too many rows came──► ending ──all have ended──► ended
+ *
+ * Each reader runs the same part of the plan over its share of one table. Their rows, few as a
+ * rule, are gathered here and given to the first reader, which runs the rest of the plan: it still
+ * has the tables open at the snapshot of the statement.
+ */
+import type { Batch } from "../../types/mod.ts";
+import { batchBytes } from "../execute/held/memory_budget.ts";
+import { type PlanDivision, shapeOf } from "../plan/divided.ts";
+import type { JobPart, PartClaims } from "./job.ts";
+import type { Dividing } from "./query_readers.ts";
+import type { QueryLedger, Reader, ReaderQuery, ReaderRead } from "./reader.ts";
+
+export interface DividedQueryOptions {
+  /** Two or more, all free. */
+  readonly readers: readonly Reader[];
+  /** The number of the plan. */
+  readonly plan: number;
+  readonly division: PlanDivision;
+  readonly dividing: Omit<Dividing, "rowsEach">;
+}
+
+export class DividedQuery {
+  readonly #query: ReaderQuery;
+  readonly #options: DividedQueryOptions;
+  readonly #shape: string;
+  /** How many row groups are taken. */
+  readonly #taken = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+  readonly #ledgers: PartLedger[] = [];
+  readonly #reads: ReaderRead[] = [];
+  readonly #gathered: Batch[] = [];
+  #gatheredBytes = 0;
+  #partsLeft: number;
+  #isFirstWaiting = false;
+  #isWhole = false;
+  #isEnding = false;
+  #failure: unknown;
+
+  constructor(query: ReaderQuery, options: DividedQueryOptions) {
+    this.#query = query;
+    this.#options = options;
+    this.#shape = shapeOf(options.division.root);
+    this.#partsLeft = options.readers.length;
+  }
+
+  stop(): void {
+    this.#failure ??= new Error("Nobody wants the rows any more");
+    this.#end(this.#failure);
+  }
+
+  /**
+   * @returns undefined if the query should be run in one reader instead; all are free again then.
+   * @throws {DatabaseError} @throws {CorruptionError}
+   */
+  async run(): Promise<"read" | undefined> {
+    const { ledger } = this.#query;
+    const { rowsRead } = ledger;
+    ledger.wake = () => this.#wake();
+    await Promise.all(
+      this.#options.readers.map((reader, number) => this.#runPart(reader, this.#partOf(number))),
+    );
+    ledger.wake = undefined;
+    ledger.bytesElsewhere -= this.#gatheredBytes;
+    if (this.#failure === undefined && this.#isEnding) {
+      ledger.rowsRead = rowsRead;
+      await Promise.all(this.#reads.map(({ done }) => done));
+    }
+    if (this.#failure !== undefined) throw this.#failure;
+    return this.#isEnding ? undefined : "read";
+  }
+
+  #partOf(number: number): JobPart {
+    const { dividing, division, readers } = this.#options;
+    const claims: PartClaims = dividing.isInTurn
+      ? { kind: "turn", number, of: readers.length }
+      : { kind: "counter", taken: this.#taken };
+    return { at: division.at, shape: this.#shape, isFirst: number === 0, claims };
+  }
+
+  /** Never rejects. */
+  async #runPart(reader: Reader, part: JobPart): Promise<void> {
+    if (this.#isEnding) return;
+    const ledger = new PartLedger(this.#query.ledger);
+    this.#ledgers.push(ledger);
+    try {
+      const read = reader.run(this.#partQuery(part, ledger), this.#options.plan, part);
+      this.#reads.push(read);
+      const outcome = await read.outcome;
+      if (outcome === "refused") this.#end();
+      else if (!part.isFirst) this.#notePartEnded();
+    } catch (error) {
+      this.#end(error);
+    }
+  }
+
+  #partQuery({ isFirst }: JobPart, ledger: QueryLedger): ReaderQuery {
+    const query = this.#query;
+    return {
+      ...query,
+      source: () => query.source(),
+      ledger,
+      onBatch: (batch) => {
+        if (this.#isWhole) query.onBatch(batch);
+        else this.#gather(batch);
+      },
+      taken: () => (this.#isWhole ? query.taken?.() : undefined),
+      ...(isFirst && { onParted: () => this.#noteFirstParted() }),
+    };
+  }
+
+  #gather(batch: Batch): void {
+    if (this.#isEnding) return;
+    this.#gathered.push(batch);
+    const bytes = batchBytes(batch);
+    this.#gatheredBytes += bytes;
+    this.#query.ledger.bytesElsewhere += bytes;
+    if (this.#gatheredBytes > this.#options.dividing.gatheredBytesMax) this.#end();
+  }
+
+  #noteFirstParted(): void {
+    this.#isFirstWaiting = true;
+    if (this.#isEnding) this.#runWhole([]);
+    else this.#notePartEnded();
+  }
+
+  #notePartEnded(): void {
+    this.#partsLeft -= 1;
+    if (this.#partsLeft > 0 || this.#isEnding) return;
+    this.#isWhole = true;
+    this.#runWhole(this.#gathered.splice(0));
+  }
+
+  #runWhole(gathered: readonly Batch[]): void {
+    this.#isFirstWaiting = false;
+    this.#options.readers[0]?.runWhole(gathered);
+  }
+
+  /** Has all readers end. @param failure What the statement fails with; none if it is run again. */
+  #end(failure?: unknown): void {
+    if (this.#isEnding) return;
+    this.#isEnding = true;
+    this.#failure = failure;
+    this.#gathered.length = 0;
+    for (const ledger of this.#ledgers) ledger.isEnded = true;
+    this.#wake();
+    // It looks whether it was ended before it goes on.
+    if (this.#isFirstWaiting) this.#runWhole([]);
+  }
+
+  #wake(): void {
+    for (const { wake } of this.#ledgers) wake?.();
+  }
+}
+
+/** The ledger of one part: that of the statement, but for what only the part has. */
+class PartLedger implements QueryLedger {
+  readonly #whole: QueryLedger;
+  /** Whether the statement needs the part no more. */
+  isEnded = false;
+  wake: (() => void) | undefined;
+  #rowsRead = 0;
+  #bytesElsewhere = 0;
+
+  constructor(whole: QueryLedger) {
+    this.#whole = whole;
+  }
+
+  get cancelledBy(): QueryLedger["cancelledBy"] {
+    return this.isEnded ? "kill" : this.#whole.cancelledBy;
+  }
+
+  get deadlineMs(): number {
+    return this.#whole.deadlineMs;
+  }
+
+  get rowsRead(): number {
+    return this.#rowsRead;
+  }
+
+  set rowsRead(count: number) {
+    this.#whole.rowsRead += count - this.#rowsRead;
+    this.#rowsRead = count;
+  }
+
+  get bytesElsewhere(): number {
+    return this.#bytesElsewhere;
+  }
+
+  set bytesElsewhere(bytes: number) {
+    this.#whole.bytesElsewhere += bytes - this.#bytesElsewhere;
+    this.#bytesElsewhere = bytes;
+  }
+}
