@@ -42,7 +42,6 @@ import {
   type RunOptions,
   StatementRunner,
   type StatementWorld,
-  Written,
 } from "./statement_runner.ts";
 
 /** One statement on its short way: made once, as what its run and its end ask for. */
@@ -182,34 +181,24 @@ export class ShortWay {
 
   #run(run: ShortRun, runner: StatementRunner): SqlResponse | Promise<SqlResponse> {
     const { prepared } = run;
-    let asked: StatementResult | Written | Promise<StatementResult>;
+    let asked: StatementResult | Promise<StatementResult>;
     try {
       if (prepared.literals.length > 0) {
         readLiterals(prepared.literals, run.parameters, (slot) => run.startOf(slot));
       }
-      asked = runner.begin(prepared, run);
+      asked = runner.run(prepared, run);
     } catch (error) {
       return this.#failed(run, error);
     }
-    if (asked instanceof Written) return this.#endedOnDisk(run, asked);
     if (!(asked instanceof Promise)) return this.#ended(run, asked);
-    if (prepared.kind === "query" || runner.isUnderWay) {
-      run.running = this.#begin(run);
-    }
+    // A change that only waits for the disk can no longer be ended, and is not listed.
+    if (prepared.kind === "query" || runner.isUnderWay) run.running = this.#begin(run);
     return this.#endedLater(run, asked);
   }
 
   #begin({ ledger, principal, request }: ShortRun): RunningRequest {
     const { userId } = principal;
     return this.#activity.running.begin({ userId, sql: request.sql, ledger });
-  }
-
-  /** What has been written and waits for the disk is no longer to be killed, and not listed. */
-  #endedOnDisk(run: ShortRun, { durable, result }: Written): Promise<SqlResponse> {
-    return durable.then(
-      () => this.#ended(run, result),
-      (error: unknown) => this.#failed(run, error),
-    );
   }
 
   #endedLater(run: ShortRun, asked: Promise<StatementResult>): Promise<SqlResponse> {

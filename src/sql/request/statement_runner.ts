@@ -58,17 +58,6 @@ const MESSAGES_OF_ONE = {
   delete: "Deleted 1 row(s)",
 } as const;
 
-/** A change that is made and waits for the disk: only then may its result be told. */
-export class Written {
-  readonly result: StatementResult;
-  readonly durable: Promise<void>;
-
-  constructor(result: StatementResult, durable: Promise<void>) {
-    this.result = result;
-    this.durable = durable;
-  }
-}
-
 /** What statements of rows run in. */
 export interface StatementWorld extends RunWorld, UploadWorld, Pick<SqlEnvironment, "writeGates"> {
   /** Absent if every query runs on the event loop. */
@@ -94,14 +83,6 @@ export class StatementRunner {
 
   /** @throws {DatabaseError} */
   run(prepared: Prepared, options: RunOptions): StatementResult | Promise<StatementResult> {
-    return onceDurable(this.begin(prepared, options));
-  }
-
-  /** The same for who waits for the disk with what else it has to wait for. */
-  begin(
-    prepared: Prepared,
-    options: RunOptions,
-  ): StatementResult | Written | Promise<StatementResult> {
     this.#hasRunTwice = false;
     if (prepared.kind === "query") return this.#query(prepared, options);
     if (options.files !== undefined || prepared.files.length > 0) {
@@ -183,7 +164,7 @@ export class StatementRunner {
     prepared: PreparedDml,
     options: RunOptions,
     uploads: Uploads,
-  ): StatementResult | Written | Promise<StatementResult> {
+  ): StatementResult | Promise<StatementResult> {
     const { storageQuota, store, writeGates } = this.#world;
     const isMetered = storageQuota !== undefined && options.transaction === undefined;
     if (
@@ -203,7 +184,7 @@ export class StatementRunner {
     this.#isWaiting = true;
     const result = changeResult(prepared, outcome, options);
     const lastSeq = outcome.applied.commit?.lastSeq;
-    return lastSeq === undefined ? result : new Written(result, store.durable(lastSeq));
+    return lastSeq === undefined ? result : store.durable(lastSeq).then(() => result);
   }
 
   async #changeLater(
@@ -217,7 +198,7 @@ export class StatementRunner {
       await storageQuota?.ready(options.principal.owner, ledger);
     }
     await writeGates.opened([given.target.tableId], ledger);
-    return await onceDurable(this.#change(renewedDml(given, options), options, uploads));
+    return await this.#change(renewedDml(given, options), options, uploads);
   }
 
   /** Whether the statement was refused for lack of storage that may since have become free. */
@@ -293,7 +274,7 @@ export class StatementRunner {
     const uploads = await this.#stage(given, options);
     let result: StatementResult;
     try {
-      result = await onceDurable(this.#change(renewedDml(given, options), options, uploads));
+      result = await this.#change(renewedDml(given, options), options, uploads);
     } catch (error) {
       uploads.fail(error);
       throw error;
@@ -313,12 +294,6 @@ export class StatementRunner {
     refuseExtra(options.files, files);
     return Uploads.stage(this.#world, { parts: options.files, names: files });
   }
-}
-
-function onceDurable(
-  begun: StatementResult | Written | Promise<StatementResult>,
-): StatementResult | Promise<StatementResult> {
-  return begun instanceof Written ? begun.durable.then(() => begun.result) : begun;
 }
 
 /** What a change answers once it is durable. */
