@@ -5,6 +5,7 @@
 export { beginDueErasures } from "./administer/erasure.ts";
 export { newActivity } from "./common/activity.ts";
 export { AUDIT_TABLE, AuditLog } from "./common/audit_log.ts";
+export { csvField } from "./common/csv_cells.ts";
 export type {
   AnswerPart,
   AnswerReader,
@@ -32,6 +33,7 @@ export type {
   MetricSample,
 } from "./common/layers_above.ts";
 export { OWN_TABLES, ownTables } from "./common/own_tables.ts";
+export { csvRows, jsonRows, ndjsonRows, type ResultFormat } from "./common/row_text.ts";
 export { StorageQuota } from "./common/storage_quota.ts";
 export { WriteGates } from "./common/write_gates.ts";
 export {

@@ -102,6 +102,43 @@ describe("a long answer", () => {
   });
 });
 
+describe("cells of every kind", () => {
+  const cells = `n, n + 9007199254740993::BIGINT AS big, (n * 123456789.125)::DECIMAL(30,3) AS exact,
+    n / 7.0::DOUBLE AS x, CASE WHEN n % 3 = 0 THEN NULL ELSE 'a "quoted", ' || n END AS s,
+    n % 2 = 0 AS b, DATE '2026-01-01' + n AS d, TIMESTAMP '2026-01-01' + n * INTERVAL '1 minute' AS t,
+    decode(lpad(to_hex(n), 8, '0'), 'hex') AS raw, ('{"n":' || n || '}')::JSONB AS j`;
+  const rowCount = 60_000;
+  /** How many rows are asked for at a time for comparison: few enough for one piece. */
+  const part = 1000;
+
+  async function textsOf(accept: string): Promise<{ whole: string; parts: readonly string[] }> {
+    const from = (first: number, last: number): string =>
+      `SELECT ${cells} FROM generate_series(${first}, ${last}) g(n)`;
+    const whole = await (await post(from(1, rowCount), { accept })).text();
+    const parts: string[] = [];
+    for (let first = 1; first <= rowCount; first += part) {
+      parts.push(await (await post(from(first, first + part - 1), { accept })).text());
+    }
+    return { whole, parts };
+  }
+
+  test("are the same bytes in a long answer as in short ones, as JSON", async () => {
+    const { parts, whole } = await textsOf("application/json");
+    const rowsIn = (text: string): string =>
+      text.slice(text.indexOf('"rows":[') + 8, text.indexOf('],"row_count"'));
+    expect(rowsIn(whole) === parts.map(rowsIn).join(",")).toBe(true);
+  });
+
+  test("as NDJSON and as CSV", async () => {
+    const ndjson = await textsOf("application/x-ndjson");
+    const rowLines = (text: string): readonly string[] => text.trimEnd().split("\n").slice(1, -1);
+    expect(rowLines(ndjson.whole)).toEqual(ndjson.parts.flatMap(rowLines));
+    const csv = await textsOf("text/csv");
+    const records = (text: string): readonly string[] => text.trimEnd().split("\r\n").slice(1);
+    expect(records(csv.whole)).toEqual(csv.parts.flatMap(records));
+  });
+});
+
 describe("a failure after the first rows", () => {
   test("ends the JSON with the rows sent and an error", async () => {
     const { status, body } = await server.sql(`SELECT 1 AS one; ${FAILING}; SELECT 2 AS two`);

@@ -139,7 +139,7 @@ export function bytesResponse(
 
 /** What makes a body, and what ends. */
 export interface BodyPieces {
-  readonly pieces: Iterator<string> | AsyncIterator<string>;
+  readonly pieces: Iterator<string> | AsyncIterator<string | Uint8Array>;
   /** The body is over: it was written, the client left, or a piece failed. Called once. */
   readonly onEnd?: () => void;
   /** Called with the error of a failed piece; the body breaks off there. */
@@ -164,7 +164,8 @@ export function streamResponse(
         const piece = await pieces.next();
         if (isOver) return;
         if (piece.done !== true) {
-          controller.enqueue(encoder.encode(piece.value));
+          const { value } = piece;
+          controller.enqueue(typeof value === "string" ? encoder.encode(value) : value.slice());
           await clock.yield();
           return;
         }

@@ -7,27 +7,20 @@
 
 import { millisecondsText, seqText } from "../../base/number_text.ts";
 import type { ErrorBody, SchemaField } from "../../protocol/mod.ts";
-import type { StatementResult } from "../../sql/mod.ts";
-import { csvField, csvWriters } from "./csv_cells.ts";
+import {
+  csvField,
+  csvRows,
+  jsonRows,
+  ndjsonRows,
+  type ResultFormat,
+  type StatementResult,
+} from "../../sql/mod.ts";
 
-export type ResultFormat = "json" | "ndjson" | "csv";
-
-/** Rows in one piece: about half a millisecond of JSON.stringify. */
-const ROWS_PER_PIECE = 2048;
-
-/** A piece ends after so many characters, too: rows may be long. */
-const PIECE_LENGTH = 256 * 1024;
+/** Rows above which an answer is written piece by piece. */
+const ROWS_IN_ONE_PIECE = 2048;
 
 /** Of characters that JSON writes as they are. */
 const PLAIN_NAME = /^[\w.@+-]*$/;
-
-/**
- * Rows given to JSON.stringify at once, while they are short: that takes two thirds of the time.
- */
-const ROWS_TOGETHER = 32;
-const GROUP_LENGTH = 16 * 1024;
-
-type Rows = readonly (readonly unknown[])[];
 
 /** The end of a JSON body. */
 export interface Ending {
@@ -40,7 +33,7 @@ export interface Ending {
 export function isLarge(results: readonly StatementResult[]): boolean {
   let rowCount = 0;
   for (const { rows } of results) rowCount += rows?.length ?? 0;
-  return rowCount > ROWS_PER_PIECE;
+  return rowCount > ROWS_IN_ONE_PIECE;
 }
 
 /** What `Accept` asks for; JSON when nothing else is preferred. */
@@ -129,10 +122,6 @@ export function ndjsonHead(head: {
   return `${JSON.stringify({ schema, as_user: asUser })}\n`;
 }
 
-export function ndjsonRows(rows: Rows): Generator<string> {
-  return rowPieces(rows, { separator: "", write: (row) => `${jsonRow(row)}\n` });
-}
-
 /** The line of success. */
 export function ndjsonTail({
   notices,
@@ -156,33 +145,6 @@ export function* csvPieces({ schema = [], rows = [] }: StatementResult): Generat
 
 export function csvHead(schema: readonly SchemaField[]): string {
   return `${schema.map(({ name }) => csvField(name)).join(",")}\r\n`;
-}
-
-export function csvRows(rows: Rows, schema: readonly SchemaField[]): Generator<string> {
-  const writers = csvWriters(schema);
-  const write = (row: readonly unknown[]): string =>
-    `${writers.map((cell, column) => cell(row[column])).join(",")}\r\n`;
-  return rowPieces(rows, { separator: "", write });
-}
-
-/** Rows as elements of a JSON array. @param isFirst No row of the array was written before. */
-export function* jsonRows(rows: Rows, { isFirst }: { isFirst: boolean }): Generator<string> {
-  let piece = "";
-  let separator = isFirst ? "" : ",";
-  let start = 0;
-  let together = 1;
-  for (let at = 0; at < rows.length; ) {
-    const written = JSON.stringify(rows.slice(at, at + together));
-    piece += separator + written.slice(1, -1);
-    separator = ",";
-    at += together;
-    together = written.length < GROUP_LENGTH ? ROWS_TOGETHER : 1;
-    if (at - start < ROWS_PER_PIECE && piece.length < PIECE_LENGTH) continue;
-    yield piece;
-    piece = "";
-    start = at;
-  }
-  if (piece !== "") yield piece;
 }
 
 /** An entry up to its rows. */
@@ -237,29 +199,4 @@ function headText(schema: readonly SchemaField[]): string {
     headTexts.set(schema, text);
   }
   return text;
-}
-
-function* rowPieces(
-  rows: Rows,
-  {
-    isFirst = true,
-    separator,
-    write,
-  }: { separator: string; write: (row: readonly unknown[]) => string; isFirst?: boolean },
-): Generator<string> {
-  let piece = "";
-  let count = 0;
-  for (const [i, row] of rows.entries()) {
-    piece += i === 0 && isFirst ? write(row) : separator + write(row);
-    count += 1;
-    if (count < ROWS_PER_PIECE && piece.length < PIECE_LENGTH) continue;
-    yield piece;
-    piece = "";
-    count = 0;
-  }
-  if (count > 0) yield piece;
-}
-
-function jsonRow(row: readonly unknown[]): string {
-  return JSON.stringify(row);
 }

@@ -3,7 +3,13 @@
  * size or shape goes no further.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import type { AnswerReader, Parameter, ServerAddress, SqlRequest } from "../../sql/mod.ts";
+import type {
+  AnswerReader,
+  Parameter,
+  ResultFormat,
+  ServerAddress,
+  SqlRequest,
+} from "../../sql/mod.ts";
 import type { ServerConfig } from "../common/options.ts";
 import { type FieldNames, kindOf, refuseNearMisses } from "./field_names.ts";
 import { jsonFault } from "./json_fault.ts";
@@ -47,14 +53,14 @@ type RequestSender = AnswerReader & ServerAddress & NonNullable<SqlRequest["orig
 export interface SqlRequestOptions {
   readonly config: RequestLimits;
   readonly sender?: RequestSender;
-  /** Whether the format of the answer has room for the rows of one statement only. */
-  readonly hasOneResult?: boolean;
+  /** Of the answer. */
+  readonly format?: ResultFormat;
 }
 
 /** @throws {DatabaseError} INVALID_INPUT, INVALID_PARAMETER, INVALID_SQL */
 export function sqlRequestFromJson(
   body: Uint8Array,
-  { config: { limits }, hasOneResult, sender }: SqlRequestOptions,
+  { config: { limits }, format, sender }: SqlRequestOptions,
 ): SqlRequest {
   const text = textFromUtf8(body);
   if (text === undefined) throw unreadable("it is not UTF-8");
@@ -78,7 +84,7 @@ export function sqlRequestFromJson(
     check: check === true ? true : undefined,
     idempotency: key === undefined ? undefined : { key, digest: digestOf(body) },
     reader: sender,
-    hasOneResult,
+    format,
     server: sender,
     origin: sender,
   };
@@ -90,7 +96,7 @@ export function sqlRequestFromJson(
 export function sqlRequestFromForm(
   body: Uint8Array,
   contentType: string,
-  { config: { files, limits }, hasOneResult, sender }: SqlRequestOptions,
+  { config: { files, limits }, format, sender }: SqlRequestOptions,
 ): SqlRequest {
   const form = parseMultipart(body, contentType, files);
   refuseNearMisses(Object.fromEntries(form.fields), SQL_FIELDS);
@@ -110,7 +116,7 @@ export function sqlRequestFromForm(
     check: isCheck(form.fields.get("check")) ? true : undefined,
     files: form.files,
     idempotency: key === undefined ? undefined : { key, digest: formDigest(form) },
-    hasOneResult,
+    format,
     server: sender,
     origin: sender,
   };

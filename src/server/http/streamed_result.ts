@@ -7,17 +7,21 @@
  * so its connection breaks.
  */
 import type { ErrorBody } from "../../protocol/mod.ts";
-import type { AnswerPart, AnswerStream, StatementResult } from "../../sql/mod.ts";
+import {
+  type AnswerPart,
+  type AnswerStream,
+  csvRows,
+  jsonRows,
+  ndjsonRows,
+  type StatementResult,
+} from "../../sql/mod.ts";
 import {
   bodyTail,
   csvHead,
-  csvRows,
   type Ending,
   entryHead,
   entryTail,
-  jsonRows,
   ndjsonHead,
-  ndjsonRows,
   ndjsonTail,
 } from "./result_format.ts";
 
@@ -57,8 +61,11 @@ async function* partsOf({
   }
 }
 
+/** Pieces of a body: text, or text that a reader has encoded. */
+type Pieces = AsyncGenerator<string | Uint8Array, void>;
+
 /** Shape B. */
-export async function* streamedJson(answer: StreamedAnswer): AsyncGenerator<string, void> {
+export async function* streamedJson(answer: StreamedAnswer): Pieces {
   yield '{"results":[';
   let separator = "";
   for (const result of answer.results) {
@@ -74,6 +81,12 @@ export async function* streamedJson(answer: StreamedAnswer): AsyncGenerator<stri
       yield* jsonRows(part.rows, { isFirst: rowCount === undefined });
       separator = ",";
       rowCount = (rowCount ?? 0) + part.rows.length;
+      asUser = part.asUser;
+    } else if (part.kind === "text") {
+      yield rowCount === undefined ? `${separator}${entryHead(part.schema)}[` : ",";
+      yield part.text;
+      separator = ",";
+      rowCount = (rowCount ?? 0) + part.rowCount;
       asUser = part.asUser;
     } else if (part.kind === "entry") {
       if (rowCount === undefined) yield* wholeEntry(part.result, separator);
@@ -99,7 +112,7 @@ function* wholeEntry(result: StatementResult, separator: string): Generator<stri
 }
 
 /** The one row-returning entry as NDJSON. */
-export async function* streamedNdjson(answer: StreamedAnswer): AsyncGenerator<string, void> {
+export async function* streamedNdjson(answer: StreamedAnswer): Pieces {
   let rowCount = 0;
   let isBegun = false;
   for await (const part of partsOf(answer)) {
@@ -108,6 +121,11 @@ export async function* streamedNdjson(answer: StreamedAnswer): AsyncGenerator<st
       isBegun = true;
       yield* ndjsonRows(part.rows);
       rowCount += part.rows.length;
+    } else if (part.kind === "text") {
+      if (!isBegun) yield ndjsonHead(part);
+      isBegun = true;
+      yield part.text;
+      rowCount += part.rowCount;
     } else if (part.kind === "end") {
       const { error } = part;
       yield error === undefined
@@ -121,13 +139,17 @@ export async function* streamedNdjson(answer: StreamedAnswer): AsyncGenerator<st
  * The one row-returning entry as CSV.
  * @throws {BrokenAnswer} On a late failure, to break the body off.
  */
-export async function* streamedCsv(answer: StreamedAnswer): AsyncGenerator<string, void> {
+export async function* streamedCsv(answer: StreamedAnswer): Pieces {
   let isBegun = false;
   for await (const part of partsOf(answer)) {
     if (part.kind === "rows") {
       if (!isBegun) yield csvHead(part.schema);
       isBegun = true;
       yield* csvRows(part.rows, part.schema);
+    } else if (part.kind === "text") {
+      if (!isBegun) yield csvHead(part.schema);
+      isBegun = true;
+      yield part.text;
     } else if (part.kind === "end" && part.error !== undefined) {
       throw new BrokenAnswer(`The statement failed after its first rows: ${part.error.message}`);
     }

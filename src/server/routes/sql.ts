@@ -12,6 +12,7 @@ import type { Clock } from "../../base/clock.ts";
 import { wireErrorOf } from "../../protocol/mod.ts";
 import type {
   AnswerStream,
+  ResultFormat,
   SqlEngine,
   SqlRequest,
   SqlResponse,
@@ -43,7 +44,6 @@ import {
   jsonBody,
   jsonPieces,
   ndjsonPieces,
-  type ResultFormat,
 } from "../http/result_format.ts";
 import type { Route } from "../http/route.ts";
 import { releaseBody } from "../http/sql_body.ts";
@@ -225,7 +225,7 @@ class SqlRoute {
     if (misplaced !== undefined) throw invalidInput(`Cannot read ${misplaced}`);
     const { config } = this.#options;
     const contentType = exchange.request.headers.get("content-type");
-    const options = { config, sender: exchange, hasOneResult: format !== "json" };
+    const options = { config, sender: exchange, format };
     try {
       return isMultipart(contentType)
         ? sqlRequestFromForm(body, contentType, options)

@@ -8,6 +8,7 @@ import type { DatabaseError } from "../../base/errors.ts";
 import type { SchemaField } from "../../protocol/mod.ts";
 import type { Batch, DataType, Vector, WireParameter } from "../../types/mod.ts";
 import type { RowPace } from "../execute/evaluate/attempts.ts";
+import type { ResultFormat } from "./row_text.ts";
 
 /** A file part of a multipart request. */
 export interface UploadedFile {
@@ -32,8 +33,8 @@ export interface SqlRequest {
   readonly timeoutMs?: number | undefined;
   /** Parse, bind and authorise only. */
   readonly check?: boolean | undefined;
-  /** The request runs only if at most one of its statements returns rows. */
-  readonly hasOneResult?: boolean | undefined;
+  /** How the answer is written; absent: as JSON. Any other format has the rows of one statement. */
+  readonly format?: ResultFormat | undefined;
   /** Upload parts by placeholder name; present for multipart requests only. */
   readonly files?: ReadonlyMap<string, UploadedFile> | undefined;
   /** Runs the request once for each key of its user; `digest` stands for the body. */
@@ -95,6 +96,14 @@ export type AnswerPart =
       readonly schema: readonly SchemaField[];
       readonly asUser: string;
       readonly rows: readonly (readonly unknown[])[];
+    }
+  /** The same, as text in the format of the request; rows of JSON without a comma around them. */
+  | {
+      readonly kind: "text";
+      readonly schema: readonly SchemaField[];
+      readonly asUser: string;
+      readonly text: Uint8Array;
+      readonly rowCount: number;
     }
   /** An entry ends: the one at hand, without its rows, or a whole one. */
   | { readonly kind: "entry"; readonly result: StatementResult }

@@ -21,6 +21,7 @@ import type { DroppedShares, SharedTable } from "../../storage/mod.ts";
 import type { ThreadFailure } from "../../threads/mod.ts";
 import type { Batch, DataType, Value } from "../../types/mod.ts";
 import type { CellPlace } from "../bind/cell_error.ts";
+import type { ResultFormat } from "../common/row_text.ts";
 import type { QueryStatement } from "../parse/ast/ast.ts";
 
 /** The numbers of a job in shared memory, by their place. */
@@ -33,7 +34,12 @@ export const JOB_WORDS = {
   kiloRowsRead: 2,
   /** KiB that the statement holds in memory. */
   heldKib: 3,
-  count: 4,
+  /**
+   * The format in which rows are sent as text: its place in `FORMATS`, from 1; 0 while they are
+   * sent as batches.
+   */
+  format: 4,
+  count: 5,
 } as const;
 
 export type JobWords = Int32Array<SharedArrayBuffer>;
@@ -47,6 +53,8 @@ export const WINDOW_KIB = 2048;
 
 /** Plans that a reader keeps; it forgets the one that it was given first. */
 export const PLANS_MAX = 200;
+
+export const FORMATS: readonly ResultFormat[] = ["json", "ndjson", "csv"];
 
 export const CANCEL_CAUSES = ["kill", "drop", "shutdown"] as const;
 
@@ -127,6 +135,13 @@ export interface JobTotals {
 
 export type FromReader =
   | { readonly kind: "rows"; readonly batch: Batch; readonly kib: number }
+  /** The same, as UTF-8 in the format that the event loop has asked for. */
+  | {
+      readonly kind: "text";
+      readonly text: Uint8Array;
+      readonly rowCount: number;
+      readonly kib: number;
+    }
   | { readonly kind: "end"; readonly totals: JobTotals }
   /** The first reader waits for the rows of all parts. */
   | { readonly kind: "parted" }

@@ -17,6 +17,7 @@ import { failureFrom } from "../../threads/mod.ts";
 import { type Batch, portableBatch } from "../../types/mod.ts";
 import { CellError } from "../bind/cell_error.ts";
 import type { SqlLimits } from "../common/environment.ts";
+import { type ResultFormat, rowText } from "../common/row_text.ts";
 import type { MemoryBudget } from "../execute/held/memory_budget.ts";
 import { made, type Operator, type OperatorFactory } from "../execute/run/operator.ts";
 import {
@@ -31,6 +32,7 @@ import { type Prepared, prepare } from "../prepare/prepared.ts";
 import { SpillSpace, type TemporaryFiles } from "../spill/mod.ts";
 import {
   CANCEL_CAUSES,
+  FORMATS,
   type FromReader,
   JOB_WORDS,
   type JobPart,
@@ -42,6 +44,8 @@ import {
 } from "./job.ts";
 import { newDivision } from "./part_share.ts";
 import { worldIn } from "./relations.ts";
+
+const ENCODER = new TextEncoder();
 
 /** How long a reader sleeps at most before it looks whether its job was cancelled. */
 const LOOK_MS = 20;
@@ -144,7 +148,7 @@ export class QueryReader {
       ledger,
       division,
     });
-    const sender = new RowSender(job.words, this.#parts);
+    const sender = new RowSender(job.words, prepared, this.#parts);
     const drained = (build: OperatorFactory, columnCount: number): void => {
       drainInto(sender, made(build, run), { columnCount, ledger });
     };
@@ -308,20 +312,21 @@ class JobLedger implements RequestLedger {
 class RowSender {
   readonly #words: JobWords;
   readonly #parts: QueryReaderParts;
+  readonly #prepared: Pick<Prepared, "cells" | "fields">;
   #sentKib = 0;
 
-  constructor(words: JobWords, parts: QueryReaderParts) {
+  constructor(words: JobWords, prepared: Prepared, parts: QueryReaderParts) {
     this.#words = words;
+    this.#prepared = prepared;
     this.#parts = parts;
   }
 
   /** The time of the wait is the client's. @throws {DatabaseError} CANCELLED, SHUTTING_DOWN */
   send(rows: Batch, columnCount: number, ledger: JobLedger): void {
-    const { clock, post, wait } = this.#parts;
-    const { batch, bytes, moved } = portableBatch(rows, columnCount);
-    const kib = Math.ceil(bytes / 1024);
-    post({ kind: "rows", batch, kib }, moved);
-    this.#sentKib += kib;
+    const { clock, wait } = this.#parts;
+    const format = FORMATS[Atomics.load(this.#words, JOB_WORDS.format) - 1];
+    this.#sentKib +=
+      format === undefined ? this.#sendBatch(rows, columnCount) : this.#sendText(rows, format);
     for (;;) {
       const takenKib = Atomics.load(this.#words, JOB_WORDS.takenKib);
       if (this.#sentKib - takenKib <= WINDOW_KIB) return;
@@ -330,5 +335,22 @@ class RowSender {
       ledger.deadlineMs += clock.monotonicMs() - sinceMs;
       ledger.look();
     }
+  }
+
+  #sendBatch(rows: Batch, columnCount: number): number {
+    const { batch, bytes, moved } = portableBatch(rows, columnCount);
+    const kib = Math.ceil(bytes / 1024);
+    this.#parts.post({ kind: "rows", batch, kib }, moved);
+    return kib;
+  }
+
+  #sendText(batch: Batch, format: ResultFormat): number {
+    const { cells, fields = [] } = this.#prepared;
+    const rows: unknown[][] = [];
+    cells.append(batch, rows);
+    const text = ENCODER.encode(rowText(rows, format, fields));
+    const kib = Math.ceil(text.length / 1024);
+    this.#parts.post({ kind: "text", text, rowCount: batch.rowCount, kib }, [text.buffer]);
+    return kib;
   }
 }

@@ -241,6 +241,6 @@ export class QueryReaders {
 
 /** Whether all that a statement reads are stored tables, and it neither sleeps nor takes ids. */
 function isOfTables({ plan, requirements }: Prepared): boolean {
-  if (plan === undefined || requirements.length === 0) return false;
+  if (plan === undefined) return false;
   return requirements.every(({ action }) => action === "read" || action === "write");
 }

@@ -15,11 +15,13 @@ import type { SharingStore, Store, TableShares, TableSharing } from "../../stora
 import { errorFromFailure, type MessageThread, type ThreadEvents } from "../../threads/mod.ts";
 import type { Batch, DataType, Value } from "../../types/mod.ts";
 import { CellError } from "../bind/cell_error.ts";
+import type { ResultFormat, RowText } from "../common/row_text.ts";
 import { checkDeadline, type RequestLedger } from "../execute/run/request_ledger.ts";
 import type { QueryStatement } from "../parse/ast/ast.ts";
 import type { Prepared } from "../prepare/prepared.ts";
 import {
   CANCEL_CAUSES,
+  FORMATS,
   type FromReader,
   JOB_WORDS,
   type JobPart,
@@ -58,6 +60,10 @@ export interface ReaderQuery {
   readonly ledger: QueryLedger;
   /** @throws {DatabaseError} The statement ends then. */
   onBatch(batch: Batch): void;
+  /** Further rows, once `textFormat` has named a format. @throws {DatabaseError} */
+  onText?(text: RowText): void;
+  /** The format in which further rows shall come; undefined as long as batches shall. */
+  textFormat?(): ResultFormat | undefined;
   /** What to wait for before the reader may send more. */
   taken?(): Promise<void> | undefined;
   /** The first reader of a divided query has sent its part, and waits for the others. */
@@ -212,8 +218,8 @@ export class Reader {
       return;
     }
     const job = defined(this.#job, "a reader speaks of its statement");
-    if (message.kind === "rows") {
-      job.takeRows(message.batch, message.kib);
+    if (message.kind === "rows" || message.kind === "text") {
+      job.takeRows(message);
       return;
     }
     if (message.kind === "parted") {
@@ -258,6 +264,8 @@ export class Reader {
   }
 }
 
+type RowMessage = Extract<FromReader, { kind: "rows" | "text" }>;
+
 interface JobOptions {
   readonly clock: Clock;
   readonly plan: number;
@@ -276,7 +284,7 @@ class Job implements ReaderRead {
   readonly #rowsReadBefore: number;
   readonly #settled = Promise.withResolvers<ReadOutcome>();
   readonly #done = Promise.withResolvers<void>();
-  readonly #queue: { readonly batch: Batch; readonly kib: number }[] = [];
+  readonly #queue: RowMessage[] = [];
   #isPumping = false;
   /** What the reader ended with, while rows still wait here. */
   #ended: ReadOutcome | Error | undefined;
@@ -306,10 +314,10 @@ class Job implements ReaderRead {
     return this.#done.promise;
   }
 
-  takeRows(batch: Batch, kib: number): void {
+  takeRows(message: RowMessage): void {
     if (this.#isOver) return;
-    this.#queue.push({ batch, kib });
-    this.#pendingKib += kib;
+    this.#queue.push(message);
+    this.#pendingKib += message.kib;
     if (!this.#isPumping) void this.#pump();
   }
 
@@ -353,9 +361,11 @@ class Job implements ReaderRead {
     this.#isPumping = true;
     try {
       for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
-        this.#query.onBatch(next.batch);
+        if (this.#isOver) break;
+        this.#give(next);
         const waiting = this.#query.taken?.();
         if (waiting !== undefined) await waiting;
+        this.#askForText();
         this.#pendingKib -= next.kib;
         Atomics.add(this.words, JOB_WORDS.takenKib, next.kib);
         Atomics.notify(this.words, JOB_WORDS.takenKib);
@@ -366,6 +376,18 @@ class Job implements ReaderRead {
     }
     this.#isPumping = false;
     if (this.#ended !== undefined) this.#settle();
+  }
+
+  #give(message: RowMessage): void {
+    if (message.kind === "rows") this.#query.onBatch(message.batch);
+    else this.#query.onText?.(message);
+  }
+
+  /** Has the reader encode the rows to come, if they go into a streamed answer. */
+  #askForText(): void {
+    const format = this.#query.textFormat?.();
+    if (format === undefined) return;
+    Atomics.store(this.words, JOB_WORDS.format, FORMATS.indexOf(format) + 1);
   }
 
   #lookLater(): void {

@@ -21,6 +21,7 @@ import type {
   SqlResponse,
   StatementResult,
 } from "../common/engine.ts";
+import type { ResultFormat, RowText } from "../common/row_text.ts";
 import { cancelRequest, checkDeadline, type RequestLedger } from "../execute/run/request_ledger.ts";
 
 /**
@@ -39,20 +40,22 @@ export interface ChannelOptions {
   readonly clock: Clock;
   readonly ledger: RequestLedger;
   readonly reader: AnswerReader;
+  readonly format: ResultFormat;
 }
 
 /** The channel of a request that somebody reads. */
 export function channelOf(
-  { reader }: SqlRequest,
+  { format = "json", reader }: SqlRequest,
   { clock, ledger }: Pick<ChannelOptions, "clock" | "ledger">,
 ): AnswerChannel {
-  return new AnswerChannel({ clock, ledger, reader: defined(reader, "somebody reads") });
+  return new AnswerChannel({ clock, format, ledger, reader: defined(reader, "somebody reads") });
 }
 
 export class AnswerChannel implements AnswerStream {
   readonly #clock: Clock;
   readonly #ledger: RequestLedger;
   readonly #reader: AnswerReader;
+  readonly #format: ResultFormat;
   readonly #parts: AnswerPart[] = [];
   /** What is no expected failure. */
   #failure: Error | undefined;
@@ -62,10 +65,16 @@ export class AnswerChannel implements AnswerStream {
   #wakeReader: (() => void) | undefined;
   #wakeWriter: (() => void) | undefined;
 
-  constructor({ clock, ledger, reader }: ChannelOptions) {
+  constructor({ clock, format, ledger, reader }: ChannelOptions) {
+    this.#format = format;
     this.#clock = clock;
     this.#ledger = ledger;
     this.#reader = reader;
+  }
+
+  /** The format of the answer. */
+  get format(): ResultFormat {
+    return this.#format;
   }
 
   /** From now on the request ends when its reader leaves: it is longer than a turn. */
@@ -114,6 +123,16 @@ export class AnswerChannel implements AnswerStream {
   /** Rows of the statement at hand. */
   pushRows(rows: readonly (readonly unknown[])[], head: EntryHead): void {
     this.#push({ kind: "rows", ...head, rows });
+    this.#open();
+  }
+
+  /** The same, as text in the format of the request. */
+  pushText({ rowCount, text }: RowText, head: EntryHead): void {
+    this.#push({ kind: "text", ...head, text, rowCount });
+    this.#open();
+  }
+
+  #open(): void {
     if (this.#isOpen) return;
     this.#isOpen = true;
     this.#onOpen?.();

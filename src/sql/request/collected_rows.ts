@@ -6,6 +6,7 @@ import { assert } from "../../base/assert.ts";
 import type { Batch } from "../../types/mod.ts";
 import type { StatementResult } from "../common/engine.ts";
 import type { CellRows } from "../common/result.ts";
+import type { RowText } from "../common/row_text.ts";
 import { batchBytes, type MemoryBudget } from "../execute/held/memory_budget.ts";
 import { checkResultRows } from "../execute/run/run.ts";
 import { type AnswerChannel, type EntryHead, OPENING_BYTES } from "./answer_stream.ts";
@@ -23,6 +24,8 @@ export interface CollectedRowsOptions {
 export class CollectedRows {
   readonly #options: CollectedRowsOptions;
   #rows: unknown[][] = [];
+  /** Rows behind those, as text. */
+  #texts: RowText[] = [];
   /** Of `#rows`, in the memory of the statement. */
   #bytes = 0;
   #rowCount = 0;
@@ -59,13 +62,26 @@ export class CollectedRows {
     cells.append(batch, this.#rows);
   }
 
+  /** Whether some rows were given away; those that follow may come as text. */
+  get isStreamed(): boolean {
+    return this.#channel !== undefined;
+  }
+
+  /** Rows behind those that were given away. @throws {DatabaseError} RESULT_TOO_LARGE */
+  addText(text: RowText): void {
+    assert(this.isStreamed, "rows come as text once they are many");
+    this.#rowCount += text.rowCount;
+    checkResultRows(this.#rowCount, this.#options.rowsMax);
+    this.#texts.push(text);
+  }
+
   /**
    * Gives the rows so far to the reader if they are many. Returns what to wait for before there may
    * be more.
    */
   send(channel: AnswerChannel): Promise<void> | undefined {
     if (this.#channel === undefined && !this.areMany) return undefined;
-    if (this.#rows.length === 0) return undefined;
+    if (this.#rows.length + this.#texts.length === 0) return undefined;
     this.#push(channel);
     return channel.taken();
   }
@@ -77,14 +93,17 @@ export class CollectedRows {
     if (this.#channel === undefined) {
       return { schema, rows: this.#rows, rowCount, asUser };
     }
-    if (this.#rows.length > 0) this.#push(this.#channel);
+    if (this.#rows.length + this.#texts.length > 0) this.#push(this.#channel);
     return { schema, rowCount, asUser };
   }
 
   #push(channel: AnswerChannel): void {
     this.#channel = channel;
-    channel.pushRows(this.#rows, this.#options.head);
+    const { head } = this.#options;
+    if (this.#rows.length > 0) channel.pushRows(this.#rows, head);
+    for (const text of this.#texts) channel.pushText(text, head);
     this.#rows = [];
+    this.#texts = [];
     this.#options.memory.release(this.#bytes);
     this.#bytes = 0;
   }

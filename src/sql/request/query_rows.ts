@@ -62,7 +62,11 @@ function readElsewhere(options: QueryRowsOptions): Promise<void> | undefined {
   const read = readers.begin({
     ...query,
     onBatch: (batch) => collected.add(batch),
-    ...(channel !== undefined && { taken: () => collected.send(channel()) }),
+    ...(channel !== undefined && {
+      taken: () => collected.send(channel()),
+      onText: (text) => collected.addText(text),
+      textFormat: () => (collected.isStreamed ? channel().format : undefined),
+    }),
   });
   if (read === undefined) return undefined;
   // The client may leave before there is a row.

@@ -125,7 +125,7 @@ export class RequestRunner {
       units = this.#parse(parameters.length);
       this.#running.statements = units.map(({ node }) => node);
       await this.#bindAll(units, parameters.length);
-      if (this.#request.hasOneResult === true) {
+      if ((this.#request.format ?? "json") !== "json") {
         const rowResultCount = units.filter(({ node }) => returnsRows(node)).length;
         if (rowResultCount > 1) return { results: [], rowResultCount };
       }
