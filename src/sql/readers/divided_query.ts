@@ -11,7 +11,7 @@
 import type { Batch } from "../../types/mod.ts";
 import { batchBytes } from "../execute/held/memory_budget.ts";
 import { type PlanDivision, shapeOf } from "../plan/divided.ts";
-import type { JobPart, PartClaims } from "./job.ts";
+import type { ClaimWords, JobPart, PartClaims } from "./job.ts";
 import type { Dividing } from "./query_readers.ts";
 import type { QueryLedger, Reader, ReaderQuery, ReaderRead } from "./reader.ts";
 
@@ -28,10 +28,11 @@ export class DividedQuery {
   readonly #query: ReaderQuery;
   readonly #options: DividedQueryOptions;
   readonly #shape: string;
-  /** How many row groups are taken. */
-  readonly #taken = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+  readonly #claims: ClaimWords;
   readonly #ledgers: PartLedger[] = [];
   readonly #reads: ReaderRead[] = [];
+  /** Of readers that may leave, by their number. */
+  readonly #sparable = new Map<number, ReaderRead>();
   readonly #gathered: Batch[] = [];
   #gatheredBytes = 0;
   #partsLeft: number;
@@ -45,6 +46,8 @@ export class DividedQuery {
     this.#options = options;
     this.#shape = shapeOf(options.division.root);
     this.#partsLeft = options.readers.length;
+    const bytes = (1 + options.readers.length) * Int32Array.BYTES_PER_ELEMENT;
+    this.#claims = new Int32Array(new SharedArrayBuffer(bytes));
   }
 
   stop(): void {
@@ -60,9 +63,7 @@ export class DividedQuery {
     const { ledger } = this.#query;
     const { rowsRead } = ledger;
     ledger.wake = () => this.#wake();
-    await Promise.all(
-      this.#options.readers.map((reader, number) => this.#runPart(reader, this.#partOf(number))),
-    );
+    await Promise.all(this.#options.readers.map((reader, number) => this.#runPart(reader, number)));
     ledger.wake = undefined;
     ledger.bytesElsewhere -= this.#gatheredBytes;
     if (this.#failure === undefined && this.#isEnding) {
@@ -73,23 +74,40 @@ export class DividedQuery {
     return this.#isEnding ? undefined : "read";
   }
 
+  /**
+   * Has one reader leave its row groups to the others, so that another query gets it.
+   *
+   * @returns undefined if there is none that can leave. Resolves once the reader is free.
+   */
+  spare(): Promise<void> | undefined {
+    for (const [number, read] of this.#sparable) {
+      this.#sparable.delete(number);
+      Atomics.store(this.#claims, 1 + number, 1);
+      return read.done;
+    }
+    return undefined;
+  }
+
   #partOf(number: number): JobPart {
     const { dividing, division, readers } = this.#options;
     const claims: PartClaims = dividing.isInTurn
       ? { kind: "turn", number, of: readers.length }
-      : { kind: "counter", taken: this.#taken };
+      : { kind: "counter", words: this.#claims, number };
     return { at: division.at, shape: this.#shape, isFirst: number === 0, claims };
   }
 
   /** Never rejects. */
-  async #runPart(reader: Reader, part: JobPart): Promise<void> {
+  async #runPart(reader: Reader, number: number): Promise<void> {
     if (this.#isEnding) return;
+    const part = this.#partOf(number);
     const ledger = new PartLedger(this.#query.ledger);
     this.#ledgers.push(ledger);
     try {
       const read = reader.run(this.#partQuery(part, ledger), this.#options.plan, part);
       this.#reads.push(read);
+      if (!part.isFirst) this.#sparable.set(number, read);
       const outcome = await read.outcome;
+      this.#sparable.delete(number);
       if (outcome === "refused") this.#end();
       else if (!part.isFirst) this.#notePartEnded();
     } catch (error) {
@@ -143,6 +161,7 @@ export class DividedQuery {
   #end(failure?: unknown): void {
     if (this.#isEnding) return;
     this.#isEnding = true;
+    this.#sparable.clear();
     this.#failure = failure;
     this.#gathered.length = 0;
     for (const ledger of this.#ledgers) ledger.isEnded = true;

@@ -86,10 +86,16 @@ export interface JobPart {
   readonly claims: PartClaims;
 }
 
+/**
+ * In shared memory: how many row groups are taken, and then for each reader, by its number, 1 once
+ * it should take no more of them.
+ */
+export type ClaimWords = Int32Array<SharedArrayBuffer>;
+
 /** How readers find out which row groups each of them reads. */
 export type PartClaims =
-  /** Whoever comes first: how many are taken, in shared memory. */
-  | { readonly kind: "counter"; readonly taken: Int32Array<SharedArrayBuffer> }
+  /** Whoever comes first. */
+  | { readonly kind: "counter"; readonly words: ClaimWords; readonly number: number }
   /** In turn, so that the same reader always has the same ones. */
   | { readonly kind: "turn"; readonly number: number; readonly of: number };
 

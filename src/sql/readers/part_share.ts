@@ -4,14 +4,14 @@
  */
 import type { ScanShare } from "../../storage/mod.ts";
 import type { RunDivision } from "../execute/run/run.ts";
-import type { JobPart, PartClaims } from "./job.ts";
+import type { ClaimWords, JobPart, PartClaims } from "./job.ts";
 
 export function newDivision({ claims }: Pick<JobPart, "claims">): RunDivision {
   return { share: shareOf(claims), gathered: [] };
 }
 
 function shareOf(claims: PartClaims): ScanShare {
-  return claims.kind === "counter" ? new CountedShare(claims.taken) : new ShareInTurn(claims);
+  return claims.kind === "counter" ? new CountedShare(claims) : new ShareInTurn(claims);
 }
 
 /**
@@ -19,18 +19,22 @@ function shareOf(claims: PartClaims): ScanShare {
  * are taken by then, by this reader or by others, and no reader is ever behind what it took.
  */
 class CountedShare implements ScanShare {
-  readonly #taken: Int32Array<SharedArrayBuffer>;
+  readonly #words: ClaimWords;
+  readonly #number: number;
   #next = 0;
   #inHand = -1;
 
-  constructor(taken: Int32Array<SharedArrayBuffer>) {
-    this.#taken = taken;
+  constructor({ number, words }: Extract<PartClaims, { kind: "counter" }>) {
+    this.#words = words;
+    this.#number = number;
   }
 
   claimsNext(): boolean {
     const group = this.#next;
     this.#next += 1;
-    if (this.#inHand < group) this.#inHand = Atomics.add(this.#taken, 0, 1);
+    if (this.#inHand < group && Atomics.load(this.#words, 1 + this.#number) === 0) {
+      this.#inHand = Atomics.add(this.#words, 0, 1);
+    }
     return this.#inHand === group;
   }
 }

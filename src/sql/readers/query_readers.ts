@@ -6,8 +6,11 @@
  *
  * - A statement in a reader pins the files that it reads, until the reader is done with it.
  * - A reader that fails, ends or hangs fails its own statement only, and is replaced.
- * - Nobody waits for a reader: a query that finds none free stays on the event loop.
+ * - A query that finds none free takes one of a query that several divide, if there is such a
+ *   query, and stays on the event loop otherwise.
  */
+
+import type { Clock } from "../../base/clock.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { SeldomLog } from "../../base/seldom_log.ts";
 import type { MessageThread, ThreadEvents } from "../../threads/mod.ts";
@@ -15,7 +18,13 @@ import { divisionOf } from "../plan/divided.ts";
 import type { Prepared } from "../prepare/prepared.ts";
 import { DividedQuery } from "./divided_query.ts";
 import type { FromReader, ToReader } from "./job.ts";
-import { Reader, type ReaderParts, type ReaderQuery, type StartedRead } from "./reader.ts";
+import {
+  Reader,
+  type ReaderParts,
+  type ReaderQuery,
+  type ReadOutcome,
+  type StartedRead,
+} from "./reader.ts";
 
 /** A thread that reads, or a stand-in in the thread of the event loop. */
 export type ReaderPort = MessageThread<ToReader>;
@@ -70,6 +79,9 @@ const DIVIDING: Dividing = {
   gatheredBytesMax: 32 * 1024 * 1024,
 };
 
+/** How long a query waits for a reader that leaves another query. */
+const SPARE_MS_MAX = 50;
+
 /** How often readers that have nothing to do are told which files they may let go of. */
 const DROP_MS = 5000;
 
@@ -82,6 +94,8 @@ export class QueryReaders {
   readonly #refused = new WeakSet<Prepared>();
   /** Plans that one reader runs as fast, or that readers have come to differ about. */
   readonly #undivided = new WeakSet<Prepared>();
+  /** Under way. */
+  readonly #divided = new Set<DividedQuery>();
   readonly #planNumbers = new WeakMap<Prepared, number>();
   #planCount = 0;
   #queryCount = 0;
@@ -119,15 +133,10 @@ export class QueryReaders {
   begin(query: ReaderQuery): StartedRead | undefined {
     const { prepared } = query;
     if (!this.#isOpen || this.#refused.has(prepared) || !isOfTables(prepared)) return undefined;
-    const plan = this.#numberOf(prepared);
-    const reader = this.#free(plan);
-    if (reader === undefined) {
-      this.#withoutReaderCount += 1;
-      return undefined;
-    }
-    this.#queryCount += 1;
-    this.#timeDrops();
-    return this.#beginDivided(query, reader, plan) ?? this.#runOn(reader, query);
+    const reader = this.#free(prepared);
+    if (reader === undefined) return this.#beginSpared(query);
+    this.#noteBegun();
+    return this.#beginDivided(query, reader) ?? this.#runOn(reader, query);
   }
 
   #runOn(reader: Reader, query: ReaderQuery): StartedRead {
@@ -140,29 +149,61 @@ export class QueryReaders {
     return { outcome, stop: () => read.stop() };
   }
 
+  #noteBegun(): void {
+    this.#queryCount += 1;
+    this.#timeDrops();
+  }
+
+  /** In a reader that is free by now. */
+  #runOnFree(query: ReaderQuery): StartedRead | "refused" {
+    const reader = this.#isOpen ? this.#free(query.prepared) : undefined;
+    if (reader !== undefined) return this.#runOn(reader, query);
+    this.#withoutReaderCount += 1;
+    return "refused";
+  }
+
+  /** Takes a reader of a query that has several; undefined if none has. */
+  #beginSpared(query: ReaderQuery): StartedRead | undefined {
+    for (const divided of this.#divided) {
+      const isFree = divided.spare();
+      if (isFree === undefined) continue;
+      let isStopped = false;
+      const began = atLatest(isFree, this.#parts.clock).then(() => {
+        if (isStopped) throw new Error("Nobody wants the rows any more");
+        const read = this.#runOnFree(query);
+        if (read !== "refused") this.#noteBegun();
+        return read;
+      });
+      return laterRead(began, () => (isStopped = true));
+    }
+    this.#withoutReaderCount += 1;
+    return undefined;
+  }
+
   /** Undefined if one reader is enough, or there is only one. */
-  #beginDivided(query: ReaderQuery, first: Reader, plan: number): StartedRead | undefined {
+  #beginDivided(query: ReaderQuery, first: Reader): StartedRead | undefined {
     const { prepared } = query;
     const dividing = { ...DIVIDING, ...this.#parts.dividing };
-    if (prepared.plan === undefined || this.#undivided.has(prepared)) return undefined;
+    // A change takes its rows in the order in which the event loop would read them.
+    if (prepared.kind !== "query" || this.#undivided.has(prepared)) return undefined;
     const division = divisionOf(prepared.plan);
     if (division === undefined) return undefined;
     const countMax = Math.floor(Math.max(1, division.rowCount) / dividing.rowsEach);
     if (countMax < 2) return undefined;
     const readers = [first, ...this.#othersFree(first, countMax - 1)];
     if (readers.length === 1) return undefined;
+    const plan = this.#numberOf(prepared);
     const divided = new DividedQuery(query, { readers, plan, division, dividing });
-    let read: Pick<StartedRead, "stop"> = divided;
-    const outcome = divided.run().then((how) => {
-      if (how === "read") return how;
-      this.#undivided.add(prepared);
-      const reader = this.#free(plan);
-      if (reader === undefined) return "refused";
-      const alone = this.#runOn(reader, query);
-      read = alone;
-      return alone.outcome;
-    });
-    return { outcome, stop: () => read.stop() };
+    this.#divided.add(divided);
+    const began = divided
+      .run()
+      .finally(() => this.#divided.delete(divided))
+      .then((how) => {
+        if (how === "read") return how;
+        this.#undivided.add(prepared);
+        return this.#runOnFree(query);
+      });
+    return laterRead(began, () => divided.stop());
   }
 
   /** Readers that are free besides one; opens those that may be open. */
@@ -186,7 +227,8 @@ export class QueryReaders {
   }
 
   /** A free reader, one that knows the plan rather than another; opens one if none is free. */
-  #free(plan: number): Reader | undefined {
+  #free(prepared: Prepared): Reader | undefined {
+    const plan = this.#numberOf(prepared);
     let free: Reader | undefined;
     for (const reader of this.#readers) {
       if (reader === undefined || reader.isBusy) continue;
@@ -237,6 +279,25 @@ export class QueryReaders {
       if (this.counts.open > 0) this.#timeDrops();
     });
   }
+}
+
+/** The read of a query whose reader is known later. */
+function laterRead(began: Promise<StartedRead | ReadOutcome>, stopBefore: () => void): StartedRead {
+  let stop = stopBefore;
+  const outcome = began.then((read) => {
+    if (typeof read === "string") return read;
+    stop = () => read.stop();
+    return read.outcome;
+  });
+  return { outcome, stop: () => stop() };
+}
+
+/** Resolves with a promise, or when a reader should have left its query for long. */
+async function atLatest(promise: Promise<void>, clock: Clock): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const cancelTimer = clock.after(SPARE_MS_MAX, late.resolve);
+  await Promise.race([promise, late.promise]);
+  cancelTimer();
 }
 
 /** Whether all that a statement reads are stored tables, and it neither sleeps nor takes ids. */

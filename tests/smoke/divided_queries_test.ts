@@ -1,0 +1,111 @@
+/**
+ * Queries that the reader threads of the real process divide: right beside changes of their table,
+ * and ended as one by everything that ends a statement.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
+import { until } from "../support/until.ts";
+
+const MS_MAX = 60_000;
+
+const ROW_COUNT = 300_000;
+
+/** `a` and `b` have the same sum after every statement. */
+const SUMS = "SELECT k, sum(a), sum(b), count(*) FROM d.t GROUP BY k ORDER BY k";
+
+/** 6 billion pairs, which no two readers compare in the time of a test. */
+const ENDLESS = "SELECT count(*) FROM d.t x, d.few y WHERE x.a + y.id = -1";
+
+let server: ServerProcess;
+
+beforeAll(async () => {
+  server = await startReadyServer({ config: { server: { workers: 2 } } });
+  await server.rows("CREATE NAMESPACE d");
+  await server.rows("CREATE SHARED TABLE d.t (id INT PRIMARY KEY, k INT, a INT, b INT)");
+  await server.rows("CREATE SHARED TABLE d.few (id INT PRIMARY KEY)");
+  await server.rows("INSERT INTO d.few SELECT g FROM generate_series(1, 20000) AS x(g)");
+  for (let first = 1; first <= ROW_COUNT; first += 100_000) {
+    await server.rows(
+      `INSERT INTO d.t SELECT g, g % 3, 0, 0 FROM generate_series(${first}, ${first + 99_999}) AS x(g)`,
+    );
+  }
+}, MS_MAX);
+
+afterAll(async () => {
+  await server.stop();
+});
+
+async function busyCount(): Promise<number> {
+  const [[value] = []] = await server.rows(
+    "SELECT metric_value FROM system.stats WHERE metric_name = 'tidemark_readers_busy'",
+  );
+  return Number(value);
+}
+
+/** Why the endless query fails that `end` ends once both readers work on it. */
+async function endedBy(
+  fields: Readonly<Record<string, unknown>>,
+  end?: () => Promise<void>,
+): Promise<readonly unknown[]> {
+  const running = server.sql(ENDLESS, { fields });
+  await until(async () => (await busyCount()) === 2);
+  await end?.();
+  const { body } = await running;
+  await until(async () => (await busyCount()) === 0);
+  return [body.error?.code, body.error?.reason];
+}
+
+describe("a query that two reader threads divide", () => {
+  test(
+    "sees every change as a whole",
+    async () => {
+      for (let step = 1; step <= 20; step += 1) {
+        const first = step * 14_000;
+        const changing = server.rows(
+          `UPDATE d.t SET a = a + ${step}, b = b + ${step} WHERE id BETWEEN ${first} AND ${first + 5000}`,
+        );
+        const seen = await Promise.all([server.rows(SUMS), server.rows(SUMS)]);
+        for (const [, sumA, sumB, count] of seen.flat()) {
+          expect([sumA, count]).toEqual([sumB, ROW_COUNT / 3]);
+        }
+        await changing;
+        if (step % 5 === 0) await server.rows("STORAGE FLUSH TABLE d.t");
+      }
+    },
+    MS_MAX,
+  );
+
+  test(
+    "ends in both by KILL",
+    async () => {
+      const kill = async (): Promise<void> => {
+        const [[queryId] = []] = await server.rows(
+          "SELECT query_id FROM system.queries WHERE sql NOT LIKE '%system.%'",
+        );
+        await server.rows(`KILL QUERY '${String(queryId)}'`);
+      };
+      expect(await endedBy({}, kill)).toEqual(["SQL_EXECUTION_ERROR", "cancelled"]);
+    },
+    MS_MAX,
+  );
+
+  test(
+    "ends in both by the end of its time",
+    async () => {
+      expect(await endedBy({ timeout_ms: 1500 })).toEqual(["QUERY_TIMEOUT", undefined]);
+    },
+    MS_MAX,
+  );
+
+  test(
+    "fails with the fault that one of them meets, and leaves both to the next one",
+    async () => {
+      const { body } = await server.sql("SELECT sum(10 / (id - 250000)) FROM d.t");
+      expect(body.error?.message).toContain("Cannot divide by zero");
+      await until(async () => (await busyCount()) === 0);
+      const [[count] = []] = await server.rows("SELECT count(*) FROM d.t");
+      expect(count).toBe(ROW_COUNT);
+    },
+    MS_MAX,
+  );
+});
