@@ -4,7 +4,8 @@
  */
 import type { Seq } from "../base/seq.ts";
 import type { ChangeBatch } from "../storage/mod.ts";
-import { sliceChanges, takeChanges } from "./live_program.ts";
+import { sliceChanges } from "./live_program.ts";
+import type { DueRows } from "./predicate_index.ts";
 
 export class BatchReach<Group> {
   /** Made when there are any. */
@@ -42,16 +43,12 @@ export class BatchReach<Group> {
   /**
    * The given rows of a batch, or all, without those that the group has; undefined for none.
    *
-   * @param rows Ascending; undefined for all.
+   * @param due Undefined for all rows.
    */
-  missingOf(
-    group: Group,
-    batch: ChangeBatch,
-    rows: readonly number[] | undefined,
-  ): ChangeBatch | undefined {
-    const isWhole = rows === undefined || rows.length === batch.rowCount;
+  missingOf(group: Group, batch: ChangeBatch, due: DueRows | undefined): ChangeBatch | undefined {
+    const isWhole = due === undefined || due.areAll;
     const reachedSeq = this.#seqs?.get(group);
-    if (reachedSeq === undefined) return isWhole ? batch : takeRows(batch, rows);
+    if (reachedSeq === undefined) return isWhole ? batch : due.taken(0);
     // Asked before anything is copied: in a batch of many turns most groups have all of it.
     const isMissing = (row: number): boolean => (batch.seqs[row] ?? 0) > reachedSeq;
     if (!isMissing(batch.rowCount - 1)) return undefined;
@@ -59,11 +56,7 @@ export class BatchReach<Group> {
       const start = batch.seqs.findIndex((seq) => seq > reachedSeq);
       return sliceChanges(batch, start, batch.rowCount);
     }
-    const missing = rows.filter(isMissing);
-    return missing.length === 0 ? undefined : takeRows(batch, missing);
+    const start = due.rows.findIndex(isMissing);
+    return start === -1 ? undefined : due.taken(start);
   }
-}
-
-function takeRows(batch: ChangeBatch, rows: readonly number[]): ChangeBatch {
-  return takeChanges(batch, { rows: Uint32Array.from(rows), count: rows.length });
 }

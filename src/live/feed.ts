@@ -321,13 +321,13 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
       return part === undefined || this.#deliverTo(only, part, budget);
     }
     let evaluatedCount = 0;
-    for (const [group, rows] of this.#followed.due(batch)) {
+    for (const [group, due] of this.#followed.due(batch)) {
       if (group.followerCount === 0) continue;
       if (evaluatedCount > 0 && budget.isSpent) {
         this.#noteReached(batch, group);
         return false;
       }
-      const part = this.#reached.missingOf(group, batch, rows);
+      const part = this.#reached.missingOf(group, batch, due);
       if (part === undefined) continue;
       // One group is paid for by the rows.
       if (evaluatedCount > 0) budget.spendScanned(part.rowCount);
@@ -388,9 +388,9 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
   #deliverRows(group: Group<Member>, part: ChangeBatch, budget: Budget): boolean {
     try {
       for (let start = 0; start < part.rowCount && group.followerCount > 0; ) {
-        const { program, sources } = group;
+        const { filter, program, sources } = group;
         const before = budget.left;
-        const portion = program.changesFrom(part, start, { sources, budget });
+        const portion = program.changesFrom(part, start, { sources, filter, budget });
         this.#evaluationUnits += before - budget.left;
         if (portion === undefined) {
           this.#batchSize.pausedIn(part.rowCount);

@@ -4,10 +4,11 @@
  *
  * Invariant: each finds its columns in the batches of the feed by its `sources`.
  */
+import type { LiveEquality } from "../sql/mod.ts";
 import type { ChangeBatch } from "../storage/mod.ts";
 import { FeedColumns } from "./feed_columns.ts";
 import type { Group, GroupMember } from "./groups.ts";
-import { type Equality, PredicateIndex } from "./predicate_index.ts";
+import { type DueRows, PredicateIndex } from "./predicate_index.ts";
 
 export class FollowedGroups<Member extends GroupMember> {
   readonly #index = new PredicateIndex<Group<Member>>();
@@ -30,7 +31,7 @@ export class FollowedGroups<Member extends GroupMember> {
   }
 
   /** How many a condition finds. */
-  countOf(equality: Equality | undefined): number {
+  countOf(equality: LiveEquality | undefined): number {
     return this.#index.countOf(equality);
   }
 
@@ -48,7 +49,7 @@ export class FollowedGroups<Member extends GroupMember> {
   }
 
   /** The groups that a batch may concern, and which rows of it; undefined for all. */
-  *due(batch: ChangeBatch): Generator<readonly [Group<Member>, number[] | undefined]> {
+  *due(batch: ChangeBatch): Generator<readonly [Group<Member>, DueRows | undefined]> {
     for (const group of this.#index.always) yield [group, undefined];
     if (this.#index.hasConditions) yield* this.#index.candidates(batch, this.#columns.ids);
   }

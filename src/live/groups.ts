@@ -10,6 +10,7 @@
 import { assert } from "../base/assert.ts";
 import type { Seq } from "../base/seq.ts";
 import type { SubscriptionSpec } from "../protocol/mod.ts";
+import type { CompiledExpression, LiveEquality } from "../sql/mod.ts";
 import type { SharedMessage } from "./live.ts";
 import type { LiveChange, LiveProgram, Sources } from "./live_program.ts";
 import {
@@ -19,7 +20,6 @@ import {
   draftFrom,
   shared,
 } from "./messages.ts";
-import type { Equality } from "./predicate_index.ts";
 
 /** What a message of changes moves a follower to. */
 export interface Reach {
@@ -86,10 +86,16 @@ export class Group<Member extends GroupMember> {
     this.sources = program.ownSources;
   }
 
-  get equality(): Equality | undefined {
+  get equality(): LiveEquality | undefined {
     const { equality } = this.program.plan;
     if (equality === undefined) return undefined;
     return this.program.storedColumnIds.includes(equality.columnId) ? equality : undefined;
+  }
+
+  /** The part of the filter that the index of the feed does not decide. */
+  get filter(): CompiledExpression | undefined {
+    const { equality } = this;
+    return equality === undefined ? this.program.plan.filter : equality.rest;
   }
 
   get followerCount(): number {

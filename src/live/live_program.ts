@@ -9,7 +9,7 @@
 import { assert } from "../base/assert.ts";
 import type { Seq } from "../base/seq.ts";
 import type { Cell, CellObject } from "../protocol/mod.ts";
-import type { LivePlan } from "../sql/mod.ts";
+import type { CompiledExpression, LivePlan } from "../sql/mod.ts";
 import { type ChangeBatch, DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../storage/mod.ts";
 import {
   type Batch,
@@ -53,6 +53,13 @@ export type Sources = readonly number[];
 
 const SEQ_SOURCE = -1;
 const DELETED_SOURCE = -2;
+
+/** How the versions of a change batch are evaluated. */
+interface ChangeOptions {
+  readonly sources: Sources;
+  /** Keeps a version where it is true; undefined keeps all. */
+  readonly filter: CompiledExpression | undefined;
+}
 
 /** What came of the first rows of a stretch. */
 export interface Portion<T> {
@@ -150,17 +157,7 @@ export class LiveProgram {
    * @returns 1 a kept row, of its own.
    */
   matches(batch: Batch, eligible: Uint8Array | undefined): Uint8Array {
-    const filter = this.plan.filter;
-    const flags = new Uint8Array(batch.rowCount);
-    const chosen = eligible === undefined ? undefined : selectionOf(eligible, batch.rowCount);
-    if (chosen === undefined || chosen.count === batch.rowCount) {
-      if (filter === undefined) return flags.fill(1);
-      markTrue(filter.evaluate(batch), flags, undefined);
-    } else if (chosen.count > 0) {
-      if (filter === undefined) for (let i = 0; i < chosen.count; i += 1) flags[at(chosen, i)] = 1;
-      else markTrue(filter.evaluate(takeBatch(batch, chosen)), flags, chosen);
-    }
-    return flags;
+    return flagsOf(batch, eligible, this.plan.filter);
   }
 
   /** Makes the wire rows of the chosen rows, in their order; undefined chooses all. */
@@ -181,24 +178,25 @@ export class LiveProgram {
   changesFrom(
     batch: ChangeBatch,
     start: number,
-    { sources, budget }: { sources: Sources; budget: Budget },
+    options: ChangeOptions & { readonly budget: Budget },
   ): Portion<LiveChange[]> | undefined {
     const rowCount = batch.rowCount - start;
-    return this.portion({ rowCount, budget }, (count) =>
-      this.changesOf(sliceChanges(batch, start, start + count), sources),
+    return this.portion({ rowCount, budget: options.budget }, (count) =>
+      this.#changesOf(sliceChanges(batch, start, start + count), options),
     );
   }
 
   /**
    * What a change batch does to the result, in its order; versions that do nothing are left out.
    */
-  changesOf(batch: ChangeBatch, sources: Sources): LiveChange[] {
+  #changesOf(batch: ChangeBatch, options: ChangeOptions): LiveChange[] {
     const { rowCount } = batch;
-    if (rowCount === 1) return this.#changesOfOne(batch, sources);
+    if (rowCount === 1) return this.#changesOfOne(batch, options);
+    const { filter, sources } = options;
     const newSide = this.newSide(batch, sources);
     const oldSide = this.oldSide(batch, sources);
-    const isNew = this.matches(newSide, inverted(batch.deleted, rowCount));
-    const isOld = this.matches(oldSide, batch.hasOld);
+    const isNew = flagsOf(newSide, inverted(batch.deleted, rowCount), filter);
+    const isOld = flagsOf(oldSide, batch.hasOld, filter);
     const newChosen = selectionOf(isNew, rowCount);
     const oldChosen = selectionOf(isOld, rowCount);
     if (newChosen.count === 0 && oldChosen.count === 0) return [];
@@ -218,22 +216,16 @@ export class LiveProgram {
   }
 
   /** The same for a batch of one version, which most wakes are: no flags, no selections. */
-  #changesOfOne(batch: ChangeBatch, sources: Sources): LiveChange[] {
+  #changesOfOne(batch: ChangeBatch, { filter, sources }: ChangeOptions): LiveChange[] {
     const newSide = batch.deleted[0] === 1 ? undefined : this.newSide(batch, sources);
     const oldSide = batch.hasOld[0] === 1 ? this.oldSide(batch, sources) : undefined;
-    const isNew = newSide !== undefined && this.#isKept(newSide);
-    const isOld = oldSide !== undefined && this.#isKept(oldSide);
+    const isNew = newSide !== undefined && isKept(newSide, filter);
+    const isOld = oldSide !== undefined && isKept(oldSide, filter);
     if (!isNew && !isOld) return [];
     const { projections } = this.plan;
     const newRow = isNew ? this.shape.row(newSide, projections) : undefined;
     const oldRow = isOld ? this.shape.row(oldSide, projections) : undefined;
     return [this.changeAt(batch, 0, { newRow, oldRow })];
-  }
-
-  /** Whether the filter keeps the only row of a batch. */
-  #isKept(batch: Batch): boolean {
-    const filter = this.plan.filter;
-    return filter === undefined || valueAt(filter.evaluate(batch), 0) === true;
   }
 
   /** Puts one change together from the rows before and after; at least one is there. Owns both. */
@@ -274,6 +266,29 @@ export class LiveProgram {
     }
     return changed;
   }
+}
+
+/** Whether a filter keeps the only row of a batch. */
+function isKept(batch: Batch, filter: CompiledExpression | undefined): boolean {
+  return filter === undefined || valueAt(filter.evaluate(batch), 0) === true;
+}
+
+/** As {@linkcode LiveProgram.matches} does, by any filter. */
+function flagsOf(
+  batch: Batch,
+  eligible: Uint8Array | undefined,
+  filter: CompiledExpression | undefined,
+): Uint8Array {
+  const flags = new Uint8Array(batch.rowCount);
+  const chosen = eligible === undefined ? undefined : selectionOf(eligible, batch.rowCount);
+  if (chosen === undefined || chosen.count === batch.rowCount) {
+    if (filter === undefined) return flags.fill(1);
+    markTrue(filter.evaluate(batch), flags, undefined);
+  } else if (chosen.count > 0) {
+    if (filter === undefined) for (let i = 0; i < chosen.count; i += 1) flags[at(chosen, i)] = 1;
+    else markTrue(filter.evaluate(takeBatch(batch, chosen)), flags, chosen);
+  }
+  return flags;
 }
 
 function chosenOf(batch: Batch, chosen: Selection | undefined): Batch {

@@ -6,16 +6,56 @@
  * Invariant: a group that would match a version, old or new, is always among its candidates.
  */
 import { assert } from "../base/assert.ts";
+import type { LiveEquality } from "../sql/mod.ts";
 import type { ChangeBatch } from "../storage/mod.ts";
 import { type Value, valueAt } from "../types/mod.ts";
+import { takeChanges } from "./live_program.ts";
 
-/** A condition that every match meets. */
-export interface Equality {
-  readonly columnId: number;
-  readonly value: string | number;
+const NEW = 1;
+const OLD = 2;
+
+/** The rows of a batch that can concern a group, and which versions of each meet its condition. */
+export class DueRows {
+  /** Ascending. */
+  readonly rows: number[] = [];
+  /** NEW, OLD or both, for each row. */
+  readonly #versions: number[] = [];
+  readonly #batch: ChangeBatch;
+  /** Some row has a version that does not meet the condition. */
+  #isPartial = false;
+
+  constructor(batch: ChangeBatch) {
+    this.#batch = batch;
+  }
+
+  add(row: number, versions: number): void {
+    this.rows.push(row);
+    this.#versions.push(versions);
+    if (versions !== versionsAt(this.#batch, row)) this.#isPartial = true;
+  }
+
+  /** Whether these are all rows of the batch, with all their versions. */
+  get areAll(): boolean {
+    return this.rows.length === this.#batch.rowCount && !this.#isPartial;
+  }
+
+  /**
+   * Copies the rows from the position `start` on. A version that does not meet the condition is
+   * marked as absent, so nothing is evaluated on it.
+   */
+  taken(start: number): ChangeBatch {
+    const rows = Uint32Array.from(start === 0 ? this.rows : this.rows.slice(start));
+    const batch = takeChanges(this.#batch, { rows, count: rows.length });
+    for (let i = 0; this.#isPartial && i < rows.length; i += 1) {
+      const versions = this.#versions[start + i] ?? 0;
+      if ((versions & NEW) === 0) batch.deleted[i] = 1;
+      if ((versions & OLD) === 0) batch.hasOld[i] = 0;
+    }
+    return batch;
+  }
 }
 
-export class PredicateIndex<Group extends { readonly equality: Equality | undefined }> {
+export class PredicateIndex<Group extends { readonly equality: LiveEquality | undefined }> {
   readonly #always = new Set<Group>();
   /** Made when a group has a condition: a user's own rows are mostly followed without one. */
   #byColumn: Map<number, Map<Value, Set<Group>>> | undefined;
@@ -64,44 +104,48 @@ export class PredicateIndex<Group extends { readonly equality: Equality | undefi
   }
 
   /** How many groups are under a condition. */
-  countOf(equality: Equality | undefined): number {
+  countOf(equality: LiveEquality | undefined): number {
     if (equality === undefined) return 0;
     return this.#byColumn?.get(equality.columnId)?.get(equality.value)?.size ?? 0;
   }
 
   /**
-   * The other groups that rows of a batch can concern, each with those rows, ascending.
+   * The other groups that rows of a batch can concern, each with those rows.
    *
    * @param columnIds What the batch holds; every indexed column is among them.
    */
-  candidates(batch: ChangeBatch, columnIds: readonly number[]): Map<Group, number[]> {
-    const found = new Map<Group, number[]>();
+  candidates(batch: ChangeBatch, columnIds: readonly number[]): Map<Group, DueRows> {
+    const found = new Map<Group, DueRows>();
+    const add = (groups: ReadonlySet<Group> | undefined, row: number, versions: number): void => {
+      for (const group of groups ?? []) {
+        let due = found.get(group);
+        if (due === undefined) found.set(group, (due = new DueRows(batch)));
+        due.add(row, versions);
+      }
+    };
     for (const [columnId, byValue] of this.#byColumn ?? []) {
       const index = columnIds.indexOf(columnId);
       const newValues = batch.columns[index];
       const oldValues = batch.oldColumns[index];
       assert(newValues !== undefined && oldValues !== undefined, "an indexed column is read");
       for (let row = 0; row < batch.rowCount; row += 1) {
-        // A tombstone keeps the last values, so its old side alone decides.
-        const after = batch.deleted[row] === 1 ? null : valueAt(newValues, row);
-        const before = batch.hasOld[row] === 1 ? valueAt(oldValues, row) : null;
-        if (after !== null) addRow(found, byValue.get(after), row);
-        if (before !== null && before !== after) addRow(found, byValue.get(before), row);
+        const versions = versionsAt(batch, row);
+        const after = (versions & NEW) === 0 ? null : valueAt(newValues, row);
+        const before = (versions & OLD) === 0 ? null : valueAt(oldValues, row);
+        // No group is under NULL, which equals nothing.
+        if (after === before) {
+          add(byValue.get(after), row, NEW | OLD);
+        } else {
+          add(byValue.get(after), row, NEW);
+          add(byValue.get(before), row, OLD);
+        }
       }
     }
     return found;
   }
 }
 
-function addRow<Group>(
-  found: Map<Group, number[]>,
-  groups: ReadonlySet<Group> | undefined,
-  row: number,
-): void {
-  if (groups === undefined) return;
-  for (const group of groups) {
-    const rows = found.get(group);
-    if (rows === undefined) found.set(group, [row]);
-    else rows.push(row);
-  }
+/** The versions that a row of a batch has. The values that a tombstone keeps are no version. */
+function versionsAt({ deleted, hasOld }: ChangeBatch, row: number): number {
+  return (deleted[row] === 1 ? 0 : NEW) | (hasOld[row] === 1 ? OLD : 0);
 }

@@ -238,7 +238,11 @@ export class ReplayReader implements LoadReader {
       const reader = { store, program, position, budget };
       const portion =
         mode === "all"
-          ? program.changesFrom(batch, 0, { sources: program.ownSources, budget })
+          ? program.changesFrom(batch, 0, {
+              sources: program.ownSources,
+              filter: program.plan.filter,
+              budget,
+            })
           : this.#latest.changesFrom(batch, { ...reader, after: this.#readSeq, boundary });
       if (portion === undefined || portion.rowCount === 0) return;
       const { result, rowCount } = portion;

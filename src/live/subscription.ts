@@ -328,7 +328,7 @@ export class Subscription implements LiveSubscription, GroupMember {
     try {
       for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
         for (let start = 0; start < batch.rowCount; ) {
-          const options = { sources: program.ownSources, budget };
+          const options = { sources: program.ownSources, filter: program.plan.filter, budget };
           const portion = program.changesFrom(batch, start, options);
           if (portion === undefined) return false;
           const end = start + portion.rowCount;

@@ -11,6 +11,7 @@ export type {
   AnswerReader,
   AnswerStream,
   CompiledExpression,
+  LiveEquality,
   LivePlan,
   LiveRequest,
   Parameter,

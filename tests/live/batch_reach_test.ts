@@ -4,6 +4,7 @@
 import { expect, test } from "bun:test";
 import type { Seq } from "../../src/base/seq.ts";
 import { BatchReach } from "../../src/live/batch_reach.ts";
+import { DueRows } from "../../src/live/predicate_index.ts";
 import type { ChangeBatch } from "../../src/storage/mod.ts";
 
 const SEQS = [10, 20, 30, 40];
@@ -12,8 +13,8 @@ test("BatchReach.missingOf gives a whole batch itself to who has none of it", ()
   const batch = changeBatch();
   const reach = new BatchReach<string>();
   expect(reach.missingOf("a", batch, undefined)).toBe(batch);
-  expect(reach.missingOf("a", batch, [0, 1, 2, 3])).toBe(batch);
-  expect(seqsOf(reach.missingOf("a", batch, [1, 3]))).toEqual([20, 40]);
+  expect(reach.missingOf("a", batch, due(batch, [0, 1, 2, 3]))).toBe(batch);
+  expect(seqsOf(reach.missingOf("a", batch, due(batch, [1, 3])))).toEqual([20, 40]);
 });
 
 test("BatchReach.missingOf leaves out what a group has, and gives nothing where it has all", () => {
@@ -21,9 +22,9 @@ test("BatchReach.missingOf leaves out what a group has, and gives nothing where 
   const reach = new BatchReach<string>();
   reach.note("a", seq(20));
   expect(seqsOf(reach.missingOf("a", batch, undefined))).toEqual([30, 40]);
-  expect(seqsOf(reach.missingOf("a", batch, [1, 3]))).toEqual([40]);
-  expect(reach.missingOf("a", batch, [0, 1])).toBeUndefined();
-  expect(seqsOf(reach.missingOf("b", batch, [0, 1]))).toEqual([10, 20]);
+  expect(seqsOf(reach.missingOf("a", batch, due(batch, [1, 3])))).toEqual([40]);
+  expect(reach.missingOf("a", batch, due(batch, [0, 1]))).toBeUndefined();
+  expect(seqsOf(reach.missingOf("b", batch, due(batch, [0, 1])))).toEqual([10, 20]);
 
   reach.note("a", seq(40));
   expect(reach.missingOf("a", batch, undefined)).toBeUndefined();
@@ -51,6 +52,13 @@ test("BatchReach.passed forgets groups that are not further than their feed", ()
   reach.forget("b");
   expect(reach.of("b")).toBeUndefined();
 });
+
+/** Rows whose new version, the only one they have, meets a condition. */
+function due(batch: ChangeBatch, rows: readonly number[]): DueRows {
+  const found = new DueRows(batch);
+  for (const row of rows) found.add(row, 1);
+  return found;
+}
 
 function seq(value: number): Seq {
   return value as Seq;

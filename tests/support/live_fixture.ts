@@ -143,7 +143,7 @@ const KNOWN: Readonly<Record<string, Known>> = {
     fields: ALL,
     hasStar: true,
     filter: (cells) => (cells(ROOM) === null ? null : cells(ROOM) === "lobby"),
-    equality: { columnId: ROOM, value: "lobby" },
+    equality: { columnId: ROOM, value: "lobby", rest: undefined },
   },
   "SELECT * FROM chat.messages WHERE room = $1": {
     reads: ALL,
@@ -257,7 +257,7 @@ function withRoom(known: Known, room: string): Known {
   return {
     ...known,
     filter: (cells) => (cells(ROOM) === null ? null : cells(ROOM) === room),
-    equality: { columnId: ROOM, value: room },
+    equality: { columnId: ROOM, value: room, rest: undefined },
   };
 }
 

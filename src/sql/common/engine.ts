@@ -156,6 +156,14 @@ export interface NamedColumn {
   readonly type: DataType;
 }
 
+/** A condition by which the live layer finds a query, so that it need not be evaluated. */
+export interface LiveEquality {
+  readonly columnId: number;
+  readonly value: string | number;
+  /** The other conjuncts of the filter; undefined where there are none. */
+  readonly rest: CompiledExpression | undefined;
+}
+
 /** A live query, bound: what to read of each version and what to make of it. */
 export interface LivePlan {
   readonly tableId: number;
@@ -182,7 +190,7 @@ export interface LivePlan {
   /** Plans with the same fingerprint, owner and table give the same messages. */
   readonly fingerprint: string;
   /** A conjunct `column = constant` of the filter: rows with another value cannot match. */
-  readonly equality: { readonly columnId: number; readonly value: string | number } | undefined;
+  readonly equality: LiveEquality | undefined;
   /** The query projects `*`, so a new column ends it. */
   readonly hasStar: boolean;
   /** Columns named anywhere in the query, each where it is first named. */

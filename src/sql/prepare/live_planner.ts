@@ -14,8 +14,21 @@ import type { BoundColumn, BoundExpression } from "../bind/bound_expressions.ts"
 import { columnValue } from "../bind/bound_nodes.ts";
 import { readLiterals } from "../bind/expression/untyped_literals.ts";
 import { bindSelect } from "../bind/query/select_binder.ts";
-import { childrenOf, columnIdsIn, conjunctsOf, mayTakeLong, sameExpression } from "../bind/walk.ts";
-import type { CompiledExpression, LivePlan, LiveRequest, NamedColumn } from "../common/engine.ts";
+import {
+  childrenOf,
+  columnIdsIn,
+  conjunctionOf,
+  conjunctsOf,
+  mayTakeLong,
+  sameExpression,
+} from "../bind/walk.ts";
+import type {
+  CompiledExpression,
+  LiveEquality,
+  LivePlan,
+  LiveRequest,
+  NamedColumn,
+} from "../common/engine.ts";
 import type { SqlLimits } from "../common/environment.ts";
 import { parseLimitsOf, requireNoGap, typedParameters } from "../common/parameters.ts";
 import { authorize } from "../common/requirements.ts";
@@ -123,7 +136,7 @@ export function planLiveQuery(
     keyFieldIndexes: table.primaryKey.map((columnId) => fieldOf(columnId, outputs)),
     seqFieldIndex: fieldOf(SEQ_COLUMN_ID, outputs),
     fingerprint: fingerprintOf(request, namespace, isOfCaller ? principal : undefined),
-    equality: equalityOf(select, planning),
+    equality: equalityOf(select, { run: planning, compiled }),
     hasStar: (node.columns ?? []).some(({ expr }) => expr.type === "ref" && expr.star === true),
     namedColumns: namedIn(used, read),
     mayRead: () => mayReadNow(catalog, principal, table.tableId),
@@ -338,9 +351,10 @@ function requireFreeNames(
 /** A conjunct `column = constant`: rows with another value cannot match. */
 function equalityOf(
   select: BoundSelect,
-  run: Run,
-): { columnId: number; value: string | number } | undefined {
-  for (const condition of conjunctsOf(select.where)) {
+  { compiled, run }: { compiled(expression: BoundExpression): CompiledExpression; run: Run },
+): LiveEquality | undefined {
+  const conjuncts = conjunctsOf(select.where);
+  for (const condition of conjuncts) {
     const found = equalityIn(condition);
     if (found === undefined || found.columnId < 0) continue;
     run.checkTime();
@@ -348,7 +362,10 @@ function equalityOf(
     if (value === null) continue;
     const key = groupKeyOf(found.value.type, value);
     if (typeof key === "string" || typeof key === "number") {
-      if (key === value) return { columnId: found.columnId, value: key };
+      if (key !== value) continue;
+      const others = conjunctionOf(conjuncts.filter((each) => each !== condition));
+      const rest = others === undefined ? undefined : compiled(others);
+      return { columnId: found.columnId, value: key, rest };
     }
   }
   return undefined;
