@@ -2,13 +2,13 @@
  * Starts what a run measures: Tidemark, and the peers behind their fronts. Everything ends with
  * the script, however it ends.
  */
-import { rmSync } from "node:fs";
+import { cpSync, rmSync } from "node:fs";
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ALLOCATOR_SETTINGS } from "../../src/allocator.ts";
 import { startPostgres } from "../../tests/support/postgres.ts";
-import { type ServerProcess, startReadyServer } from "../../tests/support/server_process.ts";
+import { ServerProcess, startReadyServer } from "../../tests/support/server_process.ts";
 import { claimsOf, signToken } from "./bearer.ts";
 import { type Place, TIDEMARK_DEFINITIONS } from "./place.ts";
 import { startRedis } from "./redis_peer.ts";
@@ -62,6 +62,20 @@ export async function startPlaces(userCount: number): Promise<Places> {
       rmSync(directory, { recursive: true, force: true });
     },
   };
+}
+
+/** Starts a second server on a copy of the data of one, whose long queries one reader runs. */
+export async function startOneReader(server: ServerProcess): Promise<ServerProcess> {
+  server.kill("SIGTERM");
+  await server.exited();
+  const second = new ServerProcess(`${server.directory}-one-reader`, {
+    config: { auth: { jwt_secret: SECRET }, server: { workers: 1 } },
+  });
+  cpSync(server.dataPath, second.dataPath, { recursive: true });
+  await server.start();
+  await second.start();
+  second.token = server.token;
+  return second;
 }
 
 /** Starts Tidemark alone, with the tables of all jobs. @param env Of its process. */

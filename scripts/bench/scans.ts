@@ -7,10 +7,11 @@ import { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
+import type { ServerProcess } from "../../tests/support/server_process.ts";
 import { median } from "../support/statistics.ts";
 import type { Line } from "./jobs.ts";
 import { sqlRequest } from "./place.ts";
-import type { Places } from "./places.ts";
+import { type Places, startOneReader } from "./places.ts";
 import { EVENT_COLUMNS, SCANS } from "./rows.ts";
 
 const ROWS_PER_STATEMENT = 200_000;
@@ -54,6 +55,8 @@ export async function scanLines(options: ScanOptions): Promise<Line[]> {
   ];
   const lines = wanted.includes("storage") ? [sizeLine(systems, rowCount)] : [];
   if (!wanted.includes("scan")) return lines;
+  await using oneReader = await startOneReader(places.server);
+  systems.push({ name: "Tidemark with one reader", run: (sql) => asked(oneReader, sql) });
   for (const [name, sql] of Object.entries(SCANS)) {
     const timesBySystem = new Map<string, number[]>(systems.map((system) => [system.name, []]));
     const answers = new Set<string>();
@@ -121,21 +124,20 @@ async function loadTidemark({ server }: Places, rowCount: number): Promise<Scann
   const [size] = await server.rows(
     "SELECT SUM(size_bytes) FROM system.segments WHERE table_name = 'events'",
   );
-  return {
-    name: "Tidemark",
-    rowBytes: Number(size?.[0]) / rowCount,
-    async run(sql) {
-      const { path, body } = sqlRequest(sql.replace("events", "bench.events"));
-      const headers = { Authorization: `Bearer ${server.token}` };
-      const answer = await server.post(path, JSON.parse(body), headers);
-      const { results, error } = (await answer.json()) as {
-        results: { rows: Cells }[];
-        error?: { message: string };
-      };
-      if (error !== undefined) throw new Error(`Cannot scan: ${error.message}`);
-      return results[0]?.rows ?? [];
-    },
+  const rowBytes = Number(size?.[0]) / rowCount;
+  return { name: "Tidemark", rowBytes, run: (sql) => asked(server, sql) };
+}
+
+async function asked(server: ServerProcess, sql: string): Promise<Cells> {
+  const { path, body } = sqlRequest(sql.replace("events", "bench.events"));
+  const headers = { Authorization: `Bearer ${server.token}` };
+  const answer = await server.post(path, JSON.parse(body), headers);
+  const { results, error } = (await answer.json()) as {
+    results: { rows: Cells }[];
+    error?: { message: string };
   };
+  if (error !== undefined) throw new Error(`Cannot scan: ${error.message}`);
+  return results[0]?.rows ?? [];
 }
 
 const FLUSH_MS_MAX = 60_000;
