@@ -10,11 +10,13 @@ const MS_MAX = 60_000;
 
 const ROW_COUNT = 300_000;
 
-/** `a` and `b` have the same sum after every statement. */
-const SUMS = "SELECT k, sum(a), sum(b), count(*) FROM d.t GROUP BY k ORDER BY k";
+/** `a` and `b` have the same sum after every statement. Long enough to be divided. */
+const SUMS = "SELECT k, sum(a), sum(b), count(*), max(id::TEXT) FROM d.t GROUP BY k ORDER BY k";
 
-/** 6 billion pairs, which no two readers compare in the time of a test. */
-const ENDLESS = "SELECT count(*) FROM d.t x, d.few y WHERE x.a + y.id = -1";
+/** Compares each row with some others: 6 billion pairs are more than readers get through here. */
+function pairs(otherCount: number): string {
+  return `SELECT count(*) FROM d.t x, d.few y WHERE x.a + y.id = -1 AND y.id <= ${otherCount}`;
+}
 
 let server: ServerProcess;
 
@@ -47,7 +49,9 @@ async function endedBy(
   fields: Readonly<Record<string, unknown>>,
   end?: () => Promise<void>,
 ): Promise<readonly unknown[]> {
-  const running = server.sql(ENDLESS, { fields });
+  // A plan is divided once a run of it has taken long.
+  await server.rows(pairs(200));
+  const running = server.sql(pairs(20_000), { fields });
   await until(async () => (await busyCount()) === 2);
   await end?.();
   const { body } = await running;
@@ -100,7 +104,10 @@ describe("a query that two reader threads divide", () => {
   test(
     "fails with the fault that one of them meets, and leaves both to the next one",
     async () => {
-      const { body } = await server.sql("SELECT sum(10 / (id - 250000)) FROM d.t");
+      const sums = (zero: number): string =>
+        `SELECT sum(10 / (id - ${zero})), max(id::TEXT) FROM d.t`;
+      await server.rows(sums(400_000));
+      const { body } = await server.sql(sums(250_000));
       expect(body.error?.message).toContain("Cannot divide by zero");
       await until(async () => (await busyCount()) === 0);
       const [[count] = []] = await server.rows("SELECT count(*) FROM d.t");

@@ -21,7 +21,7 @@ export interface DividedQueryOptions {
   /** The number of the plan. */
   readonly plan: number;
   readonly division: PlanDivision;
-  readonly dividing: Omit<Dividing, "rowsEach">;
+  readonly dividing: Pick<Dividing, "gatheredBytesMax" | "isInTurn">;
 }
 
 export class DividedQuery {

@@ -63,6 +63,8 @@ export interface ReaderCounts {
 export interface Dividing {
   /** Rows of the table for each reader, at least. */
   readonly rowsEach: number;
+  /** A query that one reader runs in less time than this is not divided. */
+  readonly msMin: number;
   /** Whether the same reader always reads the same row groups. */
   readonly isInTurn: boolean;
   /**
@@ -72,12 +74,16 @@ export interface Dividing {
   readonly gatheredBytesMax: number;
 }
 
-/** With fewer than two row groups each, there is little to share. */
+/** With fewer than two row groups each there is little to share, and it takes 2 to 3 ms besides. */
 const DIVIDING: Dividing = {
   rowsEach: 2 * ROW_GROUP_ROWS_MAX,
+  msMin: 15,
   isInTurn: false,
   gatheredBytesMax: 32 * 1024 * 1024,
 };
+
+/** From so many rows on a query is taken to be long before it has run. */
+const LONG_ROWS: number = 32 * ROW_GROUP_ROWS_MAX;
 
 /** How long a query waits for a reader that leaves another query. */
 const SPARE_MS_MAX = 50;
@@ -94,6 +100,8 @@ export class QueryReaders {
   readonly #refused = new WeakSet<Prepared>();
   /** Plans that one reader runs as fast, or that readers have come to differ about. */
   readonly #undivided = new WeakSet<Prepared>();
+  /** How long the last run would have taken in one reader. */
+  readonly #aloneMs = new WeakMap<Prepared, number>();
   /** Under way. */
   readonly #divided = new Set<DividedQuery>();
   readonly #planNumbers = new WeakMap<Prepared, number>();
@@ -141,12 +149,18 @@ export class QueryReaders {
 
   #runOn(reader: Reader, query: ReaderQuery): StartedRead {
     const { prepared } = query;
+    const sinceMs = this.#parts.clock.monotonicMs();
     const read = reader.run(query, this.#numberOf(prepared));
     const outcome = read.outcome.then((how) => {
       if (how === "refused") this.#refused.add(prepared);
+      else this.#noteTime(prepared, sinceMs, 1);
       return how;
     });
     return { outcome, stop: () => read.stop() };
+  }
+
+  #noteTime(prepared: Prepared, sinceMs: number, readerCount: number): void {
+    this.#aloneMs.set(prepared, (this.#parts.clock.monotonicMs() - sinceMs) * readerCount);
   }
 
   #noteBegun(): void {
@@ -188,6 +202,8 @@ export class QueryReaders {
     if (prepared.kind !== "query" || this.#undivided.has(prepared)) return undefined;
     const division = divisionOf(prepared.plan);
     if (division === undefined) return undefined;
+    const expectedMs = division.rowCount >= LONG_ROWS ? Number.POSITIVE_INFINITY : 0;
+    if ((this.#aloneMs.get(prepared) ?? expectedMs) < dividing.msMin) return undefined;
     const countMax = Math.floor(Math.max(1, division.rowCount) / dividing.rowsEach);
     if (countMax < 2) return undefined;
     const readers = [first, ...this.#othersFree(first, countMax - 1)];
@@ -195,11 +211,15 @@ export class QueryReaders {
     const plan = this.#numberOf(prepared);
     const divided = new DividedQuery(query, { readers, plan, division, dividing });
     this.#divided.add(divided);
+    const sinceMs = this.#parts.clock.monotonicMs();
     const began = divided
       .run()
       .finally(() => this.#divided.delete(divided))
       .then((how) => {
-        if (how === "read") return how;
+        if (how === "read") {
+          this.#noteTime(prepared, sinceMs, readers.length);
+          return how;
+        }
         this.#undivided.add(prepared);
         return this.#runOnFree(query);
       });
