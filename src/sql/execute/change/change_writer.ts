@@ -35,8 +35,8 @@ import {
   writesOf,
 } from "./row_changes.ts";
 
-/** Changes that are evaluated or staged in a transaction at a step. */
-const ROWS_PER_STEP = 1024;
+/** Changes that are evaluated or staged at a step. */
+const ROWS_PER_STEP = 256;
 
 const NO_SEQS: readonly Value[] = [];
 
@@ -127,7 +127,7 @@ export class LongChange {
     const source = this.#source;
     const writer = this.#writer;
     try {
-      writer.beginSteps();
+      yield* writer.beginSteps();
       yield true;
       if (!this.isRead) while (writer.takeNext(source)) yield source.waiting?.() ?? true;
     } finally {
@@ -200,8 +200,8 @@ export class ChangeWriter {
     return source.next();
   }
 
-  /** From now on changes are written over many turns. */
-  beginSteps(): void {
+  /** From now on changes are written over many turns, as if all were read in this one. */
+  *beginSteps(): Steps<void> {
     const { snapshotSeq, transaction } = this.#run;
     const store = writeStoreOf(this.#run);
     // A transaction must not read what this very statement writes, so that comes at the end.
@@ -213,7 +213,11 @@ export class ChangeWriter {
     this.#staged = store.stage(this.#isBlind ? { wantsSeqs } : { wantsSeqs, snapshotSeq });
     const changes = this.#changes;
     this.#changes = [];
-    this.#stage(this.#staged, changes);
+    for (let from = 0; from < changes.length; from += ROWS_PER_STEP) {
+      yield true;
+      this.#run.requireUnaltered(this.#runtime.table);
+      this.#stage(this.#staged, changes.slice(from, from + ROWS_PER_STEP));
+    }
   }
 
   /** Commits in this turn. @throws {DatabaseError} What {@linkcode applyChanges} throws. */
