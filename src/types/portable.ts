@@ -15,13 +15,25 @@ export interface PortableBatch {
 /** Bytes that a value counts as besides its text or its bytes. */
 const PLAIN_BYTES = 32;
 
+type Numbers = Uint8Array | Uint16Array | Uint32Array | Int32Array | Float64Array;
+
+/** Copies elements into memory that moves. */
+type Own = <T extends Numbers>(array: T, start: number, end: number) => T;
+
+/** Bytes that were read from a file are a Buffer, whose own `slice` does not copy. */
+function copied<T extends Numbers>(array: T, start: number, end: number): T;
+function copied(array: Numbers, start: number, end: number): Numbers {
+  return array instanceof Uint8Array
+    ? new Uint8Array(array.subarray(start, end))
+    : array.slice(start, end);
+}
+
 /** Copies the first columns of a batch, so that they can be sent. */
 export function portableBatch({ columns, rowCount }: Batch, columnCount: number): PortableBatch {
   const moved: ArrayBuffer[] = [];
   let bytes = 0;
-  const own = <T extends Uint8Array | Uint16Array | Uint32Array | Int32Array | Float64Array>(
-    copy: T,
-  ): T => {
+  const own: Own = (array, start, end) => {
+    const copy = copied(array, start, end);
     moved.push(copy.buffer as ArrayBuffer);
     bytes += copy.byteLength;
     return copy;
@@ -38,17 +50,15 @@ export function portableBatch({ columns, rowCount }: Batch, columnCount: number)
         return portableTexts(column, own);
       default: {
         const { kind, length } = column;
-        const nulls = column.nulls === undefined ? undefined : own(column.nulls.slice(0, length));
+        const nulls = column.nulls === undefined ? undefined : own(column.nulls, 0, length);
         if (kind === "dict") {
           const { codes, values } = column;
           for (const value of values) bytes += plainBytes(value);
-          return { kind, length, codes: own(codes.slice(0, length)), values, nulls };
+          return { kind, length, codes: own(codes, 0, length), values, nulls };
         }
-        if (kind === "bool")
-          return { kind, length, values: own(column.values.slice(0, length)), nulls };
-        if (kind === "i32")
-          return { kind, length, values: own(column.values.slice(0, length)), nulls };
-        return { kind, length, values: own(column.values.slice(0, length)), nulls };
+        if (kind === "bool") return { kind, length, values: own(column.values, 0, length), nulls };
+        if (kind === "i32") return { kind, length, values: own(column.values, 0, length), nulls };
+        return { kind, length, values: own(column.values, 0, length), nulls };
       }
     }
   });
@@ -64,17 +74,16 @@ function plainBytes(value: Value): number {
 
 function portableTexts(
   { bytes, length, nulls, offsets }: Extract<Vector, { kind: "utf8" }>,
-  own: <T extends Uint8Array | Uint32Array>(copy: T) => T,
+  own: Own,
 ): Vector {
   const first = offsets[0] ?? 0;
-  const ends = own(offsets.slice(0, length + 1));
+  const ends = own(offsets, 0, length + 1);
   if (first > 0) for (let row = 0; row <= length; row += 1) ends[row] = (ends[row] ?? 0) - first;
   return {
     kind: "utf8",
     length,
-    // A Buffer's own slice would not copy.
-    bytes: own(Uint8Array.prototype.slice.call(bytes, first, offsets[length])),
+    bytes: own(bytes, first, offsets[length] ?? 0),
     offsets: ends,
-    nulls: nulls === undefined ? undefined : own(nulls.slice(0, length)),
+    nulls: nulls === undefined ? undefined : own(nulls, 0, length),
   };
 }
