@@ -25,6 +25,7 @@ import {
   newActivity,
   QueryReaders,
   type ReaderCounts,
+  type ReaderSettings,
   SpillSpace,
   type SqlEngine,
   type SqlEnvironment,
@@ -185,7 +186,7 @@ const READERS_MAX = 16;
 /** The threads for long queries; none where nobody can open them. */
 function queryReaders(
   { performance, server, storage }: Config,
-  { clock, log, readers, version }: DatabaseParts,
+  { clock, disk, log, readers, version }: DatabaseParts,
   {
     catalog,
     directory,
@@ -197,19 +198,23 @@ function queryReaders(
   const { dividing, takesAll } = readers;
   const coreCount = Math.min(navigator.hardwareConcurrency, READERS_MAX);
   const countMax = readers.countMax ?? (server.workers || coreCount);
+  const spillOf = (number: number): ReaderSettings["spill"] => ({
+    directory: directory.paths.tmp,
+    prefix: `spill.reader${number}`,
+    bytesMax: performance.query_temporary_bytes,
+    minFreeBytes: storage.min_free_bytes,
+  });
   const open = readers.open((number) => ({
     limits,
     version,
     cacheBytes: Math.floor(storage.cache_bytes / (2 * countMax)),
-    spill: {
-      directory: directory.paths.tmp,
-      prefix: `spill.reader${number}`,
-      bytesMax: performance.query_temporary_bytes,
-      minFreeBytes: storage.min_free_bytes,
-    },
+    spill: spillOf(number),
   }));
+  const cleanUp = (number: number): void => {
+    new SpillSpace({ disk, log, ...spillOf(number) }).clear();
+  };
   const { sharing } = store;
-  const world = { sharing, store, catalog, clock, log };
+  const world = { sharing, store, catalog, clock, cleanUp, log };
   return new QueryReaders({ open, countMax, takesAll, dividing, ...world });
 }
 

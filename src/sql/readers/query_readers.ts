@@ -32,7 +32,7 @@ export type ReaderPort = MessageThread<ToReader>;
 export type ReaderEvents = ThreadEvents<FromReader>;
 
 /**
- * Opens a reader; the number is its own among those that are open.
+ * Opens a reader; the number is its own for ever.
  *
  * @returns undefined if there may be no more threads.
  */
@@ -40,6 +40,8 @@ export type OpenReader = (number: number, events: ReaderEvents) => ReaderPort | 
 
 export interface QueryReadersParts extends ReaderParts {
   readonly open: OpenReader;
+  /** Removes the temporary files that a reader has left, by its number. */
+  readonly cleanUp?: ((number: number) => void) | undefined;
   /** The most that may be open at a time; 0 for none. */
   readonly countMax: number;
   /** Whether queries are sent before they turn out to be long; for tests. */
@@ -91,6 +93,9 @@ const SPARE_MS_MAX = 50;
 /** How often readers that have nothing to do are told which files they may let go of. */
 const DROP_MS = 5000;
 
+/** How long after the end of a reader its temporary files are removed. */
+const CLEAN_UP_MS = 1000;
+
 export class QueryReaders {
   readonly #parts: QueryReadersParts;
   readonly #seldomLog: SeldomLog;
@@ -108,6 +113,7 @@ export class QueryReaders {
   #planCount = 0;
   #queryCount = 0;
   #withoutReaderCount = 0;
+  #openedCount = 0;
   #isOpen = true;
   #isTimed = false;
 
@@ -259,12 +265,17 @@ export class QueryReaders {
   }
 
   #opened(): Reader | undefined {
-    const number = this.#readers.indexOf(undefined);
-    if (number === -1) return undefined;
-    const { log, open } = this.#parts;
+    const place = this.#readers.indexOf(undefined);
+    if (place === -1) return undefined;
+    const { cleanUp, clock, log, open } = this.#parts;
+    this.#openedCount += 1;
+    const number = this.#openedCount;
     const reader = new Reader(this.#parts, (reason) => {
-      this.#readers[number] = undefined;
-      if (this.#isOpen) log.error("a reader thread failed", { reader: number, reason });
+      this.#readers[place] = undefined;
+      if (!this.#isOpen) return;
+      log.error("a reader thread failed", { reader: number, reason });
+      // A thread that is ended may write for a moment more.
+      clock.after(CLEAN_UP_MS, () => cleanUp?.(number));
     });
     const port = open(number, reader.events);
     if (port === undefined) {
@@ -275,7 +286,7 @@ export class QueryReaders {
       return undefined;
     }
     reader.attach(port);
-    this.#readers[number] = reader;
+    this.#readers[place] = reader;
     return reader;
   }
 

@@ -65,6 +65,20 @@ export class SpillSpace {
     const { directory, prefix = "spill" } = this.options;
     return `${directory}/${prefix}.${this.#fileCount}`;
   }
+
+  /** Removes the files that a thread left in its space when it ended. */
+  clear(): void {
+    const { directory, disk, log, prefix = "spill" } = this.options;
+    try {
+      for (const { name } of disk.list(directory)) {
+        if (name.startsWith(`${prefix}.`)) disk.remove(`${directory}/${name}`);
+      }
+    } catch (error) {
+      if (!(error instanceof DiskError)) throw error;
+      // The next start empties the directory.
+      log.warn("temporary files could not be removed", { directory, code: error.code });
+    }
+  }
 }
 
 export interface FileOptions {

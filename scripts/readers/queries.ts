@@ -1,0 +1,83 @@
+/**
+ * Queries whose answers prove themselves: each reads one snapshot, in which two sums or counts are
+ * the same whatever was written before.
+ */
+
+type Rows = readonly (readonly unknown[])[];
+
+export interface ProvingQuery {
+  readonly sql: string;
+  /** Milliseconds, where the query is to run into its end. */
+  readonly timeoutMs?: number;
+  /** Whether more memory is needed than there is. */
+  readonly isTooMuch?: boolean;
+  /** Returns how the rows of an answer contradict each other; undefined if they do not. */
+  contradiction(rows: Rows): string | undefined;
+}
+
+/** All pairs of cells in the first row are the same. */
+function pairsAreEqual([row = []]: Rows): string | undefined {
+  if (row.length === 0) return "there is no row";
+  for (let at = 0; at + 1 < row.length; at += 2) {
+    if (String(row[at]) !== String(row[at + 1]))
+      return `${JSON.stringify(row)} has different pairs`;
+  }
+  return undefined;
+}
+
+/** The rows (id, a, b, count of all) are all rows of a snapshot. */
+function areWhole(rows: Rows): string | undefined {
+  let difference = 0;
+  for (const [, a, b] of rows) difference += Number(a) - Number(b);
+  if (difference !== 0) return `the sums differ by ${difference}`;
+  const count = Number(rows[0]?.[3]);
+  if (rows.length !== count) return `${rows.length} rows of ${count}`;
+  if (new Set(rows.map(([id]) => id)).size !== count) return "a row came twice";
+  return undefined;
+}
+
+function ascend(rows: Rows): string | undefined {
+  const isOrdered = rows.every(
+    (row, at) => at === 0 || String(rows[at - 1]?.[0]) <= String(row[0]),
+  );
+  return isOrdered && rows.length === 500 ? undefined : "rows are not in order";
+}
+
+function neverAnswers(): string {
+  return "it answered, which takes longer or more than it may";
+}
+
+export const QUERIES: readonly ProvingQuery[] = [
+  {
+    sql: "SELECT sum(a), sum(b), count(*), count(DISTINCT s) FROM r.t",
+    contradiction: pairsAreEqual,
+  },
+  {
+    sql: "SELECT (SELECT count(*) FROM r.t), (SELECT count(*) FROM r.t x JOIN r.t y ON x.id = y.id)",
+    contradiction: pairsAreEqual,
+  },
+  {
+    sql: "SELECT sum(a), sum(b), sum(n), (SELECT count(*) FROM r.t) FROM (SELECT id % 97 AS k, sum(a) AS a, sum(b) AS b, count(*) AS n FROM r.t GROUP BY 1) AS g",
+    contradiction: pairsAreEqual,
+  },
+  {
+    sql: "SELECT id, a, b, (SELECT count(*) FROM r.t) FROM r.t",
+    contradiction: areWhole,
+  },
+  { sql: "SELECT s FROM r.t ORDER BY s LIMIT 500", contradiction: ascend },
+  {
+    // Goes to temporary files.
+    sql: "SELECT count(*), count(DISTINCT n) FROM (SELECT row_number() OVER (ORDER BY repeat(s, 20) DESC) AS n FROM r.t) AS o",
+    contradiction: pairsAreEqual,
+  },
+  {
+    sql: "SELECT count(*) FROM r.t x, r.t y WHERE x.a + y.b = -1",
+    timeoutMs: 300,
+    contradiction: neverAnswers,
+  },
+  {
+    sql: "SELECT length(array_to_string(array_agg(repeat(s, 500) || id), ',')) FROM r.t",
+    isTooMuch: true,
+    contradiction: neverAnswers,
+  },
+];
