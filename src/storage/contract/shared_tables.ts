@@ -39,7 +39,7 @@ export interface SharedPage {
 export interface SharedMemtable {
   /** Names the memtable to this reader, for ever. */
   readonly id: number;
-  /** Rows at or below the bound. */
+  /** Rows at or below the bound, or more; never fewer than the reader has. */
   readonly rowCount: number;
   readonly hiddenCount: number;
   readonly owners: Float64Array;

@@ -352,6 +352,7 @@ export class Memtable {
    */
   follow(share: SharedMemtable): void {
     const first = this.rowCount;
+    assert(share.rowCount >= first, "a share has the rows that are here");
     this.owners = share.owners;
     this.seqs = share.seqs;
     this.prevs = share.prevs;

@@ -23,6 +23,8 @@ import type { StoredTable } from "../table/table.ts";
 interface KnownMemtable {
   readonly id: number;
   readonly table: StoredTable;
+  /** How many rows the reader has. */
+  rowCount: number;
   /** How many values of each column that is held in a plain array the reader has. */
   readonly plainCounts: Map<MemColumn, number>;
 }
@@ -80,9 +82,13 @@ export class KnownTables implements TableSharing {
   }
 
   #memtable(memtable: Memtable, table: StoredTable, upTo: number): SharedMemtable[] {
-    const rowCount = rowsUpTo(memtable, upTo);
+    // A statement may read at an older seq than the one before. What the reader has it keeps, and
+    // a scan leaves out what is above its bound.
+    const knownCount = this.#memtables.get(memtable)?.rowCount ?? 0;
+    const rowCount = Math.max(knownCount, rowsUpTo(memtable, upTo));
     if (rowCount === 0) return [];
     const known = this.#known(memtable, table);
+    known.rowCount = rowCount;
     const { commitSeqs, deleted, hiddenCount, owners, prevs, replacedBy, seqs } = memtable;
     const columns = memtable.columns.map((column) => sharedColumn(column, rowCount, known));
     const arrays = { owners, seqs, prevs, commitSeqs, replacedBy, deleted };
@@ -93,7 +99,7 @@ export class KnownTables implements TableSharing {
     let known = this.#memtables.get(memtable);
     if (known === undefined) {
       this.#lastId += 1;
-      known = { id: this.#lastId, table, plainCounts: new Map() };
+      known = { id: this.#lastId, table, rowCount: 0, plainCounts: new Map() };
       this.#memtables.set(memtable, known);
     }
     return known;

@@ -3,6 +3,7 @@
  * merged, altered or taken back before, and from memtables and segments alike.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { ManualClock } from "../../support/manual_clock.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
@@ -207,6 +208,36 @@ describe("a change whose rows a reader reads is the same", () => {
       await sameRows();
     }
   });
+});
+
+test("a reader reads at an older snapshot behind a newer one, and goes on", async () => {
+  const clock = new ManualClock();
+  await using engine = await TestEngine.open({
+    clock,
+    readsElsewhere: true,
+    config: "server.workers = 1",
+  });
+  const read = "SELECT count(*), sum(d), sum(n) FROM t";
+  await engine.run(
+    "CREATE TABLE t (id INT PRIMARY KEY, d DECIMAL(30,2), n INT); INSERT INTO t SELECT g, g, 1 FROM generate_series(1, 100) g",
+  );
+  const state = { isOver: false };
+  const older = engine.ask(`BEGIN; SELECT pg_sleep(1); ${read}; ${read}; COMMIT`).finally(() => {
+    state.isOver = true;
+  });
+  await engine.run("INSERT INTO t SELECT g, g, 1 FROM generate_series(101, 200) g");
+  expect(await engine.rows(read)).toEqual([[200, "20100.00", 200]]);
+  while (!state.isOver) {
+    clock.advance(1000);
+    await clock.yield();
+  }
+  const { error, results } = await older;
+  expect(error).toBeUndefined();
+  const told = results.map(({ rows }) => rows).slice(2, 4);
+  expect(told).toEqual(Array.from({ length: 2 }, () => [[100, "5050.00", 100]]));
+  expect(await engine.rows(read)).toEqual([[200, "20100.00", 200]]);
+  await engine.run("INSERT INTO t VALUES (0, NULL, 5)");
+  expect(await engine.rows(read)).toEqual([[201, "20100.00", 205]]);
 });
 
 /** `_seq` differs between the two. */
