@@ -5,6 +5,7 @@
 import { defined } from "../../../base/assert.ts";
 import { type DataType, DECIMAL_PRECISION_MAX, DOUBLE, decimalType } from "../../../types/mod.ts";
 import type { AggregateForm } from "./aggregate_state.ts";
+import { partOfSquares, VARIANCES } from "./aggregate_statistics.ts";
 import { CountedParts, partOfSum } from "./aggregate_sums.ts";
 import { resolveAggregate } from "./aggregates.ts";
 
@@ -35,8 +36,10 @@ export function partsOf(form: AggregateForm): AggregateParts | undefined {
     case "avg":
       if (form.result.kind === "interval") return undefined;
       return { parts: [sumOf(form), countOf(form)], whole: form };
-    default:
-      return undefined;
+    default: {
+      if (!VARIANCES.has(form.name)) return undefined;
+      return { parts: [sumOf(form), countOf(form), squaresOf(form)], whole: form };
+    }
   }
 }
 
@@ -54,6 +57,11 @@ function sumOf({ argumentTypes, result }: AggregateForm): AggregateForm {
     result: typeOfSum(type),
     create: () => partOfSum(type),
   };
+}
+
+function squaresOf(form: AggregateForm): AggregateForm {
+  const [type = form.result] = form.argumentTypes;
+  return { ...sumOf(form), create: () => partOfSquares(type) };
 }
 
 function typeOfSum(type: DataType): DataType {

@@ -33,9 +33,21 @@ export const VARIANCES: ReadonlyMap<string, VarianceOptions> = new Map([
 ]);
 
 export function varianceState(type: DataType, options: VarianceOptions): AggregateState {
-  return type.kind === "float" || type.kind === "double"
-    ? new DoubleVariance(options)
+  return isInexact(type)
+    ? new DoubleVariance((squares, count) => finishVariance(squares, count, options))
     : new ExactVariance(type.kind === "decimal" ? type.scale : 0, options);
+}
+
+/**
+ * What the variance of all rows needs of a part of them besides their sum and their number: the sum
+ * of their squares, or of the squares of their deviations from the mean.
+ */
+export function partOfSquares(type: DataType): AggregateState {
+  return isInexact(type) ? new DoubleVariance((squares) => squares) : new SquareSums();
+}
+
+function isInexact({ kind }: DataType): boolean {
+  return kind === "float" || kind === "double";
 }
 
 function finishVariance(
@@ -49,6 +61,22 @@ function finishVariance(
   return finiteDouble(isDeviation ? Math.sqrt(variance) : variance);
 }
 
+class SquareSums implements AggregateState {
+  readonly #squares: Whole[] = [];
+
+  add(group: number, ...values: readonly Value[]): void {
+    const [value = null] = values;
+    if (value === null) return;
+    const whole = value as Whole;
+    this.#squares[group] = addWhole(this.#squares[group] ?? 0, multiplyWhole(whole, whole));
+  }
+
+  finish(group: number): Value {
+    return this.#squares[group] ?? null;
+  }
+}
+
+/** Adds values; or of parts of the rows their sum, number and sum of squares. */
 class ExactVariance implements AggregateState {
   readonly #scale: number;
   readonly #options: VarianceOptions;
@@ -62,12 +90,13 @@ class ExactVariance implements AggregateState {
   }
 
   add(group: number, ...values: readonly Value[]): void {
-    const [value = null] = values;
+    const [value = null, count = 1, squares] = values;
     if (value === null) return;
     const whole = value as Whole;
-    this.#counts[group] = (this.#counts[group] ?? 0) + 1;
+    const added = squares === undefined ? multiplyWhole(whole, whole) : (squares as Whole);
+    this.#counts[group] = (this.#counts[group] ?? 0) + (count as number);
     this.#sums[group] = addWhole(this.#sums[group] ?? 0, whole);
-    this.#squares[group] = addWhole(this.#squares[group] ?? 0, multiplyWhole(whole, whole));
+    this.#squares[group] = addWhole(this.#squares[group] ?? 0, added);
   }
 
   finish(group: number): Value {
@@ -84,20 +113,25 @@ class ExactVariance implements AggregateState {
   }
 }
 
+/** The same, of deviations from the mean. */
 class DoubleVariance implements AggregateState {
-  readonly #options: VarianceOptions;
+  readonly #finish: (squares: number, count: number) => Value;
   readonly #counts: number[] = [];
   readonly #sums: number[] = [];
   readonly #deviations: number[] = [];
 
-  constructor(options: VarianceOptions) {
-    this.#options = options;
+  constructor(finish: (squares: number, count: number) => Value) {
+    this.#finish = finish;
   }
 
   add(group: number, ...values: readonly Value[]): void {
-    const [value = null] = values;
+    const [value = null, partCount, squares] = values;
     if (value === null) return;
     const number = value as number;
+    if (partCount !== undefined) {
+      this.#addPart(group, number, { count: partCount as number, squares: squares as number });
+      return;
+    }
     const count = (this.#counts[group] ?? 0) + 1;
     const sum = (this.#sums[group] ?? 0) + number;
     this.#counts[group] = count;
@@ -109,9 +143,26 @@ class DoubleVariance implements AggregateState {
     }
   }
 
+  /** As Chan, Golub and LeVeque (1979) put together what is known of two parts. */
+  #addPart(
+    group: number,
+    sum: number,
+    { count, squares }: { count: number; squares: number },
+  ): void {
+    const countBefore = this.#counts[group] ?? 0;
+    const sumBefore = this.#sums[group] ?? 0;
+    this.#counts[group] = countBefore + count;
+    this.#sums[group] = sumBefore + sum;
+    const before = this.#deviations[group] ?? 0;
+    const step = sum * countBefore - sumBefore * count;
+    const between =
+      countBefore === 0 ? 0 : (step * step) / (countBefore * count * (countBefore + count));
+    this.#deviations[group] = before + squares + between;
+  }
+
   finish(group: number): Value {
     const count = this.#counts[group] ?? 0;
-    return finishVariance(this.#deviations[group] ?? 0, count, this.#options);
+    return count === 0 ? null : this.#finish(this.#deviations[group] ?? 0, count);
   }
 }
 
