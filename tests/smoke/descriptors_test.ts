@@ -52,6 +52,33 @@ test.skipIf(!existsSync("/proc/self/fd"))(
   60_000,
 );
 
+test.skipIf(!existsSync("/proc/self/fd"))(
+  "without descriptors for as many reader threads as wanted, queries run on fewer, with one warning",
+  async () => {
+    await using server = await startReadyServer({
+      wrapper: WRAPPER,
+      config: { server: { workers: 100 } },
+    });
+    await server.rows(
+      "CREATE SHARED TABLE default.t (id INT PRIMARY KEY);" +
+        "INSERT INTO default.t SELECT g FROM generate_series(1, 20000) g",
+    );
+    const endless = "SELECT count(*) FROM default.t x, default.t y WHERE x.id + y.id < 0";
+    const running = Array.from({ length: 14 }, () =>
+      server.sql(endless, { fields: { timeout_ms: 4000 } }),
+    );
+    await server.outputHas(/WARN {2}cannot start a reader thread, queries run on fewer/);
+    for (const { body } of await Promise.all(running))
+      expect(body.error?.code).toBe("QUERY_TIMEOUT");
+    expect(server.output.match(/cannot start a reader thread/g)).toHaveLength(1);
+    expect(server.output).toMatch(/wanted=100/);
+    expect(await server.rows("SELECT count(*), max(id) FROM default.t")).toEqual([
+      [20_000, 20_000],
+    ]);
+  },
+  60_000,
+);
+
 async function endAll(sockets: readonly Socket[]): Promise<void> {
   for (const socket of sockets) socket.destroy();
   await until(() => sockets.every(({ closed }) => closed));
