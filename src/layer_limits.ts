@@ -59,6 +59,7 @@ export function sqlLimits({ files, limits, logging, performance }: Config): SqlL
     idempotencyBytesMax: limits.idempotency_bytes_per_user,
     storageBytesMax: limits.storage_bytes_per_user,
     queryMemoryBytes: performance.query_memory_bytes,
+    totalQueryMemoryBytes: performance.total_query_memory_bytes,
     slowQueryMs: logging.slow_query_threshold_ms,
     filesPerFolderMax: files.max_files_per_folder,
   };

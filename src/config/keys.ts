@@ -171,7 +171,11 @@ const RULES: Rules = {
       [1, 1_000_000],
       "Open connections and running requests of all clients",
     ),
-    total_query_memory_bytes: whole(GIB, [16 * MIB], "Memory of all statements together", LATER),
+    total_query_memory_bytes: whole(
+      GIB,
+      [16 * MIB],
+      "Memory of all statements together; above it long queries wait",
+    ),
     query_memory_bytes: whole(256 * MIB, [MIB], "Memory of one statement"),
     query_temporary_bytes: whole(
       32 * GIB,

@@ -31,9 +31,9 @@ afterAll(async () => {
   await server.stop();
 });
 
-async function started(): Promise<ServerProcess> {
+async function started(performance: Readonly<Record<string, number>> = {}): Promise<ServerProcess> {
   const made = await startReadyServer({
-    config: { server: { workers: 2, shutdown_timeout_secs: 0 } },
+    config: { server: { workers: 2, shutdown_timeout_secs: 0 }, performance },
   });
   await made.rows("CREATE NAMESPACE r");
   await fill(made, "t");
@@ -323,6 +323,41 @@ test(
     const { body } = await running;
     expect(body.error?.code).toBe("SHUTTING_DOWN");
     expect(await own.exited()).toBe(0);
+  },
+  MS_MAX,
+);
+
+test(
+  "a long query waits while all statements hold as much memory as they may",
+  async () => {
+    const mib = 2 ** 20;
+    await using own = await started({
+      query_memory_bytes: 64 * mib,
+      total_query_memory_bytes: 16 * mib,
+    });
+    const sums = await own.rows(SUMS);
+    const holding = own.sql(
+      "SELECT count(*) FROM (SELECT DISTINCT x.id, y.id AS other FROM r.t x, r.t y) AS d",
+      { fields: { timeout_ms: 600_000 } },
+    );
+    let holder: Listed | undefined;
+    await until(async () => {
+      holder = await listed(own);
+      return (holder?.memoryBytes ?? 0) > 16 * mib;
+    });
+    // It has a reader, and memory of its own.
+    const { body } = await own.sql(SUMS, { fields: { timeout_ms: 500 } });
+    expect(body.error?.code).toBe("QUERY_TIMEOUT");
+    // Short statements do not wait.
+    expect(await own.rows("SELECT id FROM r.t WHERE id = 7")).toEqual([[7]]);
+    const waiting = own.sql(SUMS, { fields: { timeout_ms: 600_000 } });
+    await until(async () => {
+      const rows = await own.rows("SELECT rows_read FROM system.queries WHERE sql LIKE '%sum(a)%'");
+      return rows.length > 0;
+    });
+    await own.rows(`KILL QUERY '${holder?.queryId ?? ""}'`);
+    expect((await holding).body.error?.reason).toBe("cancelled");
+    expect((await waiting).body.results[0]?.rows).toEqual(sums);
   },
   MS_MAX,
 );

@@ -43,6 +43,8 @@ export interface SqlLimits {
   /** The largest total size, in bytes, of the rows and files of one user; 0 means no limit. */
   readonly storageBytesMax: number;
   readonly queryMemoryBytes: number;
+  /** Of all statements together; above it long queries wait. */
+  readonly totalQueryMemoryBytes: number;
   /** A request that took as long or longer is logged; 0 is off. */
   readonly slowQueryMs: number;
   /** Files in one sub-folder of a table. */

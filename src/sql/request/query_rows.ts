@@ -7,7 +7,8 @@
  *                            └──no reader is free, or it refuses──► goes on here, turn by turn
  *
  * Reading changes nothing, so a query that is begun anew answers the same. A query that took longer
- * than a turn goes to a reader at once the next time.
+ * than a turn goes to a reader at once the next time. While all statements hold too much memory, a
+ * long query waits before it begins anew (`memory_turns.ts`).
  */
 import type { Clock } from "../../base/clock.ts";
 import { type DrainOptions, drain, made } from "../execute/run/operator.ts";
@@ -15,6 +16,7 @@ import type { NotedRun } from "../prepare/new_run.ts";
 import type { PreparedQuery } from "../prepare/prepared.ts";
 import type { AnswerChannel } from "./answer_stream.ts";
 import type { CollectedRows } from "./collected_rows.ts";
+import type { MemoryTurns } from "./memory_turns.ts";
 import { isKnownLong, noteLong, queryFor, type Readable } from "./read_elsewhere.ts";
 
 export interface QueryRowsOptions extends Readable {
@@ -22,6 +24,7 @@ export interface QueryRowsOptions extends Readable {
   readonly run: NotedRun;
   readonly collected: CollectedRows;
   readonly clock: Clock;
+  readonly memoryTurns: MemoryTurns;
   /** Where rows go once they are many; absent where they are only collected. */
   readonly channel: (() => AnswerChannel) | undefined;
   /** How the event loop goes about it. */
@@ -30,33 +33,58 @@ export interface QueryRowsOptions extends Readable {
 
 /** Reads all rows. Returns undefined if one turn was enough. @throws {DatabaseError} */
 export function readRows(options: QueryRowsOptions): Promise<void> | undefined {
-  const { clock, collected, ledger, prepared, run, turns } = options;
+  const { collected, ledger, memoryTurns, prepared, run } = options;
   const isLong = isKnownLong(options);
+  const waiting = isLong ? laterIn(memoryTurns, options) : undefined;
+  if (waiting !== undefined) return waiting;
   const elsewhere = isLong ? readElsewhere(options) : undefined;
   if (elsewhere !== undefined) return elsewhere;
   const rowsRead = ledger.rowsRead;
+  return readHere(options, () => {
+    const rowsReadHere = ledger.rowsRead;
+    ledger.rowsRead = rowsRead;
+    if (!run.readsInOrder) noteLong(prepared);
+    const instead =
+      laterIn(memoryTurns, options) ??
+      (isLong || run.readsInOrder ? undefined : readElsewhere(options));
+    if (instead === undefined) ledger.rowsRead = rowsReadHere;
+    else collected.clear();
+    return instead;
+  });
+}
+
+/** Undefined if there is memory for the query now. */
+function laterIn(turns: MemoryTurns, options: QueryRowsOptions): Promise<void> | undefined {
+  const { channel, ledger, prepared, run } = options;
+  // Operators look at system views when memory is short.
+  if (prepared.requirements.every(({ action }) => action !== "read")) return undefined;
+  const waiting = turns.ready(ledger);
+  if (waiting === undefined) return undefined;
+  // The client may leave meanwhile.
+  channel?.();
+  return waiting.then(() => {
+    const elsewhere = run.readsInOrder ? undefined : readElsewhere(options);
+    return elsewhere ?? readHere(options);
+  });
+}
+
+/** On the event loop, turn by turn. */
+function readHere(
+  { clock, collected, ledger, prepared, run, turns }: QueryRowsOptions,
+  insteadOfMore?: DrainOptions["insteadOfMore"],
+): Promise<void> | undefined {
   return drain(made(prepared.build, run), {
     clock,
     ledger,
     onBatch: (batch) => collected.add(batch),
     ...turns,
-    insteadOfMore() {
-      if (run.readsInOrder) return undefined;
-      noteLong(prepared);
-      if (isLong) return undefined;
-      const rowsReadHere = ledger.rowsRead;
-      ledger.rowsRead = rowsRead;
-      const instead = readElsewhere(options);
-      if (instead === undefined) ledger.rowsRead = rowsReadHere;
-      else collected.clear();
-      return instead;
-    },
+    insteadOfMore,
   });
 }
 
 /** Returns undefined if the query has to stay here. */
 function readElsewhere(options: QueryRowsOptions): Promise<void> | undefined {
-  const { channel, clock, collected, ledger, prepared, readers, run } = options;
+  const { channel, collected, readers, run } = options;
   const query = readers === undefined ? undefined : queryFor(options, run);
   if (readers === undefined || query === undefined) return undefined;
   const read = readers.begin({
@@ -73,11 +101,6 @@ function readElsewhere(options: QueryRowsOptions): Promise<void> | undefined {
   channel?.();
   return read.outcome.then((how) => {
     if (how === "read") return undefined;
-    return drain(made(prepared.build, run), {
-      clock,
-      ledger,
-      onBatch: (batch) => collected.add(batch),
-      ...options.turns,
-    });
+    return readHere(options);
   });
 }

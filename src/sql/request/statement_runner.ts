@@ -24,6 +24,7 @@ import type { AnswerChannel } from "./answer_stream.ts";
 import { beginChange } from "./change_rows.ts";
 import { CollectedRows } from "./collected_rows.ts";
 import { finishChange, isSteps } from "./long_changes.ts";
+import type { MemoryTurns } from "./memory_turns.ts";
 import { readRows } from "./query_rows.ts";
 
 export interface RunOptions {
@@ -62,6 +63,7 @@ const MESSAGES_OF_ONE = {
 export interface StatementWorld extends RunWorld, UploadWorld, Pick<SqlEnvironment, "writeGates"> {
   /** Absent if every query runs on the event loop. */
   readonly readers: QueryReaders | undefined;
+  readonly memoryTurns: MemoryTurns;
 }
 
 export class StatementRunner {
@@ -138,6 +140,7 @@ export class StatementRunner {
       namespace: options.namespace,
       collected,
       clock,
+      memoryTurns: this.#world.memoryTurns,
       readers: isMeasured ? undefined : this.#world.readers,
       source: () => options.source?.(),
       channel: isStreamed ? () => this.#channel() : undefined,
