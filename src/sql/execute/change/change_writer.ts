@@ -68,7 +68,7 @@ export type DmlProgram = (run: Run, read?: ReadRows) => DmlOutcome | LongChange;
 export interface ChangeSource {
   /** Hands on what a bounded piece of work yields. Returns false at the end. */
   next(): boolean;
-  /** What to wait for before `next`, if there is anything. */
+  /** A promise to wait for before `next`; undefined if there is nothing to wait for. */
   waiting?(): Promise<void> | undefined;
   close(): void;
 }
