@@ -14,7 +14,7 @@ export const FAULT_KINDS = ["end", "throw", "throw later", "no memory", "hang"] 
 
 export type FaultKind = (typeof FAULT_KINDS)[number];
 
-/** Where readers fail: the file below `src/`, and the line before which the call is inserted. */
+/** The places of the calls: the file below `src/`, and the line that follows the call. */
 const STAGES: Readonly<Record<string, readonly [file: string, line: string]>> = {
   plan: ["sql/readers/query_reader.ts", "const { rowCounts } = source;"],
   tables: ["sql/readers/query_reader.ts", "const ledger = new JobLedger(job, clock);"],
@@ -118,7 +118,7 @@ function fail(kind: FaultKind): void {
       }, 0);
       break;
     case "no memory":
-      // As a typed array is refused that the memory has no room for.
+      // A typed array for which there is no room fails like this.
       new Float64Array(2 ** 40).fill(1);
       break;
     case "hang":

@@ -22,7 +22,7 @@ import { type ProvingQuery, QUERIES } from "./queries.ts";
 const WORKERS = 2;
 const BUDGET_BYTES = 32 * 2 ** 20;
 
-/** What the process may have grown by once all is quiet: heaps keep some of what they once took. */
+/** The process may have grown by so much once all is quiet: heaps keep some of their memory. */
 const MEMORY_BYTES_MAX = 400 * 2 ** 20;
 const THREADS_MORE_MAX = 6;
 

@@ -44,6 +44,7 @@ async function fill(into: ServerProcess, table: string): Promise<void> {
   await into.rows(
     `CREATE SHARED TABLE r.${table} (id INT PRIMARY KEY, a INT, b INT, s TEXT);` +
       `INSERT INTO r.${table} SELECT g, 0, 0, 'text ' || g FROM generate_series(1, ${ROW_COUNT}) x(g)`,
+    { fields: { timeout_ms: 300_000 } },
   );
 }
 
@@ -260,7 +261,7 @@ describe("a long query in a reader", () => {
       for (let read = 0; read < 20; read += 1) {
         const [[a, b] = []] = await server.rows(SUMS);
         expect(b).toBe(a);
-        // Of the answer, which has more than 400 MB.
+        // The answer has more than 400 MB.
         expect(residentBytes() - before).toBeLessThan(200_000_000);
       }
       expect(await metric("tidemark_readers_busy")).toBe(1);

@@ -53,7 +53,7 @@ export interface QueryReadersParts extends ReaderParts {
 /** The readers as monitoring sees them. */
 export interface ReaderCounts {
   readonly open: number;
-  /** Of the open ones, how many run a statement. */
+  /** Open ones that run a statement. */
   readonly busy: number;
   /** Queries that a reader has begun since the start. */
   readonly queries: number;

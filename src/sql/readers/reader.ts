@@ -290,7 +290,7 @@ class Job implements ReaderRead {
   #ended: ReadOutcome | Error | undefined;
   #isOver = false;
   #pendingKib = 0;
-  /** What the ledger was told that the reader holds. */
+  /** Bytes that the ledger was told the reader holds. */
   #heldBytes = 0;
   #endAskedMs: number | undefined;
   #cancelLook: CancelTimer;
