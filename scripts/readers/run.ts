@@ -20,7 +20,7 @@ import { FAULT_KINDS, type FaultKind, type ReaderFault, STAGE_NAMES } from "./fa
 import { type ProvingQuery, QUERIES } from "./queries.ts";
 
 const WORKERS = 2;
-const BUDGET_BYTES = 32 * 2 ** 20;
+const BUDGET_BYTES_PER_ROW = 224;
 
 /** The process may have grown by so much once all is quiet: heaps keep some of their memory. */
 const MEMORY_BYTES_MAX = 400 * 2 ** 20;
@@ -30,6 +30,9 @@ const THREADS_MORE_MAX = 6;
 const STATEMENT_MS_MAX = 60_000;
 const QUIET_MS_MAX = 20_000;
 const FAULT_PAUSE_MS = 150;
+
+/** As many as fit the memory of a statement. */
+const ROWS_PER_INSERT = 100_000;
 
 export interface ReadersOptions {
   readonly seconds: number;
@@ -59,7 +62,10 @@ export async function failReaders(options: ReadersOptions): Promise<ReadersRepor
       command: [process.execPath, "--preload", "./scripts/readers/faults.ts", "src/main.ts"],
       config: {
         server: { workers: WORKERS },
-        performance: { query_memory_bytes: BUDGET_BYTES, request_timeout: 20 },
+        performance: {
+          query_memory_bytes: options.rowCount * BUDGET_BYTES_PER_ROW,
+          request_timeout: 20,
+        },
       },
     });
     return await new Campaign(server, { ...options, control }).run();
@@ -89,10 +95,15 @@ class Campaign {
     const server = this.#server;
     await server.rows(
       "CREATE NAMESPACE r; CREATE SHARED TABLE r.t (id INT PRIMARY KEY, a INT, b INT, s TEXT);" +
-        "CREATE SHARED TABLE r.log (id INT PRIMARY KEY);" +
-        `INSERT INTO r.t SELECT g, 0, 0, 'text ' || g FROM generate_series(1, ${rowCount}) x(g)`,
-      { fields: { timeout_ms: 120_000 } },
+        "CREATE SHARED TABLE r.log (id INT PRIMARY KEY)",
     );
+    for (let first = 1; first <= rowCount; first += ROWS_PER_INSERT) {
+      const last = Math.min(rowCount, first + ROWS_PER_INSERT - 1);
+      await server.rows(
+        `INSERT INTO r.t SELECT g, 0, 0, 'text ' || g FROM generate_series(${first}, ${last}) x(g)`,
+        { fields: { timeout_ms: 120_000 } },
+      );
+    }
     await this.#proveAll();
     await Promise.all([this.#proveAll(), this.#proveAll()]);
     const before = { bytes: residentBytes(server.pid), threads: threadsOf(server.pid) };
