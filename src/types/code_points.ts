@@ -23,7 +23,7 @@ function rank(unit: number): number {
   return unit <= 0xdfff ? unit + 0x2000 : unit - 0x800;
 }
 
-export function hasSurrogates(text: string): boolean {
+function hasSurrogates(text: string): boolean {
   return /[\ud800-\udfff]/.test(text);
 }
 

@@ -11,7 +11,6 @@ export {
 export {
   codePointLength,
   compareCodePoints,
-  hasSurrogates,
   sliceCodePoints,
 } from "./code_points.ts";
 export {

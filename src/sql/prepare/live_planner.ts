@@ -351,7 +351,7 @@ function requireFreeNames(
 /** A conjunct `column = constant`: rows with another value cannot match. */
 function equalityOf(
   select: BoundSelect,
-  { compiled, run }: { compiled(expression: BoundExpression): CompiledExpression; run: Run },
+  { compiled, run }: { compiled: (expression: BoundExpression) => CompiledExpression; run: Run },
 ): LiveEquality | undefined {
   const conjuncts = conjunctsOf(select.where);
   for (const condition of conjuncts) {

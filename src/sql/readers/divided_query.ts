@@ -39,7 +39,7 @@ export class DividedQuery {
   #isFirstWaiting = false;
   #isWhole = false;
   #isEnding = false;
-  #failure: unknown;
+  #failure: Error | undefined;
 
   constructor(query: ReaderQuery, options: DividedQueryOptions) {
     this.#query = query;
@@ -111,7 +111,7 @@ export class DividedQuery {
       if (outcome === "refused") this.#end();
       else if (!part.isFirst) this.#notePartEnded();
     } catch (error) {
-      this.#end(error);
+      this.#end(error instanceof Error ? error : new Error(String(error)));
     }
   }
 
@@ -158,7 +158,7 @@ export class DividedQuery {
   }
 
   /** Has all readers end. @param failure What the statement fails with; none if it is run again. */
-  #end(failure?: unknown): void {
+  #end(failure?: Error): void {
     if (this.#isEnding) return;
     this.#isEnding = true;
     this.#sparable.clear();

@@ -14,8 +14,8 @@ import type { NamedRelations, PlanSource } from "./job.ts";
 
 /** Relations by namespace and name. */
 interface Names {
-  table(namespace: string, name: string): TableEntry | undefined;
-  view(namespace: string, name: string): ViewEntry | undefined;
+  readonly table: (namespace: string, name: string) => TableEntry | undefined;
+  readonly view: (namespace: string, name: string) => ViewEntry | undefined;
 }
 
 /** Binds a statement to find out which relations it names. It was bound before without a fault. */

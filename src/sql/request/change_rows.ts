@@ -21,7 +21,7 @@ export interface NewChange extends Readable {
   readonly prepared: PreparedDml;
   readonly store: Pick<Store, "appliedSeq" | "visibleSeq">;
   /** Makes a run that reads at a seq, or at that of its transaction. */
-  runAt(seq: Seq): NotedRun;
+  readonly runAt: (seq: Seq) => NotedRun;
 }
 
 /** Runs the first turn of a change. @throws {DatabaseError} */

@@ -81,9 +81,9 @@ interface Watch {
   readonly clock: ManualClock;
   readonly system: CountingSystem;
   readonly held: HeldMessages;
-  open(count: number, userId?: string): FakeSocket[];
+  readonly open: (count: number, userId?: string) => FakeSocket[];
   /** All sockets are looked at: the new ones are searched for once a second at the latest. */
-  lookAtAll(): void;
+  readonly lookAtAll: () => void;
 }
 
 function watch(): Watch {
