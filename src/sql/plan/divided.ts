@@ -25,7 +25,7 @@ export interface DividedPlan {
   readonly whole: PlanNode;
 }
 
-/** Where a plan is divided. */
+/** The place at which a plan is divided. */
 export interface PlanDivision {
   readonly root: PlanNode;
   /** The place of the node in `nodesOf`. */
@@ -34,7 +34,7 @@ export interface PlanDivision {
   readonly rowCount: number;
 }
 
-/** Where a plan is best divided: where most rows are read. Undefined if it cannot be divided. */
+/** Divides where most rows are read. Returns undefined if the plan cannot be divided. */
 export function divisionOf(root: PlanNode): PlanDivision | undefined {
   let best: PlanDivision | undefined;
   const nodes = nodesOf(root);
@@ -42,7 +42,7 @@ export function divisionOf(root: PlanNode): PlanDivision | undefined {
     const divided = dividedNode(node);
     if (divided === undefined || !isSafe(divided.part)) continue;
     const { others, rowCount } = rowsReadIn(divided.part);
-    // What every reader reads again must not be most of the work.
+    // The tables that every reader reads whole must not be most of the work.
     if (others > rowCount || rowCount <= (best?.rowCount ?? -1)) continue;
     best = { root, at: nodes.indexOf(node), rowCount };
   }
@@ -114,7 +114,7 @@ function dividedNode(node: PlanNode): DividedPlan | undefined {
       return { part: { ...node, input }, whole: { ...node, input: { kind: "gathered", columns } } };
     case "distinct": {
       if (columns.length !== node.on.length || !node.on.every(isColumn)) return undefined;
-      // As groups, rows go up once all are known, and not a few at a time.
+      // Groups go up once all are known; a DISTINCT would send a few rows at a time.
       const groupBy = columns.map((column) => ({ column, expression: columnValue(column) }));
       return {
         part: {

@@ -31,7 +31,7 @@ export class DividedQuery {
   readonly #claims: ClaimWords;
   readonly #ledgers: PartLedger[] = [];
   readonly #reads: ReaderRead[] = [];
-  /** Of readers that may leave, by their number. */
+  /** The reads that may be left to the others, by the number of their reader. */
   readonly #sparable = new Map<number, ReaderRead>();
   readonly #gathered: Batch[] = [];
   #gatheredBytes = 0;

@@ -39,8 +39,8 @@ export function varianceState(type: DataType, options: VarianceOptions): Aggrega
 }
 
 /**
- * What the variance of all rows needs of a part of them besides their sum and their number: the sum
- * of their squares, or of the squares of their deviations from the mean.
+ * The third thing that a variance needs of a part of its rows, beside their sum and their number:
+ * the sum of their squares, or of the squares of their deviations from the mean.
  */
 export function partOfSquares(type: DataType): AggregateState {
   return isInexact(type) ? new DoubleVariance((squares) => squares) : new SquareSums();
