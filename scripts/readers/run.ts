@@ -31,7 +31,7 @@ const STATEMENT_MS_MAX = 60_000;
 const QUIET_MS_MAX = 20_000;
 const FAULT_PAUSE_MS = 150;
 
-/** As many as fit the memory of a statement. */
+/** The most rows that fit the memory of one statement. */
 const ROWS_PER_INSERT = 100_000;
 
 export interface ReadersOptions {

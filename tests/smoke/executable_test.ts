@@ -22,7 +22,7 @@ beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), "tidemark-executable-"));
   program = COMPILED ?? build();
   const config = { server: { ui_enabled: true }, storage: { allowed_roots: [directory] } };
-  // As its users start it: without settings of its allocator, with which it begins anew.
+  // Users start it without the settings of its allocator, so it begins anew with them.
   const env = Object.fromEntries(Object.keys(ALLOCATOR_SETTINGS).map((name) => [name, undefined]));
   server = await startReadyServer({ command: [program], config, env });
 }, BUILD_MS_MAX);

@@ -532,7 +532,7 @@ describe("a bug in a reader, or where it is spoken to, ends one statement", () =
       await server.outputHas(/ERROR a bug ended a request .*many.*cause=/);
       expect(await metric("tidemark_readers_busy")).toBe(0);
       expect(await server.rows(sql)).toEqual(rows);
-      // What the reader was not told of, it would not see now.
+      // A change that the reader was not told of would be missing now.
       await server.rows("UPDATE default.many SET v = 'x' || id WHERE id = 1");
       expect(await server.rows(sql)).toEqual([[MANY_ROWS, MANY_ROWS - 28, stage]]);
       await server.rows("UPDATE default.many SET v = 'w' WHERE id = 1");

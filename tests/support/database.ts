@@ -36,7 +36,7 @@ export interface OpenOptions {
  */
 export const SMALL_FILES = "storage.ballast_bytes = 0\nstorage.wal_segment_bytes = 4194304";
 
-/** Where the tests of a run read, if it is not the event loop. */
+/** The readers of a test run whose queries do not stay on the event loop. */
 const READERS = process.env["TIDEMARK_TEST_READERS"];
 
 /** A failure of the log, after which a server would stop, is thrown. */

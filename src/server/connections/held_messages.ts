@@ -63,7 +63,7 @@ const NEW_LOOKS_MAX = 10;
 /** Header, mask, the payload of a control frame, and what TLS adds. */
 const FRAME_BYTES = 192;
 
-/** What the request for a socket may have had, which the system has counted, too. */
+/** The largest upgrade request, whose bytes the system has counted, too. */
 const HEAD_BYTES: number = 16 * 1024;
 
 /** Looks until a socket is cut that was told why it ends. */

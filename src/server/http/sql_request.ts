@@ -53,7 +53,7 @@ type RequestSender = AnswerReader & ServerAddress & NonNullable<SqlRequest["orig
 export interface SqlRequestOptions {
   readonly config: RequestLimits;
   readonly sender?: RequestSender;
-  /** Of the answer. */
+  /** The format of the answer. */
   readonly format?: ResultFormat;
 }
 

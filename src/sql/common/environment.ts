@@ -43,7 +43,7 @@ export interface SqlLimits {
   /** The largest total size, in bytes, of the rows and files of one user; 0 means no limit. */
   readonly storageBytesMax: number;
   readonly queryMemoryBytes: number;
-  /** Of all statements together; above it long queries wait. */
+  /** The memory of all statements together; long queries wait while it is exceeded. */
   readonly totalQueryMemoryBytes: number;
   /** A request that took as long or longer is logged; 0 is off. */
   readonly slowQueryMs: number;

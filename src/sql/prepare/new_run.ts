@@ -46,7 +46,7 @@ export interface NewRun {
   /** What a statement outside a transaction reads. */
   readonly atSeq: Seq;
   readonly transaction?: Transaction | undefined;
-  /** Of a change. */
+  /** The store that takes the changes. */
   readonly writes?: WriteStore | undefined;
   /** The time of the statement; absent: now, or that of the transaction. */
   readonly nowMicros?: number | undefined;

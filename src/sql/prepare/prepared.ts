@@ -46,7 +46,7 @@ interface PreparedBase {
   readonly fields: readonly SchemaField[] | undefined;
   /** Makes wire cells of the rows that come back. */
   readonly cells: CellRows;
-  /** Of the rows that it reads; none for plain values. */
+  /** The plan of the rows that it reads; none for plain values. */
   readonly plan: PlanNode | undefined;
   readonly build: OperatorFactory | undefined;
   /** How many columns these rows have; further ones serve the plan alone. */

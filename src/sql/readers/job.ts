@@ -1,5 +1,5 @@
 /**
- * What the event loop and a reader in another thread say to each other: plain data.
+ * The messages between the event loop and a reader in another thread. All are plain data.
  *
  *     event loop ──run──► reader ──rows … rows, end | failed | refused──► event loop
  *                ──drop─►
@@ -64,21 +64,21 @@ export interface NamedRelations {
   readonly views: readonly ViewEntry[];
 }
 
-/** What a reader makes a plan of. Of a change it reads the rows that the change is made of. */
+/** The source of a plan. For a change, a reader reads only the rows that the change needs. */
 export interface PlanSource {
   readonly node: QueryStatement;
   /** Types of the parameters; lifted literals follow them in the slots. */
   readonly types: readonly DataType[];
-  /** Of unqualified names. */
+  /** The namespace of unqualified names. */
   readonly namespace: string;
   readonly relations: NamedRelations;
   /** Live rows by table, which decide the order of joins. */
   readonly rowCounts: ReadonlyMap<number, number>;
 }
 
-/** What a reader does of a query that several divide. */
+/** The part that one reader does of a divided query. */
 export interface JobPart {
-  /** Where the plan is divided, as `PlanDivision` says, and its shape. */
+  /** The place where the plan is divided, as in `PlanDivision`, and its shape. */
   readonly at: number;
   readonly shape: string;
   /** Whether this reader also runs the rest of the plan. */
@@ -134,7 +134,7 @@ export interface DropMessage {
 
 export type ToReader = QueryJob | WholeMessage | DropMessage;
 
-/** What one job took. */
+/** The totals of one job. */
 export interface JobTotals {
   readonly rowsRead: number;
 }

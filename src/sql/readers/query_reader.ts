@@ -2,8 +2,8 @@
  * Runs queries, and the reading half of changes, in a thread of their own, one at a time and
  * straight through: no other work waits for this thread.
  *
- * It has no catalog and no log of its own. What it reads was shared with it, and its rows go to the
- * event loop, for which it waits once many rows are on their way.
+ * It has no catalog and no log of its own. It reads tables that were shared with it and sends its
+ * rows to the event loop, for which it waits once many rows are on their way.
  */
 import { defined } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -50,7 +50,7 @@ const ENCODER = new TextEncoder();
 /** How long a reader sleeps at most before it looks whether its job was cancelled. */
 const LOOK_MS = 20;
 
-/** What a reader is given once, at its start. */
+/** The settings that a reader gets once, at its start. */
 export interface ReaderSettings {
   readonly limits: SqlLimits;
   readonly version: string;
@@ -58,7 +58,7 @@ export interface ReaderSettings {
   readonly cacheBytes: number;
   readonly spill: {
     readonly directory: string;
-    /** Of the names of its temporary files; no two readers share one. */
+    /** The beginning of the names of its temporary files; no two readers share it. */
     readonly prefix: string;
     readonly bytesMax: number;
     readonly minFreeBytes: number;

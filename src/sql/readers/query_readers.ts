@@ -76,7 +76,7 @@ export interface Dividing {
   readonly gatheredBytesMax: number;
 }
 
-/** With fewer than two row groups each there is little to share, and it takes 2 to 3 ms besides. */
+/** Fewer than two row groups for each reader are not worth the 2 to 3 ms that dividing costs. */
 const DIVIDING: Dividing = {
   rowsEach: 2 * ROW_GROUP_ROWS_MAX,
   msMin: 15,

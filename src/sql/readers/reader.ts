@@ -34,14 +34,14 @@ import {
 } from "./job.ts";
 import { relationsOf } from "./relations.ts";
 
-/** What a plan is made of. */
+/** The source of a plan. */
 export interface QuerySource {
   readonly node: QueryStatement;
   /** Types of the parameters; lifted literals follow them in the slots. */
   readonly types: readonly DataType[];
 }
 
-/** What a query may take, and what it has taken. */
+/** The limits and the consumption of a query. */
 export interface QueryLedger extends Pick<RequestLedger, "bytesElsewhere" | "rowsRead" | "wake"> {
   readonly cancelledBy: RequestLedger["cancelledBy"];
   readonly deadlineMs: number;
@@ -64,7 +64,7 @@ export interface ReaderQuery {
   onText?(text: RowText): void;
   /** The format in which further rows shall come; undefined as long as batches shall. */
   textFormat?(): ResultFormat | undefined;
-  /** What to wait for before the reader may send more. */
+  /** Resolves when the reader may send more; undefined if it may at once. */
   taken?(): Promise<void> | undefined;
   /** The first reader of a divided query has sent its part, and waits for the others. */
   onParted?(): void;
@@ -73,7 +73,7 @@ export interface ReaderQuery {
 /** Whether the rows have all come, or have to be read on the event loop after all. */
 export type ReadOutcome = "read" | "refused";
 
-/** What a reader does for a statement. */
+/** A read that a reader has begun for a statement. */
 export interface StartedRead {
   readonly outcome: Promise<ReadOutcome>;
   /** Ends it: nobody wants its rows any more. The outcome is then a failure. */
@@ -286,7 +286,7 @@ class Job implements ReaderRead {
   readonly #done = Promise.withResolvers<void>();
   readonly #queue: RowMessage[] = [];
   #isPumping = false;
-  /** What the reader ended with, while rows still wait here. */
+  /** The outcome in the reader, while rows still wait here. */
   #ended: ReadOutcome | Error | undefined;
   #isOver = false;
   #pendingKib = 0;

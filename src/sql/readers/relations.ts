@@ -34,7 +34,7 @@ export function relationsOf(
   return { tables: [...tables], views: [...views] };
 }
 
-/** What a reader binds a statement in. */
+/** The world in which a reader binds a statement. */
 export function worldIn(
   { namespace, relations, types }: PlanSource,
   statistics: TableStatistics,

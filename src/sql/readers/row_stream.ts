@@ -16,7 +16,7 @@ export const READ_HERE: Error = new Error("Only the event loop can read the rows
 
 export class RowStream implements ReadRows {
   #read: StartedRead | undefined;
-  /** What has come and was not taken yet. */
+  /** The batch that has arrived and was not taken yet. */
   #batch: Batch | undefined;
   #end: { readonly error: unknown } | "end" | undefined;
   readonly #taken = new Signal();

@@ -1,12 +1,12 @@
 /**
- * Where the rows are read that a change is made of: on the event loop while they take one turn,
- * and in a reader in another thread when they take longer.
+ * Chooses the place where a change reads its rows: the event loop if they take one turn, and a
+ * reader in another thread if they take longer.
  *
  *     begun here ──ends within the first turn──► committed in it
  *         └──does not──► forgotten, and begun anew with the rows of a reader
  *                            └──no reader is free──► goes on here, turn by turn
  *
- * What is made of the rows, and their commit, is the event loop's in any case.
+ * The event loop makes the changes of the rows and commits them in any case.
  */
 import { assert } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";

@@ -69,7 +69,7 @@ async function finished(begun: DmlOutcome | DmlSteps, options: FinishOptions): P
     return await runSteps(begun, options);
   } catch (error) {
     if (error !== READ_HERE) throw error;
-    // What was staged of the rows before is forgotten.
+    // The rows that were staged before are forgotten.
     return await finished(options.begin(), options);
   }
 }

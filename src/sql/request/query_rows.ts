@@ -1,6 +1,6 @@
 /**
- * Where the rows of a query are read: on the event loop while they take one turn, and in a reader
- * in another thread when they take longer.
+ * Chooses the place where a query reads its rows: the event loop if they take one turn, and a
+ * reader in another thread if they take longer.
  *
  *     begun here ──ends within the first turn──► done
  *         └──does not──► forgotten, and begun anew in a reader ──► done
@@ -25,7 +25,7 @@ export interface QueryRowsOptions extends Readable {
   readonly collected: CollectedRows;
   readonly clock: Clock;
   readonly memoryTurns: MemoryTurns;
-  /** Where rows go once they are many; absent where they are only collected. */
+  /** The channel for rows once they are many; absent if rows are only collected. */
   readonly channel: (() => AnswerChannel) | undefined;
   /** How the event loop goes about it. */
   readonly turns: Pick<DrainOptions, "isEnough" | "onTurn">;

@@ -19,7 +19,7 @@ export interface Readable {
   readonly namespace: string;
   /** Absent if the statement has to stay on the event loop. */
   readonly readers: QueryReaders | undefined;
-  /** What the statement was bound from; undefined if that is not known any more. */
+  /** The source of the bound statement; undefined if it is not known any more. */
   source(): QuerySource | undefined;
 }
 
@@ -46,7 +46,7 @@ function mayReadInOrder(plan: PlanNode | undefined): boolean {
   });
 }
 
-/** What a reader is given; undefined if only the event loop can read the rows. */
+/** The query as a reader takes it; undefined if only the event loop can read the rows. */
 export function queryFor(
   { ledger, namespace, prepared, ...readable }: Readable,
   run: NotedRun,

@@ -177,7 +177,7 @@ export class RequestBinding {
     return prepared;
   }
 
-  /** What a statement of rows was bound from; undefined for any other. */
+  /** The source of a statement that reads or writes rows; undefined for any other statement. */
   sourceOf({ node }: Unit): QuerySource | undefined {
     const rows = rowsNode(node);
     if (rows === undefined) return undefined;

@@ -256,7 +256,7 @@ export class ShortWay {
     return now;
   }
 
-  /** What a plan is made of, read again: most plans are never asked for it. */
+  /** The source of a plan. It is parsed again, because most plans are never asked for it. */
   #sourceOf({ namespace, request }: ShortRun): QuerySource | undefined {
     const { limits } = this.#world;
     const { types } = typedParameters(request.params, limits);

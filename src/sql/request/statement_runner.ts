@@ -36,7 +36,7 @@ export interface RunOptions {
   readonly files: ReadonlyMap<string, UploadedFile> | undefined;
   /** Of EXPLAIN ANALYZE. */
   readonly profile?: Profile | undefined;
-  /** What the statement was bound from; absent where it has to run on the event loop. */
+  /** The source of the statement; absent if it has to run on the event loop. */
   source?(): QuerySource | undefined;
   /** Binds the statement again if a definition changed since. @throws {DatabaseError} */
   renewed?(): Prepared;
@@ -149,7 +149,7 @@ export class StatementRunner {
           isEnough: () => collected.areMany,
           onTurn: () => collected.send(this.#channel()),
         }),
-        // What is only measured sends no rows, and ends all the same when its reader leaves.
+        // A measured statement sends no rows, and still ends when its client leaves.
         ...(this.#options.isStreamed && isMeasured && { onTurn: () => void this.#channel() }),
       },
     });

@@ -59,7 +59,7 @@ export interface SharedColumn {
   readonly from: number;
 }
 
-/** What a reader may let go of, because no table has it any more. */
+/** Segments and memtables that a reader may let go of, because no table has them any more. */
 export interface DroppedShares {
   readonly segmentIds: readonly number[];
   readonly memtableIds: readonly number[];

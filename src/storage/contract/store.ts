@@ -207,7 +207,7 @@ export interface ScanOptions {
    * caller can let others run. Default false.
    */
   readonly mayBeEmpty?: boolean;
-  /** Of a scan that several readers divide: which row groups this one reads. Default all. */
+  /** The row groups that this reader takes of a divided scan. Default all. */
   readonly share?: ScanShare | undefined;
 }
 
@@ -382,9 +382,9 @@ export interface SeqGap {
   readonly upTo: number;
 }
 
-/** What the store remembers of one reader in another thread. */
+/** The knowledge of the store about one reader in another thread. */
 export interface TableSharing {
-  /** What the reader has and no table any more; it is told once. */
+  /** Takes the list of things that the reader has and no table has any more. */
   takeDropped(): DroppedShares;
 }
 

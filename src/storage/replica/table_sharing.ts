@@ -53,7 +53,7 @@ export class KnownTables implements TableSharing {
     };
   }
 
-  /** What the reader has and no table any more; it is told once. */
+  /** Takes the list of things that the reader has and no table has any more. */
   takeDropped(): DroppedShares {
     const segmentIds: number[] = [];
     const memtableIds: number[] = [];
@@ -82,8 +82,8 @@ export class KnownTables implements TableSharing {
   }
 
   #memtable(memtable: Memtable, table: StoredTable, upTo: number): SharedMemtable[] {
-    // A statement may read at an older seq than the one before. What the reader has it keeps, and
-    // a scan leaves out what is above its bound.
+    // A statement may read at an older seq than the one before. The reader keeps the rows that it
+    // has, and a scan leaves out those above its bound.
     const knownCount = this.#memtables.get(memtable)?.rowCount ?? 0;
     const rowCount = Math.max(knownCount, rowsUpTo(memtable, upTo));
     if (rowCount === 0) return [];

@@ -9,7 +9,7 @@ import { ManualClock } from "../../support/manual_clock.ts";
 
 const MIB = 2 ** 20;
 const LOOK_MS = 100;
-/** As much as a request may have. */
+/** The largest request. */
 const HEAD_BYTES = 16 * 1024;
 
 /** A system with connections whose descriptor is the port of the peer. */

@@ -53,7 +53,7 @@ export interface TableScanOptions {
   readonly batchRows: number;
   readonly reusesMemory?: boolean;
   readonly defersNumbers?: boolean;
-  /** Of a query that several readers divide: which row groups are read. */
+  /** The row groups to read, if several readers divide the query. */
   readonly share?: ScanShare | undefined;
   /** Told once how many row groups were read and skipped. */
   readonly onEnd?: (groupsRead: number, groupsPruned: number) => void;

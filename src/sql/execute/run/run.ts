@@ -22,7 +22,7 @@ import type { Transaction } from "./transaction.ts";
 export interface Run {
   readonly principal: Principal;
   readonly store: ReadStore;
-  /** Where changes go; a query has none. */
+  /** The store that takes the changes; a query has none. */
   readonly writes: WriteStore | undefined;
   /** Whether the caller may read tombstones of a table; others see its live rows only. */
   mayReadHistory(table: TableEntry): boolean;
@@ -55,7 +55,7 @@ export interface Run {
   readonly outer: ReadonlyMap<number, Value>;
   /** Rows of the step before, of each recursive query that is under way. */
   readonly working: ReadonlyMap<BoundRecursion, HeldRows>;
-  /** Of a query that several readers divide. */
+  /** Present if several readers divide the query. */
   readonly division?: RunDivision | undefined;
   /** Of EXPLAIN ANALYZE. */
   readonly profile?: Profile | undefined;
@@ -67,7 +67,7 @@ export interface Run {
   abandonReadings(): void;
 }
 
-/** What a run has of a query that several readers divide. */
+/** The part of a divided query that one run reads. */
 export interface RunDivision {
   /** The row groups that it reads. */
   readonly share: ScanShare;
@@ -145,7 +145,7 @@ export interface UploadSink {
   readonly placedBytes: number;
 }
 
-/** Where the changes of a statement go. */
+/** The store that takes the changes of a statement. */
 export function writeStoreOf({ writes }: Run): WriteStore {
   return defined(writes, "a change has a store to write to");
 }

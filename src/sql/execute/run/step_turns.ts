@@ -10,7 +10,7 @@ import { checkDeadline, type RequestLedger } from "./request_ledger.ts";
 
 export type Steps<T> = Generator<boolean, T, void>;
 
-/** Of these a step may also yield what has to be waited for; the work may be ended meanwhile. */
+/** A step may also yield a promise to wait for; the work may be ended meanwhile. */
 export type WaitingSteps<T> = Generator<boolean | Promise<void>, T, void>;
 
 export interface TurnOptions {
