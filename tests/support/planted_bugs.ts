@@ -55,10 +55,10 @@ const STAGES: Readonly<Record<string, readonly [file: string, line: string]>> = 
     'return `${schema.map(({ name }) => csvField(name)).join(",")}\\r\\n`;',
   ],
   pieces: [
-    "server/http/result_format.ts",
+    "sql/common/row_text.ts",
     "const written = JSON.stringify(rows.slice(at, at + together));",
   ],
-  push: ["sql/request/answer_stream.ts", 'this.#push({ kind: "rows", ...head, rows });'],
+  push: ["sql/request/answer_stream.ts", "this.#parts.push(part);"],
   change: ["sql/execute/change/row_changes.ts", "const last = writes.at(-1);"],
   insert: [
     "sql/execute/change/row_changes.ts",
@@ -91,14 +91,14 @@ const STAGES: Readonly<Record<string, readonly [file: string, line: string]>> = 
     "sql/readers/query_reader.ts",
     "const { batch, bytes, moved } = portableBatch(rows, columnCount);",
   ],
-  "reader, taken": ["sql/readers/reader.ts", "this.#pendingKib += kib;"],
+  "reader, taken": ["sql/readers/reader.ts", "this.#pendingKib += message.kib;"],
   "reader, ended": [
     "sql/readers/reader.ts",
     'this.#ended = rowsRead === undefined ? "refused" : "read";',
   ],
   "live plan": ["sql/prepare/live_planner.ts", "refuseAggregates(bound, node);"],
   "live batch": ["live/subscription.ts", "const { rows, lastSeq, isLast, messages } = step;"],
-  "live change": ["live/feed.ts", "const { program, sources } = group;"],
+  "live change": ["live/feed.ts", "const { filter, program, sources } = group;"],
   "live turn": ["live/feed.ts", "const upTo = this.#store.visibleSeq;"],
   authenticate: ["server/connections/connection.ts", "const fields = readAuthenticate(decoded);"],
   unsubscribe: [
