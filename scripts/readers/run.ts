@@ -20,7 +20,8 @@ import { FAULT_KINDS, type FaultKind, type ReaderFault, STAGE_NAMES } from "./fa
 import { type ProvingQuery, QUERIES } from "./queries.ts";
 
 const WORKERS = 2;
-const BUDGET_BYTES_PER_ROW = 224;
+/** The ranks of all rows are held at once; their sort keys go to temporary files. */
+const BUDGET_BYTES_PER_ROW = 700;
 
 /** The process may have grown by so much once all is quiet: heaps keep some of their memory. */
 const MEMORY_BYTES_MAX = 400 * 2 ** 20;
