@@ -123,7 +123,7 @@ afterAll(async () => {
 
 const LONG = "SELECT count(*) FROM generate_series(1, 3000000) g(i) WHERE i % 7 = 1";
 
-/** As long, and read on the event loop because of the system view. */
+/** A query of the same length that stays on the event loop, because it reads a system view. */
 const LONG_HERE =
   "SELECT count(*) FROM system.users, generate_series(1, 3000000) g(i) WHERE i % 7 = 1";
 const RECURSION =
