@@ -22,6 +22,7 @@ import {
 } from "../execute/run/run.ts";
 import type { StorageMeter } from "../execute/run/storage_meter.ts";
 import type { Transaction } from "../execute/run/transaction.ts";
+import { TURN_OVER } from "../execute/run/turn.ts";
 import { Subqueries } from "../execute/subquery/subqueries.ts";
 import type { CallWorld } from "../functions/base/function.ts";
 import { TemporaryFiles } from "../spill/mod.ts";
@@ -56,6 +57,11 @@ export interface NewRun {
   readonly profile?: Profile | undefined;
   /** Of the request; expressions of a definition or of a live query run for none. */
   readonly ledger?: RequestLedger | undefined;
+  /**
+   * The monotonic time from which on {@linkcode Run.checkTime} throws TURN_OVER; absent if the
+   * statement runs to its end here.
+   */
+  readonly turnEndMs?: number | undefined;
 }
 
 /** A caller that is nobody: for expressions of definitions, which read no row. */
@@ -105,6 +111,7 @@ class StatementRun implements NotedRun {
   readonly outer: Run["outer"] = NOTHING;
   readonly working: Run["working"] = NOTHING;
   readsInOrder = false;
+  #turnEndMs: number;
   #memory: MemoryBudget | undefined;
   #subqueries: SubqueryAnswers | undefined;
   #pauses: Pauses | undefined;
@@ -126,6 +133,7 @@ class StatementRun implements NotedRun {
     this.#world = world;
     this.#namespace = options.namespace;
     this.#ledger = options.ledger;
+    this.#turnEndMs = options.turnEndMs ?? Number.POSITIVE_INFINITY;
     this.#nowMicros = transaction?.nowMicros ?? options.nowMicros ?? world.clock.nowMs() * 1000;
   }
 
@@ -199,7 +207,13 @@ class StatementRun implements NotedRun {
   }
 
   checkTime(): void {
-    if (this.#ledger !== undefined) checkDeadline(this.#ledger, this.#world.clock);
+    if (this.#ledger === undefined) return;
+    this.#ledger.noteProgress?.();
+    if (checkDeadline(this.#ledger, this.#world.clock) >= this.#turnEndMs) throw TURN_OVER;
+  }
+
+  stay(): void {
+    this.#turnEndMs = Number.POSITIVE_INFINITY;
   }
 
   #sleepingOf(ledger: RequestLedger): Sleeping {

@@ -300,10 +300,14 @@ class JobLedger implements RequestLedger {
     return CANCEL_CAUSES[Atomics.load(this.#words, JOB_WORDS.cancelled) - 1];
   }
 
-  /** Tells how far the job is. @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, … */
-  look(): void {
+  noteProgress(): void {
     Atomics.store(this.#words, JOB_WORDS.kiloRowsRead, Math.floor(this.rowsRead / 1000));
     Atomics.store(this.#words, JOB_WORDS.heldKib, Math.ceil((this.memory?.bytes ?? 0) / 1024));
+  }
+
+  /** @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN */
+  look(): void {
+    this.noteProgress();
     checkDeadline(this, this.#clock);
   }
 }

@@ -12,6 +12,7 @@ import { assert } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { Store } from "../../storage/mod.ts";
 import { type DmlOutcome, type DmlSteps, LongChange } from "../execute/change/change_writer.ts";
+import { TURN_OVER } from "../execute/run/turn.ts";
 import type { NotedRun } from "../prepare/new_run.ts";
 import type { PreparedDml } from "../prepare/prepared.ts";
 import { RowStream } from "../readers/row_stream.ts";
@@ -32,19 +33,39 @@ export function beginChange(change: NewChange): DmlOutcome | DmlSteps {
   if (atOnce !== undefined) return atOnce;
   const { rowsRead } = ledger;
   const run = runAt(store.appliedSeq);
-  const begun = prepared.program(run);
-  if (!(begun instanceof LongChange)) return begun;
-  if (isLong || begun.isRead || run.readsInOrder) return begun.steps();
-  noteLong(prepared);
+  if (isLong) run.stay();
+  const begun = firstTurn(prepared, run);
+  if (begun !== undefined && (!(begun instanceof LongChange) || isLong || begun.isRead)) {
+    return goingOn(begun, run);
+  }
+  if (!run.readsInOrder) noteLong(prepared);
   const rowsReadHere = ledger.rowsRead;
   ledger.rowsRead = rowsRead;
   const instead = beginElsewhere(change);
-  if (instead === undefined) {
-    ledger.rowsRead = rowsReadHere;
-    return begun.steps();
+  if (instead !== undefined) {
+    begun?.forget();
+    return instead;
   }
-  begun.forget();
-  return instead;
+  run.stay();
+  if (begun === undefined) return goingOn(prepared.program(run), run);
+  ledger.rowsRead = rowsReadHere;
+  return goingOn(begun, run);
+}
+
+/** Returns undefined if the turn was over before the change could be left in the middle. */
+function firstTurn({ program }: PreparedDml, run: NotedRun): DmlOutcome | LongChange | undefined {
+  try {
+    return program(run);
+  } catch (error) {
+    if (error === TURN_OVER) return undefined;
+    throw error;
+  }
+}
+
+function goingOn(begun: DmlOutcome | LongChange, run: NotedRun): DmlOutcome | DmlSteps {
+  if (!(begun instanceof LongChange)) return begun;
+  run.stay();
+  return begun.steps();
 }
 
 /**
@@ -57,6 +78,7 @@ function beginElsewhere(change: NewChange): DmlSteps | undefined {
   const { prepared, readers, runAt, store } = change;
   if (readers === undefined || prepared.build === undefined) return undefined;
   const run = runAt(store.visibleSeq);
+  run.stay();
   const query = queryFor(change, run);
   const rows = query === undefined ? undefined : RowStream.begin(readers, query);
   if (rows === undefined) return undefined;

@@ -12,6 +12,7 @@
  */
 import type { Clock } from "../../base/clock.ts";
 import { type DrainOptions, drain, made } from "../execute/run/operator.ts";
+import { TURN_OVER } from "../execute/run/turn.ts";
 import type { NotedRun } from "../prepare/new_run.ts";
 import type { PreparedQuery } from "../prepare/prepared.ts";
 import type { AnswerChannel } from "./answer_stream.ts";
@@ -33,52 +34,69 @@ export interface QueryRowsOptions extends Readable {
 
 /** Reads all rows. Returns undefined if one turn was enough. @throws {DatabaseError} */
 export function readRows(options: QueryRowsOptions): Promise<void> | undefined {
+  const { memoryTurns } = options;
+  if (!isKnownLong(options)) return begin(options);
+  return laterIn(memoryTurns, options) ?? readElsewhere(options) ?? readHere(options);
+}
+
+/** Reads here, if one turn is enough for it. */
+function begin(options: QueryRowsOptions): Promise<void> | undefined {
   const { collected, ledger, memoryTurns, prepared, run } = options;
-  const isLong = isKnownLong(options);
-  const waiting = isLong ? laterIn(memoryTurns, options) : undefined;
-  if (waiting !== undefined) return waiting;
-  const elsewhere = isLong ? readElsewhere(options) : undefined;
-  if (elsewhere !== undefined) return elsewhere;
-  const rowsRead = ledger.rowsRead;
-  return readHere(options, () => {
+  const { rowsRead } = ledger;
+  const leave = (): Promise<void> | undefined => {
     const rowsReadHere = ledger.rowsRead;
     ledger.rowsRead = rowsRead;
     if (!run.readsInOrder) noteLong(prepared);
-    const instead =
-      laterIn(memoryTurns, options) ??
-      (isLong || run.readsInOrder ? undefined : readElsewhere(options));
+    const instead = laterIn(memoryTurns, options) ?? readElsewhere(options);
     if (instead === undefined) ledger.rowsRead = rowsReadHere;
     else collected.clear();
     return instead;
-  });
+  };
+  try {
+    return drained(options, leave);
+  } catch (error) {
+    if (error !== TURN_OVER) throw error;
+  }
+  const elsewhere = leave();
+  if (elsewhere !== undefined) return elsewhere;
+  collected.clear();
+  ledger.rowsRead = rowsRead;
+  return readHere(options);
 }
 
 /** Undefined if there is memory for the query now. */
 function laterIn(turns: MemoryTurns, options: QueryRowsOptions): Promise<void> | undefined {
-  const { channel, ledger, prepared, run } = options;
+  const { channel, ledger, prepared } = options;
   // Operators look at system views when memory is short.
   if (prepared.requirements.every(({ action }) => action !== "read")) return undefined;
   const waiting = turns.ready(ledger);
   if (waiting === undefined) return undefined;
   // The client may leave meanwhile.
   channel?.();
-  return waiting.then(() => {
-    const elsewhere = run.readsInOrder ? undefined : readElsewhere(options);
-    return elsewhere ?? readHere(options);
-  });
+  return waiting.then(() => readElsewhere(options) ?? readHere(options));
 }
 
-/** On the event loop, turn by turn. */
-function readHere(
+/** On the event loop, to the end. */
+function readHere(options: QueryRowsOptions): Promise<void> | undefined {
+  options.run.stay();
+  return drained(options);
+}
+
+/** @param leave Returns undefined if the rest is read here, too. */
+function drained(
   { clock, collected, ledger, prepared, run, turns }: QueryRowsOptions,
-  insteadOfMore?: DrainOptions["insteadOfMore"],
+  leave?: () => Promise<void> | undefined,
 ): Promise<void> | undefined {
   return drain(made(prepared.build, run), {
     clock,
     ledger,
     onBatch: (batch) => collected.add(batch),
     ...turns,
-    insteadOfMore,
+    insteadOfMore: () => {
+      const instead = leave?.();
+      if (instead === undefined) run.stay();
+      return instead;
+    },
   });
 }
 

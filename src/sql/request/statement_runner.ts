@@ -5,6 +5,7 @@ import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
+import { TURN_MS_MAX } from "../../base/limits.ts";
 import { pauser } from "../../base/pauser.ts";
 import type { Catalog } from "../../catalog/mod.ts";
 import type { Value } from "../../types/mod.ts";
@@ -83,6 +84,12 @@ export class StatementRunner {
     return !this.#isWaiting;
   }
 
+  /** When a statement that begins now has to leave the event loop; undefined if it cannot. */
+  get #turnEndMs(): number | undefined {
+    const { clock, readers } = this.#world;
+    return readers === undefined ? undefined : clock.monotonicMs() + TURN_MS_MAX;
+  }
+
   /** @throws {DatabaseError} */
   run(prepared: Prepared, options: RunOptions): StatementResult | Promise<StatementResult> {
     this.#hasRunTwice = false;
@@ -105,6 +112,7 @@ export class StatementRunner {
       transaction,
       profile: options.profile,
       ledger: this.#options.ledger,
+      turnEndMs: options.profile === undefined ? this.#turnEndMs : undefined,
     });
     const { cells, readRow } = prepared;
     if (readRow !== undefined && options.profile === undefined) {
@@ -269,6 +277,7 @@ export class StatementRunner {
           profile,
           uploads: hasUploads ? uploads : undefined,
           ledger,
+          turnEndMs: hasUploads || profile !== undefined ? undefined : this.#turnEndMs,
         }),
     });
   }

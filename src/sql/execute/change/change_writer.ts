@@ -225,6 +225,8 @@ export class ChangeWriter {
     const changes = this.#changes;
     const returning = this.#returning;
     const run = this.#run;
+    // Nothing may leave a commit in the middle.
+    run.stay();
     let returned = returning === undefined ? undefined : [this.#evaluated(changes, NO_SEQS)];
     if (run.uploads !== undefined) placeUploads(this.#runtime, changes, run);
     const applied = applyChanges(this.#runtime, changes, { run, wantsSeqs: this.#wantsSeqs });

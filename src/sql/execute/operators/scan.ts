@@ -31,7 +31,7 @@ import {
   vectorFromValues,
 } from "../../../types/mod.ts";
 import { keyTextOf } from "../keys/key_text.ts";
-import { holdsFromStart, NOTHING_YET, type Operator } from "../run/operator.ts";
+import { holdsFromStart, type Operator } from "../run/operator.ts";
 import type { Run } from "../run/run.ts";
 import type { StagedRow } from "../run/transaction.ts";
 
@@ -79,11 +79,15 @@ export class TableScan implements Operator {
   }
 
   next(): Batch | undefined {
-    const batch = this.#scan.next();
-    if (batch?.rowCount === 0) return NOTHING_YET;
-    if (batch !== undefined) {
-      this.#options.run.noteRead(batch.rowCount);
-      return this.#keyPositions.length === 0 ? batch : this.#withoutStaged(batch);
+    const { run } = this.#options;
+    for (;;) {
+      run.checkTime();
+      const batch = this.#scan.next();
+      if (batch === undefined) break;
+      if (batch.rowCount === 0) continue;
+      run.noteRead(batch.rowCount);
+      const rows = this.#keyPositions.length === 0 ? batch : this.#withoutStaged(batch);
+      if (rows.rowCount > 0) return rows;
     }
     if (this.#overlayDone) return undefined;
     this.#overlayDone = true;
@@ -117,13 +121,13 @@ export class TableScan implements Operator {
     return keepRows({ rowCount: batch.rowCount, columns }, { rows, count });
   }
 
-  #stagedRows(): Batch {
+  #stagedRows(): Batch | undefined {
     const { run, table, columnIds, withTombstones } = this.#options;
     const staged = run.transaction?.stagedOf(table.tableId, ownerOf(run.principal, table));
     const read = [...(staged?.values() ?? [])].filter((row) =>
       row.isDeleted ? withTombstones && !isNothing(row) : true,
     );
-    if (read.length === 0) return NOTHING_YET;
+    if (read.length === 0) return undefined;
     const columns = columnIds.map((columnId) =>
       vectorFromValues(
         typeOf(table, columnId),
@@ -170,19 +174,9 @@ export class KeyLookup implements Operator {
   }
 
   next(): Batch | undefined {
-    if (this.#isDone) return undefined;
     const { columnIds, run, table } = this.#options;
-    const rows: Row[] = [];
-    for (let count = 0; count < LOOKUPS_MAX; count += 1) {
-      const step = this.#keys.next();
-      if (step.done === true) {
-        this.#isDone = true;
-        break;
-      }
-      const row = readRow(run, table, { key: step.value, columnIds });
-      if (row !== undefined) rows.push(row);
-    }
-    if (rows.length === 0) return NOTHING_YET;
+    const rows = this.#lookUp();
+    if (rows.length === 0) return undefined;
     run.noteRead(rows.length);
     const columns = columnIds.map((columnId, position): Vector => {
       const values = rows.map((row) => row[position] ?? null);
@@ -195,6 +189,23 @@ export class KeyLookup implements Operator {
 
   close(): void {
     this.#isDone = true;
+  }
+
+  /** The next rows that there are; none at the end. */
+  #lookUp(): Row[] {
+    const { columnIds, run, table } = this.#options;
+    const rows: Row[] = [];
+    for (let count = 0; !this.#isDone && rows.length < LOOKUPS_MAX; count += 1) {
+      if (count % LOOKUPS_MAX === 0) run.checkTime();
+      const step = this.#keys.next();
+      if (step.done === true) {
+        this.#isDone = true;
+        break;
+      }
+      const row = readRow(run, table, { key: step.value, columnIds });
+      if (row !== undefined) rows.push(row);
+    }
+    return rows;
   }
 }
 

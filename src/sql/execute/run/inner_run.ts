@@ -98,6 +98,10 @@ export class InnerRun implements Run {
     this.#around.checkTime();
   }
 
+  stay(): void {
+    this.#around.stay();
+  }
+
   checkResultRows(rowCount: number): void {
     this.#around.checkResultRows(rowCount);
   }

@@ -36,6 +36,8 @@ export interface RequestLedger {
   sleepMs: number;
   /** Ends the wait for that before its time. */
   wake: (() => void) | undefined;
+  /** Publishes how far the statement is, where the event loop does not see this ledger. */
+  noteProgress?(): void;
 }
 
 /** When and why a request ends before its work is done. */

@@ -38,8 +38,14 @@ export interface Run {
   readonly storageMeter: StorageMeter | undefined;
   /** Files that came with the statement. */
   readonly uploads?: UploadSink | undefined;
-  /** @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED */
+  /**
+   * Called in each loop that may run for long.
+   *
+   * @throws TURN_OVER @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN
+   */
   checkTime(): void;
+  /** From now on the statement runs to its end here: its turn has no end. */
+  stay(): void;
   monotonicMs(): number;
   /** @throws {DatabaseError} RESULT_TOO_LARGE if a result may not have so many rows. */
   checkResultRows(rowCount: number): void;
