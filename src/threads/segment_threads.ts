@@ -7,7 +7,6 @@
  * Of each kind one job is under way at a time; others wait in line. A thread that ends by itself
  * fails its job only, and the next job gets a new one.
  */
-import { hasRoomForThread } from "../base/bun_disk.ts";
 import type { CancelTimer, Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type {
@@ -17,6 +16,7 @@ import type {
   MergeOutcome,
   SegmentWork,
 } from "../storage/mod.ts";
+import { type MessageThread, startThread } from "./message_thread.ts";
 import type { Answer, JobMessage, Work } from "./segment_worker.ts";
 import { watchedFlag } from "./thread_cancel.ts";
 import { errorFromFailure } from "./thread_failure.ts";
@@ -58,7 +58,7 @@ export class SegmentThreads implements SegmentWork {
 class Line {
   readonly #clock: Clock;
   readonly #entry: URL;
-  #thread: Worker | undefined;
+  #thread: MessageThread<JobMessage> | undefined;
   #cancelIdle: CancelTimer | undefined;
   /** To the job under way. */
   #answer: PromiseWithResolvers<Answer> | undefined;
@@ -82,7 +82,7 @@ class Line {
     this.#cancelIdle?.();
     const thread = this.#thread;
     this.#thread = undefined;
-    thread?.terminate();
+    thread?.close();
   }
 
   async #run(work: Work, isCancelled: () => boolean): Promise<Answer | undefined> {
@@ -100,41 +100,30 @@ class Line {
   #ask(message: JobMessage): Promise<Answer> {
     this.#thread ??= this.#start();
     this.#answer = Promise.withResolvers();
-    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is no window
-    this.#thread.postMessage(message);
+    this.#thread.post(message);
     return this.#answer.promise;
   }
 
-  #start(): Worker {
-    if (!hasRoomForThread()) {
-      throw new DatabaseError(
-        "STORAGE_UNAVAILABLE",
-        "Cannot write a segment: its thread needs files, and the server may open no more",
-        { hint: "it is tried again by itself; raise the limit of open files for the server" },
-      );
-    }
-    const thread = new Worker(this.#entry.href);
-    const fail = (reason: string): void => {
-      if (this.#thread !== thread) return;
-      this.#thread = undefined;
-      // An error may leave it running.
-      thread.terminate();
-      this.#answer?.reject(
-        new DatabaseError(
-          "STORAGE_UNAVAILABLE",
-          `Cannot write a segment: the thread that does it failed: ${reason}`,
-          {
-            hint: "it is tried again by itself; if it goes on, see the log of the server",
-          },
-        ),
-      );
-    };
-    thread.addEventListener("message", (event: MessageEvent<Answer>) => {
-      this.#answer?.resolve(event.data);
+  #start(): MessageThread<JobMessage> {
+    const thread = startThread<JobMessage, Answer>(this.#entry, {
+      onMessage: (answer) => this.#answer?.resolve(answer),
+      onFailure: (reason) => {
+        this.#thread = undefined;
+        this.#answer?.reject(
+          new DatabaseError(
+            "STORAGE_UNAVAILABLE",
+            `Cannot write a segment: the thread that does it failed: ${reason}`,
+            { hint: "it is tried again by itself; if it goes on, see the log of the server" },
+          ),
+        );
+      },
     });
-    thread.addEventListener("error", ({ message: reason }) => fail(reason));
-    thread.addEventListener("close", () => fail("it ended"));
-    return thread;
+    if (thread !== undefined) return thread;
+    throw new DatabaseError(
+      "STORAGE_UNAVAILABLE",
+      "Cannot write a segment: its thread needs files, and the server may open no more",
+      { hint: "it is tried again by itself; raise the limit of open files for the server" },
+    );
   }
 }
 
