@@ -392,10 +392,6 @@ export class Feed<Member extends GroupMember> implements GroupFeed<Member> {
         const before = budget.left;
         const portion = program.changesFrom(part, start, { sources, filter, budget });
         this.#evaluationUnits += before - budget.left;
-        if (portion === undefined) {
-          this.#batchSize.pausedIn(part.rowCount);
-          return false;
-        }
         start += portion.rowCount;
         const changes = portion.result;
         if (changes.length > 0) {

@@ -67,17 +67,15 @@ export class LatestChanges {
    * What the first rows of a batch do, in ascending seq: inserts for rows, and deletes. At most one
    * change a key.
    *
-   * @returns How many rows those were, which may be none when the budget was used up; undefined
-   * when it was before any row was evaluated.
+   * @returns How many rows those were, which may be none when the budget was used up.
    */
-  changesFrom(batch: ChangeBatch, options: LatestOptions): Portion<LiveChange[]> | undefined {
+  changesFrom(batch: ChangeBatch, options: LatestOptions): Portion<LiveChange[]> {
     const { budget, program } = options;
     if (this.#walk?.seq !== batch.seqs[0]) this.#walk = undefined;
     const isNewest = newestFlags(batch, options);
     const portion = program.portion({ rowCount: batch.rowCount, budget }, (count) =>
       sidesOf(sliceChanges(batch, 0, count), isNewest, program),
     );
-    if (portion === undefined) return undefined;
     const { isLeaver, isRow, leavers, rows } = portion.result;
     const changes: LiveChange[] = [];
     let rowIndex = 0;
@@ -157,7 +155,6 @@ function stepBack(
       const isMatch = program.matches(oldSide, step.hasOld);
       return isMatch[0] === 1 ? program.project(oldSide, undefined) : [];
     });
-    assert(portion !== undefined, "one row is never too many");
     return { row: portion.result[0], prev: step.prevs[0] ?? 0 };
   } finally {
     scan.close();

@@ -54,6 +54,9 @@ export type Sources = readonly number[];
 const SEQ_SOURCE = -1;
 const DELETED_SOURCE = -2;
 
+/** To open a scan costs as much as to read a few rows, however long each is evaluated. */
+const READ_ROWS_MIN = 16;
+
 /** How the versions of a change batch are evaluated. */
 interface ChangeOptions {
   readonly sources: Sources;
@@ -93,28 +96,25 @@ export class LiveProgram {
   /** How many rows to read at once, of at most so many: what no turn evaluates is not read. */
   rowsAtOnce(rowsMax: number): number {
     const { pace } = this.plan;
-    return pace === undefined ? rowsMax : Math.min(rowsMax, pace.rowsMax);
+    if (pace === undefined) return rowsMax;
+    return Math.min(rowsMax, Math.max(READ_ROWS_MIN, pace.rows.rowsMax));
   }
 
-  /**
-   * Evaluates over the first of so many rows, as many as fit a turn: all where none takes long.
-   *
-   * @param evaluate Without effects: it may be broken off, and asked for fewer rows.
-   * @returns undefined when the budget was used up before any row was evaluated.
-   */
+  /** Evaluates over the first of so many rows, as many as fit a turn: all where none takes long. */
   portion<T extends object>(
     { rowCount, budget }: { rowCount: number; budget: Budget },
     evaluate: (count: number) => T,
-  ): Portion<T> | undefined {
+  ): Portion<T> {
     const { pace } = this.plan;
     if (pace === undefined) return { rowCount, result: evaluate(rowCount) };
-    do {
-      const count = Math.min(rowCount, pace.rowsMax);
-      const result = pace.attempt(count, () => evaluate(count));
-      budget.spendMs(pace.tookMs);
-      if (result !== undefined) return { rowCount: count, result };
-    } while (!budget.isSpent);
-    return undefined;
+    const count = Math.min(rowCount, pace.rows.rowsMax);
+    const startMs = pace.monotonicMs();
+    const result = evaluate(count);
+    const tookMs = pace.monotonicMs() - startMs;
+    // A row that makes long values takes long, too.
+    pace.rows.note({ rowCount: count, tookMs, madeBytes: 0 });
+    budget.spendMs(tookMs);
+    return { rowCount: count, result };
   }
 
   /** Finds the plan's columns in batches that hold `columnIds`. */
@@ -170,16 +170,12 @@ export class LiveProgram {
     return this.shape.shaped(chosenOf(batch, chosen), this.plan.projections);
   }
 
-  /**
-   * What the rows of a change batch from `start` on do to the result, as many as fit a turn.
-   *
-   * @returns undefined when the budget was used up before any row was evaluated.
-   */
+  /** What the rows of a change batch from `start` on do to the result, as many as fit a turn. */
   changesFrom(
     batch: ChangeBatch,
     start: number,
     options: ChangeOptions & { readonly budget: Budget },
-  ): Portion<LiveChange[]> | undefined {
+  ): Portion<LiveChange[]> {
     const rowCount = batch.rowCount - start;
     return this.portion({ rowCount, budget: options.budget }, (count) =>
       this.#changesOf(sliceChanges(batch, start, start + count), options),

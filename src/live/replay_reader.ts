@@ -244,7 +244,7 @@ export class ReplayReader implements LoadReader {
               budget,
             })
           : this.#latest.changesFrom(batch, { ...reader, after: this.#readSeq, boundary });
-      if (portion === undefined || portion.rowCount === 0) return;
+      if (portion.rowCount === 0) return;
       const { result, rowCount } = portion;
       program.readSize.take({ batch, start: 0, end: rowCount }, result, budget);
       const lastSeq = (batch.seqs[rowCount - 1] ?? 0) as Seq;

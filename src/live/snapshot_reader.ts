@@ -117,7 +117,6 @@ export class SnapshotReader implements LoadReader {
       const looked = program.portion({ rowCount: rows.rowCount, budget }, (count) =>
         program.matches(sliceRows(rows, 0, count), undefined),
       );
-      if (looked === undefined) return undefined;
       const end = start + looked.rowCount;
       budget.spendScanned(looked.rowCount);
       const found = { rows, chosen: selectionOf(looked.result, looked.rowCount) };
@@ -141,24 +140,21 @@ export class SnapshotReader implements LoadReader {
       if (room === 0) return this.#cut(this.#takenSeq, false);
       const wanted = subselection(chosen, start, start + room);
       const takenCount = this.#take(rows, wanted, budget);
-      if (takenCount === undefined) {
-        // Rows before the last one that was taken are done with.
-        if (this.#takenSeq > this.#cursor) this.#cursor = this.#takenSeq;
-        return "spent";
-      }
       budget.spend(takenCount);
       if (takenCount === 0) return this.#cut(this.#takenSeq, false);
       this.#check(seqs, subselection(wanted, 0, takenCount));
       start += takenCount;
+      if (budget.isSpent && start < chosen.count) {
+        // Rows before the last one that was taken are done with.
+        this.#cursor = this.#takenSeq;
+        return "spent";
+      }
     }
     return undefined;
   }
 
-  /**
-   * Takes the first of the wanted rows. Returns how many: none when the message is full, undefined
-   * when the budget was used up first.
-   */
-  #take(batch: Batch, wanted: Selection, budget: Budget): number | undefined {
+  /** Takes the first of the wanted rows. Returns how many: none when the message is full. */
+  #take(batch: Batch, wanted: Selection, budget: Budget): number {
     const program = this.#options.program();
     const { shape } = program;
     if (shape.isStored && wanted.count > PROJECT_ROWS_MAX) {
@@ -169,7 +165,6 @@ export class SnapshotReader implements LoadReader {
     const shaped = program.portion({ rowCount, budget }, (most) =>
       program.shaped(batch, subselection(wanted, 0, most)),
     );
-    if (shaped === undefined) return undefined;
     const some = shaped.result;
     if (this.#frame.admitsBytes(roughBytesOf(some, shape))) return this.#add(some);
     let count = 0;
@@ -277,7 +272,6 @@ class LastRowsFinder {
       const looked = program.portion({ rowCount: rows.rowCount, budget }, (count) =>
         program.matches(sliceRows(rows, 0, count), undefined),
       );
-      if (looked === undefined) return;
       const { result: flags, rowCount } = looked;
       for (let row = 0; row < rowCount; row += 1) {
         if (flags[row] === 1) this.#remember(seqAt(seqs, start + row));

@@ -330,7 +330,6 @@ export class Subscription implements LiveSubscription, GroupMember {
         for (let start = 0; start < batch.rowCount; ) {
           const options = { sources: program.ownSources, filter: program.plan.filter, budget };
           const portion = program.changesFrom(batch, start, options);
-          if (portion === undefined) return false;
           const end = start + portion.rowCount;
           readSize.take({ batch, start, end }, portion.result, budget);
           budget.spend(portion.rowCount);

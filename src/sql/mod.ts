@@ -12,6 +12,7 @@ export type {
   AnswerStream,
   CompiledExpression,
   LiveEquality,
+  LivePace,
   LivePlan,
   LiveRequest,
   Parameter,
@@ -43,7 +44,6 @@ export {
   tableDefinition,
   tableNamesOf,
 } from "./define/table_definition.ts";
-export type { RowPace } from "./execute/evaluate/attempts.ts";
 export {
   type FileAccess,
   type FilePath,

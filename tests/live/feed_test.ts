@@ -9,7 +9,7 @@ import { Budget } from "../../src/live/budget.ts";
 import { Feed, type SlowGroup } from "../../src/live/feed.ts";
 import type { Group, GroupMember, Reach } from "../../src/live/groups.ts";
 import type { SharedMessage } from "../../src/live/mod.ts";
-import type { LivePlan, RowPace } from "../../src/sql/mod.ts";
+import type { LivePace, LivePlan } from "../../src/sql/mod.ts";
 import type { ChangeBatch } from "../../src/storage/mod.ts";
 import type { Row } from "../../src/types/mod.ts";
 import { ANN, KnownQueries, MESSAGES, message, messagesTable } from "../support/live_fixture.ts";
@@ -22,8 +22,20 @@ const QUERIES = [
   "SELECT * FROM chat.messages WHERE room = 'lobby'",
 ];
 
+/** Two rows at a time, which take so long. */
+function paceOf(tookMs: () => number): LivePace {
+  let nowMs = 0;
+  return {
+    rows: { rowsMax: 2, note: () => undefined },
+    monotonicMs: () => {
+      nowMs += tookMs();
+      return nowMs;
+    },
+  };
+}
+
 /** Two rows a turn. */
-const SLOW: RowPace = { rowsMax: 2, tookMs: 5, attempt: (_count, evaluate) => evaluate() };
+const SLOW: LivePace = paceOf(() => 5);
 
 class Taker implements GroupMember {
   readonly id = "m1";
@@ -245,12 +257,7 @@ test.each([
   { what: "quick, and has many followers", open: 2, slowRows: [1, 1, 1, 1], others: 5000 },
 ])("Feed keeps a group that is $what", ({ open: count, others = 0, slowRows }) => {
   const { feed, insert, open, slow, sql } = fixture();
-  sql.pace = {
-    ...SLOW,
-    get tookMs() {
-      return isSlow ? 5 : 0;
-    },
-  };
+  sql.pace = paceOf(() => (isSlow ? 5 : 0));
   const { taker } = open("SELECT * FROM chat.messages");
   for (let other = 0; other < others; other += 1) open("SELECT * FROM chat.messages");
   sql.pace = undefined;

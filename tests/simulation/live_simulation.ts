@@ -27,7 +27,7 @@ import type {
   InitialDataBatch,
   SubscribeOptions,
 } from "../../src/protocol/mod.ts";
-import type { RowPace } from "../../src/sql/mod.ts";
+import type { LivePace } from "../../src/sql/mod.ts";
 import type { Commit, Store, TableWrite } from "../../src/storage/mod.ts";
 import type { Row } from "../../src/types/mod.ts";
 import {
@@ -463,21 +463,26 @@ export async function simulateLive(simulation: Simulation): Promise<SimulationRe
   return state.report();
 }
 
-/** Rows that take long now and then, so that every evaluation is broken off somewhere. */
-class FitfulPace implements RowPace {
+/** Rows that take long now and then, so that a turn ends behind any of them. */
+class FitfulPace implements LivePace {
   readonly #random: SeededRandom;
-  rowsMax = 4;
-  tookMs = 0;
+  readonly rows: { rowsMax: number; note(): void };
+  #nowMs = 0;
 
   constructor(random: SeededRandom) {
     this.#random = random;
+    const rows = {
+      rowsMax: 4,
+      note: () => {
+        rows.rowsMax = 1 + random.below(5);
+      },
+    };
+    this.rows = rows;
   }
 
-  attempt<T extends object>(rowCount: number, evaluate: () => T): T | undefined {
-    this.tookMs = this.#random.pick([0, 0.01, 5]);
-    this.rowsMax = 1 + this.#random.below(5);
-    const result = evaluate();
-    return rowCount > 1 && this.#random.chance(0.3) ? undefined : result;
+  monotonicMs(): number {
+    this.#nowMs += this.#random.pick([0, 0.01, 5]);
+    return this.#nowMs;
   }
 }
 

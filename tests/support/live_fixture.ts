@@ -26,9 +26,9 @@ import type {
 } from "../../src/protocol/mod.ts";
 import type {
   CompiledExpression,
+  LivePace,
   LivePlan,
   LiveRequest,
-  RowPace,
   SqlEngine,
 } from "../../src/sql/mod.ts";
 import {
@@ -203,7 +203,7 @@ export class KnownQueries implements Pick<SqlEngine, "planLive"> {
   plannedCount = 0;
   extraField: SchemaField | undefined;
   /** Of the queries planned from now on. */
-  pace: RowPace | undefined;
+  pace: LivePace | undefined;
 
   planLive(principal: Principal, { sql, params }: LiveRequest): LivePlan {
     this.plannedCount += 1;

@@ -7,7 +7,7 @@ import type { Principal } from "../../auth/mod.ts";
 import type { DatabaseError } from "../../base/errors.ts";
 import type { SchemaField } from "../../protocol/mod.ts";
 import type { Batch, DataType, Vector, WireParameter } from "../../types/mod.ts";
-import type { RowPace } from "../execute/evaluate/attempts.ts";
+import type { RowPace } from "../execute/run/pace.ts";
 import type { ResultFormat } from "./row_text.ts";
 
 /** A file part of a multipart request. */
@@ -164,6 +164,12 @@ export interface LiveEquality {
   readonly rest: CompiledExpression | undefined;
 }
 
+/** How many rows to evaluate at a time, and the clock that times them. */
+export interface LivePace {
+  readonly rows: Pick<RowPace, "note" | "rowsMax">;
+  monotonicMs(): number;
+}
+
 /** A live query, bound: what to read of each version and what to make of it. */
 export interface LivePlan {
   readonly tableId: number;
@@ -179,7 +185,7 @@ export interface LivePlan {
   /** One for each field. Primary key and `_seq` are among them. */
   readonly projections: readonly CompiledExpression[];
   /** How filter and projections are to be evaluated; undefined where no row takes long. */
-  readonly pace: RowPace | undefined;
+  readonly pace: LivePace | undefined;
   readonly fields: readonly SchemaField[];
   /** The SQL type of each field, for making cells. */
   readonly fieldTypes: readonly DataType[];

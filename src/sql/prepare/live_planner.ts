@@ -25,6 +25,7 @@ import {
 import type {
   CompiledExpression,
   LiveEquality,
+  LivePace,
   LivePlan,
   LiveRequest,
   NamedColumn,
@@ -33,11 +34,11 @@ import type { SqlLimits } from "../common/environment.ts";
 import { parseLimitsOf, requireNoGap, typedParameters } from "../common/parameters.ts";
 import { authorize } from "../common/requirements.ts";
 import { fieldsOf } from "../common/result.ts";
-import { Attempts } from "../execute/evaluate/attempts.ts";
 import { compileExpression } from "../execute/evaluate/expression.ts";
 import type { Layout } from "../execute/evaluate/layout.ts";
 import { compileScalar } from "../execute/evaluate/scalar.ts";
 import { ownerOf } from "../execute/operators/scan.ts";
+import { RowPace } from "../execute/run/pace.ts";
 import type { RequestLedger } from "../execute/run/request_ledger.ts";
 import type { Run } from "../execute/run/run.ts";
 import type { AstNode, SelectFromStatement } from "../parse/ast/ast.ts";
@@ -59,6 +60,9 @@ const FIXED_FUNCTIONS: ReadonlySet<string> = new Set([
   "current_user_id",
   "current_role",
 ]);
+
+/** Rows evaluated together where each may take long: those after quick ones may be slow ones. */
+const GROUP_ROWS_MAX = 128;
 
 /** What live queries are bound against, and their expressions run in. */
 export interface LivePlanWorld extends BindingWorld, RunWorld {}
@@ -130,7 +134,7 @@ export function planLiveQuery(
     columnIds: named,
     filter: select.where === undefined ? undefined : compiled(select.where),
     projections: outputs.map(({ expression }) => compiled(expression)),
-    pace: evaluated.some(mayTakeLong) ? new Attempts(run) : undefined,
+    pace: evaluated.some(mayTakeLong) ? paceOf(run) : undefined,
     fields,
     fieldTypes: outputs.map(({ expression }): DataType => expression.type),
     keyFieldIndexes: table.primaryKey.map((columnId) => fieldOf(columnId, outputs)),
@@ -141,6 +145,10 @@ export function planLiveQuery(
     namedColumns: namedIn(used, read),
     mayRead: () => mayReadNow(catalog, principal, table.tableId),
   };
+}
+
+function paceOf(run: Run): LivePace {
+  return { rows: new RowPace(GROUP_ROWS_MAX), monotonicMs: () => run.monotonicMs() };
 }
 
 /** Which field is a column under its own name; one with an alias may stand before it. */
@@ -163,7 +171,10 @@ function compiledOver(
   return {
     type,
     ...(column === undefined ? {} : { column }),
-    evaluate: (batch: Batch) => evaluate(batch, run),
+    // The run lasts as long as the plan: what one evaluation makes does not count for the next.
+    evaluate: mayTakeLong(expression)
+      ? (batch: Batch) => run.pauses.never(() => evaluate(batch, run))
+      : (batch: Batch) => evaluate(batch, run),
   };
 }
 

@@ -98,11 +98,11 @@ test("planLive: what a plan evaluated before does not count against it", () => {
     sql,
     params: [],
   });
+  expect(pace?.rows.rowsMax).toBe(1);
   // 2 MB a time: what one evaluation may make is 256 MiB.
   const columns = columnIds.map(() => vectorFromValues(TEXT, ["a"]));
   for (let round = 0; round < 200; round += 1) {
-    const verdict = pace?.attempt(1, () => filter?.evaluate({ rowCount: 1, columns }) ?? {});
-    expect(verdict).toBeDefined();
+    expect(filter?.evaluate({ rowCount: 1, columns }).length).toBe(1);
   }
 });
 
