@@ -60,9 +60,6 @@ export const FURTHER_TURN_MS_MAX = 2;
 /** Answers of a correlated subquery that a run remembers: beyond, another may cost a reading. */
 export const SUBQUERY_ANSWERS_MAX = 65_536;
 
-/** Outer rows between two looks at the clock where each may cost a reading of the inner query. */
-export const CORRELATED_ROWS_MAX = 16;
-
 /** Rows of a recursive query: one that does not end by itself ends here. */
 export const RECURSION_ROWS_MAX = 1_000_000;
 

@@ -4,7 +4,6 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
-import { HastyClock } from "../support/hasty_clock.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 
 let engine: TestEngine;
@@ -595,27 +594,6 @@ describe("limits", () => {
         timeoutMs: 200,
       }),
     ).toBe("STATEMENT_TIMEOUT@1");
-  });
-
-  test("a query that is read for each row is paused wherever it stands", async () => {
-    const clock = new HastyClock();
-    await using hasty = await TestEngine.open({ clock, config: "limits.max_timeout_ms = 3000000" });
-    await hasty.run("CREATE TABLE n (id INT PRIMARY KEY)");
-    const rows = Array.from({ length: 100 }, (_, id) => `(${id})`);
-    await hasty.run(`INSERT INTO n VALUES ${rows.join(", ")}`);
-    const next = "(SELECT min(m.id) FROM n m WHERE m.id > n.id)";
-    for (const [sql, answer] of [
-      [`SELECT sum(${next})::INT FROM n`, 4950],
-      [`SELECT count(*) FILTER (WHERE ${next} > 50) FROM n`, 49],
-      [`SELECT max(r) FROM (SELECT row_number() OVER (ORDER BY ${next}) AS r FROM n) x`, 100],
-      [`SELECT count(*) FROM (SELECT DISTINCT ON (${next}) id FROM n) x`, 100],
-      [`SELECT max(id) FROM (SELECT id FROM n ORDER BY ${next} LIMIT 5) x`, 4],
-      [`SELECT count(*) FROM n JOIN n o ON ${next} = o.id`, 99],
-    ] as const) {
-      const { yieldCount } = clock;
-      expect(await hasty.rows(sql, { timeoutMs: 3_000_000 }), sql).toEqual([[answer]]);
-      expect(clock.yieldCount - yieldCount, sql).toBeGreaterThan(100);
-    }
   });
 
   test("rows held for a subquery count as memory", async () => {

@@ -12,15 +12,22 @@ import { TestEngine } from "../support/sql_engine.ts";
 /** Stack frames in which a request yields while its statements are bound. */
 const BINDING = /\bSharedTurns\b|#nextTurn\b/;
 
+/** Looks at the clock that each take 10 ms. */
+const HURRIES_MAX = 100;
+
 /** A clock that, once asked to, holds the next reader that lets others run. */
 class PausingClock extends ManualClock {
   #isArmed = false;
+  #hurriedCount = 0;
   #entered = Promise.withResolvers<void>();
   #resumed = Promise.withResolvers<void>();
 
   override monotonicMs(): number {
-    // The turn of the reader is over at once.
-    if (this.#isArmed) this.advance(10);
+    // The turn of the reader is over soon, and its time is not.
+    if (this.#isArmed && this.#hurriedCount < HURRIES_MAX) {
+      this.#hurriedCount += 1;
+      this.advance(10);
+    }
     return super.monotonicMs();
   }
 
@@ -36,6 +43,7 @@ class PausingClock extends ManualClock {
     this.#entered = Promise.withResolvers();
     this.#resumed = Promise.withResolvers();
     this.#isArmed = true;
+    this.#hurriedCount = 0;
     const running = start();
     await this.#entered.promise;
     return {
@@ -276,14 +284,12 @@ describe("a definition while a statement runs", () => {
   });
 
   test.each([
-    ["writing", "INSERT INTO d SELECT g + 5000, 0 FROM generate_series(1, 3000) g"],
-    ["writing", "UPDATE d SET v = v + 1"],
-    ["reading", "SELECT sum((SELECT v FROM d WHERE id = g)) FROM generate_series(1, 3000) g"],
-    ["reading", "UPDATE t SET v = (SELECT max(d.v) FROM d WHERE d.id <= t.id) WHERE id < 3"],
-  ])("that drops a table ends a transaction that is %s it: %s", async (verb, sql) => {
+    "INSERT INTO d SELECT g + 5000, 0 FROM generate_series(1, 3000) g",
+    "UPDATE d SET v = v + 1",
+  ])("that drops a table ends a transaction that is writing it: %s", async (sql) => {
     const { error } = await meanwhile(`BEGIN; ${sql}; COMMIT`, "DROP TABLE d");
     expect(error?.condition).toBe("SERIALIZATION_FAILURE");
-    expect(error?.message).toStartWith(`Cannot go on ${verb} default.d: it was `);
+    expect(error?.message).toStartWith("Cannot go on writing default.d: it was ");
     expect(error?.statementIndex).toBe(1);
   });
 });

@@ -12,6 +12,7 @@ import { parseConfig } from "../../src/config/mod.ts";
 import type { PointBringer } from "../../src/copies/backup_jobs.ts";
 import { type Database, openDatabase } from "../../src/database.ts";
 import type { DatabaseParts, ReaderThreads } from "../../src/open_layers.ts";
+import { readerThreads } from "../../src/reader_threads.ts";
 import { inProcessReader } from "../../src/sql/mod.ts";
 
 export interface OpenOptions {
@@ -26,6 +27,8 @@ export interface OpenOptions {
   readonly readsElsewhere?: boolean;
   /** Divides every query that can be divided over three such readers. */
   readonly divides?: boolean;
+  /** Long queries are read in threads, as in a server; the clock should be that of the system. */
+  readonly inThreads?: boolean;
   /** Who brings a backup to a point: a thread, as in a server. */
   readonly bringInThread?: PointBringer;
 }
@@ -51,9 +54,11 @@ export function openAt(
     log = silentLog,
     random = systemRandom,
     divides = READERS === "divided",
+    inThreads = false,
     readsElsewhere = divides || READERS === "all",
   }: OpenOptions = {},
 ): Promise<Database> {
+  const readers = readsElsewhere ? readersHere({ clock, disk, random }, divides) : undefined;
   const toml = `storage.data_path = ${JSON.stringify(dataPath)}\n${config}`;
   return openDatabase(parseConfig(toml, "test.toml", {}).config, {
     disk,
@@ -63,7 +68,7 @@ export function openAt(
     jwtSecret,
     version: "0.0.0",
     bringInThread,
-    readers: readsElsewhere ? readersHere({ clock, disk, random }, divides) : undefined,
+    readers: inThreads ? { open: readerThreads } : readers,
     onFatal: (cause) => {
       throw cause;
     },

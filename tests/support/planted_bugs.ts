@@ -39,7 +39,7 @@ const STAGES: Readonly<Record<string, readonly [file: string, line: string]>> = 
     "sql/execute/operators/scan.ts",
     "const hasOverlay = run.transaction?.hasStaged(table.tableId) === true;",
   ],
-  evaluate: ["sql/execute/operators/filter.ts", "const { pauses } = this.#run;"],
+  evaluate: ["sql/execute/operators/filter.ts", "const { effort } = this.#run;"],
   turn: ["sql/execute/run/operator.ts", "const turnEndMs = clock.monotonicMs() + turnMs;"],
   aggregate: [
     "sql/execute/operators/aggregate.ts",

@@ -24,6 +24,8 @@ export interface EngineOptions {
   readonly readsElsewhere?: boolean;
   /** Divides every query that can be divided over three such readers. */
   readonly divides?: boolean;
+  /** Long queries are read in threads, as in a server; the clock should be that of the system. */
+  readonly inThreads?: boolean;
 }
 
 export type RequestParts = Partial<Omit<SqlRequest, "sql" | "params">> & {

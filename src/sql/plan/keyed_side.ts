@@ -13,7 +13,7 @@
  */
 import { isNumberType } from "../../types/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
-import { conjunctsOf, isVolatile, mayFailOnRow } from "../bind/walk.ts";
+import { conjunctsOf, isVolatile } from "../bind/walk.ts";
 import { areFewKeys, equalityIn, isSure, storedColumnId } from "./access.ts";
 import type { JoinNode, PlanNode, ScanNode } from "./plan.ts";
 import { isByKey } from "./plan_walk.ts";
@@ -48,7 +48,7 @@ export function keyedSideOf(node: JoinNode): KeyedSide | undefined {
 
 /** Whether keys may be evaluated once more than the join does. */
 function areNotable(keys: readonly BoundExpression[]): boolean {
-  return !keys.some((key) => isVolatile(key) || mayFailOnRow(key));
+  return !keys.some(isVolatile);
 }
 
 function keyedSide(

@@ -1,28 +1,12 @@
 /**
  * What a plan holds: its nodes, their expressions, the subqueries in those.
  */
-import type { BoundRecursion } from "../bind/bound.ts";
 import type { BoundExpression, BoundSort, BoundSubquery } from "../bind/bound_expressions.ts";
-import { readsOuter, recursionsAround } from "../bind/query/query_walk.ts";
+import { readsOuter } from "../bind/query/query_walk.ts";
 import { expressionsOfCall } from "../bind/query/window_walk.ts";
 import { childrenOf } from "../bind/walk.ts";
 import { keyCountOf } from "./access.ts";
 import type { PlanNode, ScanNode } from "./plan.ts";
-
-/**
- * The subqueries of a plan that can be read before it starts. Nested subqueries belong to the
- * subquery around them. A subquery that reads the rows of a recursion step is read in each step.
- */
-export function subqueriesAhead(root: PlanNode): BoundSubquery[] {
-  const found: BoundSubquery[] = [];
-  const recursions = new Set<BoundRecursion>();
-  for (const node of nodesOf(root)) {
-    addSubqueries(node, found);
-    if (node.kind === "recursive") recursions.add(node.recursion);
-  }
-  if (recursions.size === 0) return found;
-  return found.filter(({ query }) => recursionsAround(query).isDisjointFrom(recursions));
-}
 
 /** The subqueries in the expressions of one node. */
 export function ownSubqueries(node: PlanNode): BoundSubquery[] {

@@ -172,9 +172,10 @@ function compiledOver(
     type,
     ...(column === undefined ? {} : { column }),
     // The run lasts as long as the plan: what one evaluation makes does not count for the next.
-    evaluate: mayTakeLong(expression)
-      ? (batch: Batch) => run.pauses.never(() => evaluate(batch, run))
-      : (batch: Batch) => evaluate(batch, run),
+    evaluate: (batch: Batch) => {
+      run.effort.beginRows();
+      return evaluate(batch, run);
+    },
   };
 }
 

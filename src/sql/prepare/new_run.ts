@@ -2,7 +2,6 @@
  * Makes the run of one execution from what the SQL layer was given.
  */
 import { mayReadHistory, type Principal } from "../../auth/mod.ts";
-import { HOUR_MS } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { Catalog, TableEntry } from "../../catalog/mod.ts";
@@ -10,7 +9,7 @@ import type { ReadStore, WriteStore } from "../../storage/mod.ts";
 import type { Value } from "../../types/mod.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import { MemoryBudget } from "../execute/held/memory_budget.ts";
-import { Pauses, type Sleeping } from "../execute/run/pausing.ts";
+import { Effort } from "../execute/run/effort.ts";
 import type { Profile } from "../execute/run/profile.ts";
 import { checkDeadline, type RequestLedger } from "../execute/run/request_ledger.ts";
 import {
@@ -20,6 +19,7 @@ import {
   type SubqueryAnswers,
   type UploadSink,
 } from "../execute/run/run.ts";
+import type { Sleeps } from "../execute/run/sleeps.ts";
 import type { StorageMeter } from "../execute/run/storage_meter.ts";
 import type { Transaction } from "../execute/run/transaction.ts";
 import { TURN_OVER } from "../execute/run/turn.ts";
@@ -62,6 +62,8 @@ export interface NewRun {
    * statement runs to its end here.
    */
   readonly turnEndMs?: number | undefined;
+  /** Absent if the statement may not sleep. */
+  readonly sleeps?: Sleeps | undefined;
 }
 
 /** A caller that is nobody: for expressions of definitions, which read no row. */
@@ -79,14 +81,13 @@ export const NO_PRINCIPAL: Principal = {
 export interface NotedRun extends Run {
   /** Whether it reads rows in an order that only the event loop keeps. */
   readonly readsInOrder: boolean;
+  /** Forgets all that was read: the statement is begun anew, and runs to its end here. */
+  beginAnew(): void;
 }
 
 export function newRun(world: QueryWorld, options: NewRun): NotedRun {
   return new StatementRun(world, options);
 }
-
-/** What a request sleeps in all, whatever its time: its snapshot is held for so long. */
-const SLEEP_MS_MAX = HOUR_MS;
 
 const NOTHING: ReadonlyMap<never, never> = new Map<never, never>();
 
@@ -114,7 +115,8 @@ class StatementRun implements NotedRun {
   #turnEndMs: number;
   #memory: MemoryBudget | undefined;
   #subqueries: SubqueryAnswers | undefined;
-  #pauses: Pauses | undefined;
+  readonly #sleeps: Sleeps | undefined;
+  #effort: Effort | undefined;
   #call: CallWorld | undefined;
   #temporary: TemporaryFiles | undefined;
 
@@ -134,6 +136,7 @@ class StatementRun implements NotedRun {
     this.#namespace = options.namespace;
     this.#ledger = options.ledger;
     this.#turnEndMs = options.turnEndMs ?? Number.POSITIVE_INFINITY;
+    this.#sleeps = options.sleeps;
     this.#nowMicros = transaction?.nowMicros ?? options.nowMicros ?? world.clock.nowMs() * 1000;
   }
 
@@ -166,17 +169,9 @@ class StatementRun implements NotedRun {
     return this.#subqueries;
   }
 
-  get pauses(): Pauses {
-    this.#pauses ??= new Pauses({
-      now: () => this.monotonicMs(),
-      bytesMax: () => this.#world.limits.queryMemoryBytes,
-      sleeping: this.#ledger === undefined ? undefined : this.#sleepingOf(this.#ledger),
-    });
-    return this.#pauses;
-  }
-
-  abandonReadings(): void {
-    this.#subqueries?.abandon();
+  get effort(): Effort {
+    this.#effort ??= new Effort({ run: this, bytesMax: this.#world.limits.queryMemoryBytes });
+    return this.#effort;
   }
 
   mayReadHistory(table: TableEntry): boolean {
@@ -216,31 +211,13 @@ class StatementRun implements NotedRun {
     this.#turnEndMs = Number.POSITIVE_INFINITY;
   }
 
-  #sleepingOf(ledger: RequestLedger): Sleeping {
-    return {
-      begin: (ms) => {
-        ledger.sleepMs += ms;
-        if (ledger.sleepMs <= SLEEP_MS_MAX) return Math.min(ms, this.#transactionMsLeft());
-        throw new DatabaseError(
-          "LIMIT_EXCEEDED",
-          `Cannot sleep for ${ms / 1000} s: a request sleeps ${SLEEP_MS_MAX / 1000} s at most in all`,
-        );
-      },
-      wait: (untilMs) => {
-        ledger.wakeAtMs = Math.min(untilMs, ledger.wakeAtMs ?? untilMs);
-      },
-      get isAsleep() {
-        return ledger.wakeAtMs !== undefined;
-      },
-    };
-  }
-
-  /** Until the next statement of the transaction is refused. */
-  #transactionMsLeft(): number {
-    if (this.transaction === undefined) return Number.POSITIVE_INFINITY;
-    const { transactionTimeoutMs } = this.#world.limits;
-    const endMs = this.transaction.startedAtMs + transactionTimeoutMs;
-    return Math.max(0, endMs - this.monotonicMs()) + 1;
+  beginAnew(): void {
+    this.stay();
+    this.#subqueries = undefined;
+    this.#memory?.close();
+    this.#temporary?.close();
+    this.#temporary = undefined;
+    this.profile?.clear();
   }
 
   checkResultRows(rowCount: number): void {
@@ -263,7 +240,16 @@ class StatementRun implements NotedRun {
       lastSeqUpTo: (unixMs) => store.lastSeqUpTo(unixMs),
       randomBytes: (count) => random.bytes(count),
       randomUnit: () => random.unit(),
-      sleep: (seconds) => this.pauses.sleep(Math.max(0, seconds) * 1000),
+      sleep: (seconds) => {
+        if (this.#sleeps === undefined) throw noSleep();
+        this.#sleeps.sleep(Math.max(0, seconds) * 1000);
+      },
     };
   }
+}
+
+function noSleep(): DatabaseError {
+  return new DatabaseError("UNSUPPORTED_FEATURE", "Cannot call PG_SLEEP here", {
+    hint: "call it in a query, or run SELECT PG_SLEEP(…) by itself",
+  });
 }

@@ -24,7 +24,6 @@ import { buildRowRead, type RowRead } from "../execute/build/build_scan.ts";
 import type { DmlProgram } from "../execute/change/change_writer.ts";
 import { compileDelete, compileInsert, compileUpdate } from "../execute/change/dml.ts";
 import type { OperatorFactory } from "../execute/run/operator.ts";
-import { buildQuery } from "../execute/subquery/subquery_program.ts";
 import type { QueryStatement } from "../parse/ast/ast.ts";
 import { planDelete, planInsert, planUpdate } from "../plan/dml_plan.ts";
 import type { QueryPlan } from "../plan/outputs.ts";
@@ -119,7 +118,7 @@ function* preparedQuery(
   const fields = fieldsOf(select.outputs);
   return {
     kind: "query",
-    build: buildQuery(plan.root),
+    build: buildPlan(plan.root),
     readRow: buildRowRead(plan.root),
     plan: plan.root,
     columnCount: fields.length,

@@ -18,6 +18,7 @@ import { type Batch, portableBatch } from "../../types/mod.ts";
 import { CellError } from "../bind/cell_error.ts";
 import type { SqlLimits } from "../common/environment.ts";
 import { type ResultFormat, rowText } from "../common/row_text.ts";
+import { buildPlan } from "../execute/build/build.ts";
 import type { MemoryBudget } from "../execute/held/memory_budget.ts";
 import { made, type Operator, type OperatorFactory } from "../execute/run/operator.ts";
 import {
@@ -25,7 +26,6 @@ import {
   checkDeadline,
   type RequestLedger,
 } from "../execute/run/request_ledger.ts";
-import { buildQuery } from "../execute/subquery/subquery_program.ts";
 import { dividedAt, shapeOf } from "../plan/divided.ts";
 import { newRun, type QueryWorld } from "../prepare/new_run.ts";
 import { type Prepared, prepare } from "../prepare/prepared.ts";
@@ -200,9 +200,9 @@ export class QueryReader {
     const query: DividedQuery = {
       at,
       shape,
-      part: buildQuery(divided.part),
+      part: buildPlan(divided.part),
       partColumnCount: divided.part.columns.length,
-      whole: buildQuery(divided.whole),
+      whole: buildPlan(divided.whole),
     };
     this.#divided.set(prepared, query);
     return query;
@@ -283,7 +283,6 @@ class JobLedger implements RequestLedger {
   memory: MemoryBudget | undefined;
   bytesElsewhere = 0;
   temporary: TemporaryFiles | undefined;
-  wakeAtMs: number | undefined;
   sleepMs = 0;
   wake: (() => void) | undefined;
   readonly #words: JobWords;

@@ -12,6 +12,7 @@
  */
 import type { Clock } from "../../base/clock.ts";
 import { type DrainOptions, drain, made } from "../execute/run/operator.ts";
+import { ASLEEP, type Sleeps } from "../execute/run/sleeps.ts";
 import { TURN_OVER } from "../execute/run/turn.ts";
 import type { NotedRun } from "../prepare/new_run.ts";
 import type { PreparedQuery } from "../prepare/prepared.ts";
@@ -23,6 +24,8 @@ import { isKnownLong, noteLong, queryFor, type Readable } from "./read_elsewhere
 export interface QueryRowsOptions extends Readable {
   readonly prepared: PreparedQuery;
   readonly run: NotedRun;
+  /** Present if the query may sleep: its rows are then only collected. */
+  readonly sleeps: Sleeps | undefined;
   readonly collected: CollectedRows;
   readonly clock: Clock;
   readonly memoryTurns: MemoryTurns;
@@ -34,34 +37,64 @@ export interface QueryRowsOptions extends Readable {
 
 /** Reads all rows. Returns undefined if one turn was enough. @throws {DatabaseError} */
 export function readRows(options: QueryRowsOptions): Promise<void> | undefined {
-  const { memoryTurns } = options;
+  const { sleeps } = options;
+  if (sleeps === undefined) return readOnce(options);
+  const { rowsRead } = options.ledger;
+  const slept = async (thrown: unknown): Promise<void> => {
+    for (let error = thrown; ; ) {
+      if (error !== ASLEEP) throw error;
+      options.collected.clear();
+      options.ledger.rowsRead = rowsRead;
+      // The client may leave meanwhile.
+      void options.turns.onTurn?.();
+      await sleeps.over();
+      try {
+        return await readHere(options);
+      } catch (further) {
+        error = further;
+      }
+    }
+  };
+  try {
+    return readOnce(options)?.catch(slept);
+  } catch (error) {
+    return slept(error);
+  }
+}
+
+function readOnce(options: QueryRowsOptions): Promise<void> | undefined {
   if (!isKnownLong(options)) return begin(options);
-  return laterIn(memoryTurns, options) ?? readElsewhere(options) ?? readHere(options);
+  return leave(options) ?? readHere(options);
 }
 
 /** Reads here, if one turn is enough for it. */
 function begin(options: QueryRowsOptions): Promise<void> | undefined {
-  const { collected, ledger, memoryTurns, prepared, run } = options;
+  const { collected, ledger, prepared, run } = options;
   const { rowsRead } = ledger;
-  const leave = (): Promise<void> | undefined => {
+  const leaving = (): Promise<void> | undefined => {
     const rowsReadHere = ledger.rowsRead;
     ledger.rowsRead = rowsRead;
     if (!run.readsInOrder) noteLong(prepared);
-    const instead = laterIn(memoryTurns, options) ?? readElsewhere(options);
+    const instead = leave(options);
     if (instead === undefined) ledger.rowsRead = rowsReadHere;
     else collected.clear();
     return instead;
   };
   try {
-    return drained(options, leave);
+    return drained(options, leaving);
   } catch (error) {
     if (error !== TURN_OVER) throw error;
   }
-  const elsewhere = leave();
+  const elsewhere = leaving();
   if (elsewhere !== undefined) return elsewhere;
   collected.clear();
   ledger.rowsRead = rowsRead;
   return readHere(options);
+}
+
+/** Undefined if the query has to stay here. */
+function leave(options: QueryRowsOptions): Promise<void> | undefined {
+  return laterIn(options.memoryTurns, options) ?? readElsewhere(options);
 }
 
 /** Undefined if there is memory for the query now. */
@@ -78,14 +111,14 @@ function laterIn(turns: MemoryTurns, options: QueryRowsOptions): Promise<void> |
 
 /** On the event loop, to the end. */
 function readHere(options: QueryRowsOptions): Promise<void> | undefined {
-  options.run.stay();
+  options.run.beginAnew();
   return drained(options);
 }
 
-/** @param leave Returns undefined if the rest is read here, too. */
+/** @param leaving Returns undefined if the rest is read here, too. */
 function drained(
   { clock, collected, ledger, prepared, run, turns }: QueryRowsOptions,
-  leave?: () => Promise<void> | undefined,
+  leaving?: () => Promise<void> | undefined,
 ): Promise<void> | undefined {
   return drain(made(prepared.build, run), {
     clock,
@@ -93,7 +126,7 @@ function drained(
     onBatch: (batch) => collected.add(batch),
     ...turns,
     insteadOfMore: () => {
-      const instead = leave?.();
+      const instead = leaving?.();
       if (instead === undefined) run.stay();
       return instead;
     },

@@ -15,6 +15,7 @@ import type { SqlEnvironment } from "../common/environment.ts";
 import type { DmlOutcome, DmlSteps } from "../execute/change/change_writer.ts";
 import type { Profile } from "../execute/run/profile.ts";
 import type { RequestLedger } from "../execute/run/request_ledger.ts";
+import { Sleeps } from "../execute/run/sleeps.ts";
 import type { Transaction } from "../execute/run/transaction.ts";
 import { Uploads, type UploadWorld } from "../files/uploads.ts";
 import { type NotedRun, newRun, type RunWorld } from "../prepare/new_run.ts";
@@ -104,6 +105,7 @@ export class StatementRunner {
     if (options.files !== undefined) refuseExtra(options.files, []);
     const { store } = this.#world;
     const { namespace, parameters, principal, transaction } = options;
+    const sleeps = this.#sleepsOf(prepared, transaction);
     const run = newRun(this.#world, {
       principal,
       namespace,
@@ -113,26 +115,43 @@ export class StatementRunner {
       profile: options.profile,
       ledger: this.#options.ledger,
       turnEndMs: options.profile === undefined ? this.#turnEndMs : undefined,
+      sleeps,
     });
     const { cells, readRow } = prepared;
     if (readRow !== undefined && options.profile === undefined) {
       const row = readRow(run);
       return queryResult(prepared, row === undefined ? [] : [cells.cellsOf(row)], options);
     }
-    return this.#drained(prepared, options, run);
+    return this.#drained(prepared, options, { run, sleeps });
+  }
+
+  #sleepsOf(
+    { requirements }: PreparedQuery,
+    transaction: Transaction | undefined,
+  ): Sleeps | undefined {
+    if (requirements.every(({ action }) => action !== "sleep")) return undefined;
+    const { clock, limits } = this.#world;
+    // The next statement of a transaction whose time is over is refused.
+    const msMax = (): number =>
+      transaction === undefined
+        ? Number.POSITIVE_INFINITY
+        : Math.max(0, transaction.startedAtMs + limits.transactionTimeoutMs - clock.monotonicMs()) +
+          1;
+    return new Sleeps({ clock, ledger: this.#options.ledger, msMax });
   }
 
   #drained(
     prepared: PreparedQuery,
     options: RunOptions,
-    run: NotedRun,
+    { run, sleeps }: { run: NotedRun; sleeps: Sleeps | undefined },
   ): StatementResult | Promise<StatementResult> {
     const { clock, limits } = this.#world;
     const { ledger } = this.#options;
     const { cells } = prepared;
     const { principal } = options;
     const isMeasured = options.profile !== undefined;
-    const isStreamed = this.#options.isStreamed && !isMeasured;
+    // Rows that were sent could not be forgotten after a sleep.
+    const isStreamed = this.#options.isStreamed && !isMeasured && sleeps === undefined;
     const collected = new CollectedRows({
       cells,
       head: { schema: prepared.fields ?? [], asUser: principal.userId },
@@ -144,6 +163,7 @@ export class StatementRunner {
     const further = readRows({
       prepared,
       run,
+      sleeps,
       ledger,
       namespace: options.namespace,
       collected,
@@ -157,8 +177,8 @@ export class StatementRunner {
           isEnough: () => collected.areMany,
           onTurn: () => collected.send(this.#channel()),
         }),
-        // A measured statement sends no rows, and still ends when its client leaves.
-        ...(this.#options.isStreamed && isMeasured && { onTurn: () => void this.#channel() }),
+        // A statement that sends no rows still ends when its client leaves.
+        ...(this.#options.isStreamed && !isStreamed && { onTurn: () => void this.#channel() }),
       },
     });
     return further === undefined ? collected.finish() : further.then(() => collected.finish());

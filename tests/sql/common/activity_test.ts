@@ -19,7 +19,7 @@ let engine: TestEngine;
 
 beforeAll(async () => {
   const config = "performance.query_memory_bytes = 1073741824\nlimits.max_timeout_ms = 30000";
-  engine = await TestEngine.open({ clock: systemClock, config });
+  engine = await TestEngine.open({ clock: systemClock, config, inThreads: true });
   await engine.run(
     "CREATE TABLE s (id INT PRIMARY KEY, a INT, t TEXT);" +
       "INSERT INTO s SELECT g, g % 100, 'text ' || g FROM generate_series(1, 3000) g;" +

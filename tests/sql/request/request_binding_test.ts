@@ -7,6 +7,9 @@ import { TestEngine } from "../../support/sql_engine.ts";
 
 const ROWS = 2048;
 
+/** Time flies. */
+const UNTIMED = "performance.request_timeout = 0";
+
 /** Rows that are bound between two looks at the clock. */
 const ROWS_PER_LOOK = 256;
 
@@ -17,7 +20,7 @@ function insertOf(last: string): string {
 }
 
 async function openTable(clock: HastyClock): Promise<TestEngine> {
-  const engine = await TestEngine.open({ clock });
+  const engine = await TestEngine.open({ clock, config: UNTIMED });
   await engine.run("CREATE TABLE t (id INT PRIMARY KEY, v INT, x TEXT)");
   return engine;
 }
@@ -66,7 +69,7 @@ test("RequestBinding.renewed binds anew what a definition has changed between tw
 
 test("RequestBinding.renew of many rows lets others run, where an earlier statement made the table", async () => {
   const clock = new HastyClock();
-  await using engine = await TestEngine.open({ clock });
+  await using engine = await TestEngine.open({ clock, config: UNTIMED });
   const made = "CREATE TABLE t (id INT PRIMARY KEY, v INT, x TEXT);";
   const sql = `${made} ${insertOf("(-1, lower('a'), 'x')")}`;
   clock.yieldCount = 0;

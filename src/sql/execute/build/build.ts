@@ -11,6 +11,7 @@ import type {
   BoundWindowCall,
 } from "../../bind/bound_expressions.ts";
 import { columnValue } from "../../bind/bound_nodes.ts";
+import { columnIdsIn } from "../../bind/walk.ts";
 import { areFewKeys } from "../../plan/access.ts";
 import { isAskedOnce } from "../../plan/folding.ts";
 import { keyedSideOf } from "../../plan/keyed_side.ts";
@@ -22,14 +23,6 @@ import type {
   PlanNode,
   WindowNode,
 } from "../../plan/plan.ts";
-import { subqueriesAhead } from "../../plan/plan_walk.ts";
-import {
-  aggregateOverComputed,
-  distinctOverComputed,
-  expandOverComputed,
-  joinOverComputed,
-  windowOverComputed,
-} from "../evaluate/computed_below.ts";
 import { compileExpression } from "../evaluate/expression.ts";
 import { type Layout, layoutOf } from "../evaluate/layout.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
@@ -39,26 +32,25 @@ import { KeyedSide, NotedKeys } from "../join/keyed_reading.ts";
 import { LateralJoin } from "../join/lateral_join.ts";
 import { Aggregate, type AggregateColumn } from "../operators/aggregate.ts";
 import { Distinct } from "../operators/distinct.ts";
-import { BatchSource, Project, RowSource } from "../operators/filter.ts";
+import { BatchSource, RowSource } from "../operators/filter.ts";
 import { Expand, FunctionScan } from "../operators/function_scan.ts";
 import { Recursion, SharedRowsReader, WorkingTable } from "../operators/recursion.ts";
 import { Concatenation, SetOperation } from "../operators/set_operation.ts";
 import { buildValues } from "../operators/values.ts";
 import type { Operator, OperatorFactory } from "../run/operator.ts";
 import type { Run } from "../run/run.ts";
-import { Parts, rowsTogether } from "../run/slices.ts";
-import { columnReader } from "../run/spilling.ts";
 import { Window, type WindowCall } from "../window/window.ts";
 import type { FrameBound } from "../window/window_frame.ts";
 import { buildOrder, sortKeys } from "./build_order.ts";
-import { buildOverScan, buildPassing, measured, type Passing } from "./build_passing.ts";
 import {
-  BULK_BATCH_ROWS,
-  buildKeyedScan,
-  buildScan,
-  buildSystemView,
-  type ScanUse,
-} from "./build_scan.ts";
+  buildOverScan,
+  buildPassing,
+  mayMakeMuch,
+  measured,
+  type Passing,
+  paced,
+} from "./build_passing.ts";
+import { buildKeyedScan, buildScan, buildSystemView, type ScanUse } from "./build_scan.ts";
 import { boundsBelow, boundsWith, firstsBelow, type NumberBound } from "./numbered_rows.ts";
 import { runtimeOf } from "./table_runtime.ts";
 
@@ -89,7 +81,7 @@ function buildNode(node: PlanNode, use: Use): OperatorFactory {
     case "function":
       return buildFunctions(node);
     case "expand":
-      return buildExpand(expandOverComputed(node), node);
+      return buildExpand(node);
     case "filter":
       return buildFilter(node, use);
     case "project": {
@@ -97,7 +89,7 @@ function buildNode(node: PlanNode, use: Use): OperatorFactory {
       return passing(buildPassing(node), input);
     }
     case "join":
-      return buildJoined(node, use);
+      return buildJoin(node);
     case "lateral":
       return buildLateral(node);
     case "set":
@@ -111,9 +103,9 @@ function buildNode(node: PlanNode, use: Use): OperatorFactory {
     case "recursive":
       return buildRecursion(node);
     case "aggregate":
-      return buildAggregate(aggregateOverComputed(node), node);
+      return buildAggregate(node);
     case "window":
-      return buildWindow(windowOverComputed(node), node, use);
+      return buildWindow(node, use);
     case "distinct":
       return buildDistinct(node);
     default:
@@ -122,35 +114,35 @@ function buildNode(node: PlanNode, use: Use): OperatorFactory {
 }
 
 function buildDistinct(node: Extract<PlanNode, { kind: "distinct" }>): OperatorFactory {
-  const computed = distinctOverComputed(node);
-  const isDirect = computed.input === node.input;
-  const input = buildPlan(computed.input, { firstsOf: isDirect ? computed.on : undefined });
-  const layout = layoutOf(computed.input.columns);
-  const on = computed.on.map((expression) => compileExpression(expression, layout));
+  const input = paced(node.on, buildPlan(node.input, { firstsOf: node.on }));
+  const layout = layoutOf(node.input.columns);
+  const on = node.on.map((expression) => compileExpression(expression, layout));
   const types = node.on.map(({ type }) => type);
   const isOrdered = node.input.kind === "sort";
-  const ordered = isOrdered ? computed.input.columns.map(({ type }) => type) : undefined;
-  const shaped = node.columns.map((_, position) => columnReader(position));
-  const isWider = computed.input.columns.length > node.columns.length;
-  return (run) => {
-    const distinct = new Distinct(input(run), { run, node, on, types, ordered });
-    return isWider ? new Project(distinct, shaped, run) : distinct;
-  };
+  const ordered = isOrdered ? node.input.columns.map(({ type }) => type) : undefined;
+  return (run) => new Distinct(input(run), { run, node, on, types, ordered });
 }
 
 function passing(pass: Passing, input: OperatorFactory): OperatorFactory {
   return (run) => pass(input(run), run);
 }
 
-function buildJoined(node: JoinNode, use: Use): OperatorFactory {
-  const computed = joinOverComputed(node);
-  return computed.kind === "join" ? buildJoin(computed, node) : buildNode(computed, use);
+/** What pairs of an inner join must satisfy is asked above it where it may make much. */
+function buildFilteredJoin(node: JoinNode, residual: BoundExpression): OperatorFactory {
+  const read = columnIdsIn(residual);
+  for (const { id } of node.columns) read.add(id);
+  const columns = [...node.left.columns, ...node.right.columns].filter(({ id }) => read.has(id));
+  const input: JoinNode = { ...node, residual: undefined, columns };
+  const pass = buildPassing({ kind: "filter", input, condition: residual, columns: node.columns });
+  return passing(pass, buildJoin(input));
 }
 
-/** @param shown What EXPLAIN shows in its place; so below. */
-function buildJoin(node: JoinNode, shown: JoinNode): OperatorFactory {
-  const left = buildPlan(node.left);
-  const right = buildPlan(node.right);
+function buildJoin(node: JoinNode): OperatorFactory {
+  if (node.join === "inner" && node.residual !== undefined && mayMakeMuch(node.residual)) {
+    return buildFilteredJoin(node, node.residual);
+  }
+  const left = paced(node.leftKeys, buildPlan(node.left));
+  const right = paced(node.rightKeys, buildPlan(node.right));
   const leftLayout = layoutOf(node.left.columns);
   const rightLayout = layoutOf(node.right.columns);
   const pairLayout = layoutOf([...node.left.columns, ...node.right.columns]);
@@ -164,7 +156,7 @@ function buildJoin(node: JoinNode, shown: JoinNode): OperatorFactory {
   const kept = node.columns.map(({ id }) => defined(pairLayout.get(id), "a join adds no column"));
   const { holdsLeft = false, isGuarded = false, join } = node;
   const shape = {
-    node: shown,
+    node,
     kept,
     join,
     isGuarded,
@@ -273,17 +265,19 @@ function buildAskedOnce(node: Extract<PlanNode, { kind: "filter" }>, use: Use): 
   };
 }
 
-/** @param shown The node as it was planned, which has the columns. */
-function buildExpand({ functions, input }: ExpandNode, shown: ExpandNode): OperatorFactory {
-  const rows = buildPlan(input);
+function buildExpand({ columns, functions, input }: ExpandNode): OperatorFactory {
+  const rows = paced(
+    functions.flatMap(({ args }) => args),
+    buildPlan(input),
+  );
   const layout = layoutOf(input.columns);
   const calls = functions.map((call) => ({
     call,
     args: call.args.map((arg) => compileExpression(arg, layout)),
   }));
   const madeCount = functions.reduce((sum, { width }) => sum + width, 0);
-  const keptCount = shown.columns.length - madeCount;
-  const types = shown.columns.slice(keptCount).map(({ type }) => type);
+  const keptCount = columns.length - madeCount;
+  const types = columns.slice(keptCount).map(({ type }) => type);
   return (run) => new Expand({ run, input: rows(run), calls, keptCount, types });
 }
 
@@ -325,12 +319,18 @@ function buildRecursion(node: Extract<PlanNode, { kind: "recursive" }>): Operato
   const types = node.columns.map(({ type }) => type);
   const first = buildPlan(node.first);
   const next = buildPlan(node.next);
-  const subqueries = subqueriesAhead(node.next);
-  return (run) => new Recursion({ run, recursion, isAll, types, first, next, subqueries });
+  return (run) => new Recursion({ run, recursion, isAll, types, first, next });
 }
 
-function buildAggregate(node: AggregateNode, shown: AggregateNode): OperatorFactory {
-  const input = buildPlan(node.input, { isConsumed: true });
+function buildAggregate(node: AggregateNode): OperatorFactory {
+  const evaluated = [
+    ...node.groupBy.map(({ expression }) => expression),
+    ...node.aggregates.flatMap(({ argument, extra }) => [
+      ...extra,
+      ...(argument === undefined ? [] : [argument]),
+    ]),
+  ];
+  const input = paced(evaluated, buildPlan(node.input, { isConsumed: true }));
   const layout = layoutOf(node.input.columns);
   const keys = node.groupBy.map(({ expression }) => compileExpression(expression, layout));
   const keyTypes = node.groupBy.map(({ expression }) => expression.type);
@@ -348,16 +348,16 @@ function buildAggregate(node: AggregateNode, shown: AggregateNode): OperatorFact
   });
   const { groupingSets } = node;
   const options = { keys, keyTypes, aggregates, sets: groupingSets?.sets };
-  const width = aggregates.length + keys.length;
-  const rowsMax = rowsTogether(width * (groupingSets?.sets.length ?? 1));
-  return (run) => {
-    const rows = rowsMax < BULK_BATCH_ROWS ? new Parts(input(run), rowsMax) : input(run);
-    return new Aggregate({ ...options, run, node: shown, input: rows });
-  };
+  return (run) => new Aggregate({ ...options, run, node, input: input(run) });
 }
 
-function buildWindow(node: WindowNode, shown: WindowNode, { bounds }: Use): OperatorFactory {
-  const input = firstsBelow(node, buildPlan(node.input), bounds);
+function buildWindow(node: WindowNode, { bounds }: Use): OperatorFactory {
+  const evaluated = node.calls.flatMap(({ args, window }) => [
+    ...args,
+    ...window.partitionBy,
+    ...window.orderBy.map(({ expression }) => expression),
+  ]);
+  const input = firstsBelow(node, paced(evaluated, buildPlan(node.input)), bounds);
   const layout = layoutOf(node.input.columns);
   const ids = new Set(node.calls.map(({ column }) => column.id));
   const keptColumns = node.columns.filter(({ id }) => !ids.has(id));
@@ -370,7 +370,7 @@ function buildWindow(node: WindowNode, shown: WindowNode, { bounds }: Use): Oper
   const partition = sortKeys(partitionKeys, layout);
   const order = sortKeys(orderBy, layout);
   const calls = node.calls.map((call) => compileCall(call, layout));
-  const options = { node: shown, kept, keptTypes, partition, order, calls };
+  const options = { node, kept, keptTypes, partition, order, calls };
   return (run) => new Window({ ...options, run, input: input(run) });
 }
 

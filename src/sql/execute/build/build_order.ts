@@ -6,7 +6,6 @@ import { ExpressionPlaces } from "../../bind/alike.ts";
 import type { BoundExpression, BoundSort } from "../../bind/bound_expressions.ts";
 import { orderedColumnOf } from "../../plan/ordered_input.ts";
 import type { PlanNode } from "../../plan/plan.ts";
-import { sortOverComputed } from "../evaluate/computed_below.ts";
 import { compileExpression } from "../evaluate/expression.ts";
 import { type Layout, layoutOf } from "../evaluate/layout.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
@@ -17,7 +16,7 @@ import { FirstInOrder } from "../sort/first_in_order.ts";
 import { GroupFirsts } from "../sort/group_firsts.ts";
 import { LimitWithTies, Sort } from "../sort/sort.ts";
 import type { SortKey } from "../sort/sort_key.ts";
-import { buildOverScan } from "./build_passing.ts";
+import { buildOverScan, paced } from "./build_passing.ts";
 import { buildOrderedScan } from "./build_scan.ts";
 
 /** @param buildPlan Compiles the input. */
@@ -29,20 +28,20 @@ export function buildOrder(
   const limit = countOf(node.limit, "LIMIT");
   const offset = countOf(node.offset, "OFFSET");
   if (node.kind === "sort") {
-    const computed = sortOverComputed(node);
-    const rows = buildPlan(computed.input);
-    const input = firstsOf === undefined ? rows : buildFirsts(computed, rows, firstsOf);
-    const keys = sortKeys(computed.keys, layoutOf(computed.input.columns));
+    const evaluated = node.keys.map(({ expression }) => expression);
+    const rows = paced(evaluated, buildPlan(node.input));
+    const input = firstsOf === undefined ? rows : buildFirsts(node, rows, firstsOf);
+    const keys = sortKeys(node.keys, layoutOf(node.input.columns));
     const inputTypes = node.input.columns.map(({ type }) => type);
     const sort = (run: Run, from: Operator, rowsMax: number): Operator =>
       new Sort({ run, node, input: from, inputTypes, keys, rowsMax });
-    const first = buildFirst(node, computed);
+    const first = buildFirst(node);
     const [key] = keys;
     if (first === undefined || key === undefined) {
       return (run) => sort(run, input(run), limit(run) + offset(run));
     }
     // Rows that nothing drops, and whose order one key decides, are skipped without being read.
-    const canSkip = keys.length === 1 && !hasFilter(computed.input);
+    const canSkip = keys.length === 1 && !hasFilter(node.input);
     const columnCount = inputTypes.length;
     return (run) => {
       const skipped = canSkip ? offset(run) : 0;
@@ -78,13 +77,16 @@ interface SortFront {
 }
 
 /** Undefined where no order of a table is one of the sort, or a run has none for so many rows. */
-function buildFirst(
-  node: Extract<PlanNode, { kind: "sort" }>,
-  { input, keys }: Pick<typeof node, "input" | "keys">,
-): ((run: Run, rowsMax: number) => SortFront | undefined) | undefined {
+function buildFirst({
+  input,
+  keys,
+  limit,
+}: Extract<PlanNode, { kind: "sort" }>):
+  | ((run: Run, rowsMax: number) => SortFront | undefined)
+  | undefined {
   const [key] = keys;
   const columnId = key === undefined ? undefined : orderedColumnOf(input, key.expression);
-  if (node.limit === undefined || key === undefined || columnId === undefined) return undefined;
+  if (limit === undefined || key === undefined || columnId === undefined) return undefined;
   const { pass, scan: scanned } = buildOverScan(input);
   const open = buildOrderedScan(scanned, { columnId, isDescending: key.isDescending });
   return (run, rowsMax) => {

@@ -5,19 +5,27 @@
  *     sort, join ──rows in order, rows of some keys──► filter, project ──► the same columns as ever
  */
 import { assert, defined } from "../../../base/assert.ts";
-import { BATCH_ROWS_MAX, CORRELATED_ROWS_MAX } from "../../../base/limits.ts";
 import { physicalKind } from "../../../types/mod.ts";
 import type { BoundExpression } from "../../bind/bound_expressions.ts";
-import { mayTakeLong, readsForEachRow } from "../../bind/walk.ts";
+import { someChild } from "../../bind/walk.ts";
 import type { PlanNode, ScanNode } from "../../plan/plan.ts";
 import { compileCondition } from "../evaluate/condition.ts";
 import { compileExpression } from "../evaluate/expression.ts";
 import { layoutOf } from "../evaluate/layout.ts";
 import { Filter, Project } from "../operators/filter.ts";
-import type { Operator } from "../run/operator.ts";
-import { Resuming } from "../run/pausing.ts";
+import type { Operator, OperatorFactory } from "../run/operator.ts";
+import { PacedRows } from "../run/paced_rows.ts";
 import type { Run } from "../run/run.ts";
-import { rowsTogether, Slices } from "../run/slices.ts";
+
+/** Expressions whose values are as long as anybody has made them. */
+const MAKING: ReadonlySet<BoundExpression["kind"]> = new Set([
+  "call",
+  "cast",
+  "constant",
+  "outer",
+  "slot",
+  "subquery",
+]);
 
 /** Makes the operator that takes rows from another one. */
 export type Passing = (from: Operator, run: Run) => Operator;
@@ -28,10 +36,13 @@ export function buildPassing(node: Extract<PlanNode, { kind: "filter" | "project
   if (node.kind === "filter") {
     const condition = compileCondition(node.condition, layout);
     const kept = node.columns.map(({ id }) => defined(layout.get(id), "a filter adds no column"));
-    return sliced([node.condition], (from, run) => new Filter(from, { condition, kept, run }));
+    const isMade = mayMakeMuch(node.condition);
+    return (from, run) =>
+      new Filter(isMade ? new PacedRows(from, run) : from, { condition, kept, run });
   }
   const expressions = node.expressions.map((e) => compileExpression(e, layout));
-  return sliced(node.expressions, (from, run) => new Project(from, expressions, run));
+  const isMade = node.expressions.some(mayMakeMuch);
+  return (from, run) => new Project(isMade ? new PacedRows(from, run) : from, expressions, run);
 }
 
 /** What stands over a scan, and is compiled without it. */
@@ -67,25 +78,18 @@ export function measured(node: PlanNode, operator: Operator, { profile }: Run): 
   return profile === undefined ? operator : profile.measured(node, operator);
 }
 
-/**
- * Over small batches where a row may cost a reading of another query, and with pauses wherever rows
- * may take long.
- */
-function sliced(expressions: readonly BoundExpression[], make: Passing): Passing {
-  const isReading = expressions.some(readsForEachRow);
-  const together = rowsTogether(expressions.length);
-  const isShort = together >= BATCH_ROWS_MAX && !expressions.some(mayTakeLong);
-  if (isShort && !isReading && !expressions.some(mayBeLong)) return make;
-  const rowsOf = together >= BATCH_ROWS_MAX ? Number.POSITIVE_INFINITY : together;
-  const rowsMax = isReading ? CORRELATED_ROWS_MAX : rowsOf;
-  return (from, run) => {
-    const slices = new Slices(from, run.pauses, rowsMax);
-    return new Resuming(make(slices, run), slices, run);
-  };
+/** Hands on as many rows at a time as make little, where expressions over them may make much. */
+export function paced(
+  expressions: readonly BoundExpression[],
+  input: OperatorFactory,
+): OperatorFactory {
+  return expressions.some(mayMakeMuch) ? (run) => new PacedRows(input(run), run) : input;
 }
 
-/** Whether it is a value of any length that all rows have. */
-function mayBeLong({ kind, type }: BoundExpression): boolean {
-  if (kind !== "constant" && kind !== "slot" && kind !== "outer") return false;
-  return physicalKind(type) === "any";
+/** Whether an expression over a batch of rows may make values of any length. */
+export function mayMakeMuch(expression: BoundExpression): boolean {
+  return (
+    (MAKING.has(expression.kind) && physicalKind(expression.type) === "any") ||
+    someChild(expression, mayMakeMuch)
+  );
 }

@@ -72,7 +72,7 @@ export function buildSystemView(node: Extract<PlanNode, { kind: "system" }>): Op
  * Rows of a batch when nobody above wants rows one by one. Its arrays stay in the second-level
  * cache, and what is done with it ends before others have waited for long.
  */
-export const BULK_BATCH_ROWS: number = 2 * BATCH_ROWS_MAX;
+const BULK_BATCH_ROWS: number = 2 * BATCH_ROWS_MAX;
 
 /** How the rows of a scan are used. */
 export interface ScanUse {

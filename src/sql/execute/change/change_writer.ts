@@ -182,6 +182,7 @@ export class ChangeWriter {
 
   add(changes: readonly RowChange[]): void {
     this.#rowCount += changes.length;
+    this.#run.effort.beginRows();
     if (this.#returning !== undefined) this.#run.checkResultRows(this.#rowCount);
     if (this.#staged === undefined) {
       for (const change of changes) this.#changes.push(change);

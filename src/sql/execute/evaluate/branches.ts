@@ -47,7 +47,7 @@ export function compileLogic(
   return (batch, run) => {
     let result: Vector | undefined;
     for (const { evaluate, needed } of parts) {
-      run.pauses.noteRows(batch.rowCount);
+      run.effort.noteRows(batch.rowCount);
       if (result === undefined) {
         result = evaluate(batch, run);
       } else if (result.kind === "const" && result.value === settling) {
@@ -85,7 +85,7 @@ export function compileCase(
     let open = allRows(batch.rowCount);
     for (const branch of compiled) {
       if (open.count === 0) break;
-      run.pauses.noteRows(open.count);
+      run.effort.noteRows(open.count);
       const truth = branch.when(takeColumns(batch, open, branch.whenColumns), run);
       const { chosen, rest } = split(open, truth);
       if (chosen.count > 0) {

@@ -134,13 +134,13 @@ function convertedBy(
     }
     const byValue = mapDistinct(vector, type, convert);
     if (byValue !== undefined) return byValue;
-    const { pauses } = run;
+    const { effort } = run;
     const values: Value[] = Array.from({ length: vector.length });
     for (let row = 0; row < vector.length; row += 1) {
       const value = valueAt(vector, row);
-      pauses.noteRead(value);
+      effort.noteRead(value);
       const converted = value === null ? null : convert(value);
-      pauses.note(converted);
+      effort.note(converted);
       values[row] = converted;
     }
     return vectorFromValues(type, values);
@@ -167,10 +167,10 @@ function compileCall(expression: Of<"call">, layout: Layout): Evaluator {
     // Strings that a text is cut from may be kept for long, and would keep all of the batch.
     const read = isText ? vectors : vectors.map(decoded);
     const results: Value[] = Array.from({ length: batch.rowCount });
-    const { pauses } = run;
+    const { effort } = run;
     for (let row = 0; row < batch.rowCount; row += 1) {
       const value = callAt(read, row, run);
-      pauses.note(value);
+      effort.note(value);
       results[row] = value;
     }
     return vectorFromValues(type, results);
@@ -178,11 +178,8 @@ function compileCall(expression: Of<"call">, layout: Layout): Evaluator {
 
   /** Of arguments that are the same for all rows. */
   function sharedCall(vectors: readonly Vector[], run: Run): Value {
-    const { pauses } = run;
-    const sinceMs = pauses.beginShared();
     const value = callAt(vectors, 0, run);
-    pauses.endShared(sinceMs);
-    pauses.noteMade(value);
+    run.effort.note(value);
     return value;
   }
 
@@ -199,12 +196,12 @@ function compileCall(expression: Of<"call">, layout: Layout): Evaluator {
     }
     const all = evaluateVector?.(vector, values, position);
     if (all !== undefined) return all;
-    const { pauses } = run;
+    const { effort } = run;
     return mapDistinct(vector, type, (value) => {
       values[position] = value;
-      for (const each of values) pauses.noteRead(each);
+      for (const each of values) effort.noteRead(each);
       const answer = evaluate(values, run.call);
-      pauses.note(answer);
+      effort.note(answer);
       return answer;
     });
   }
@@ -214,7 +211,7 @@ function compileCall(expression: Of<"call">, layout: Layout): Evaluator {
       const value = valueAt(defined(vectors[i], "an argument has its vector"), row);
       if (value === null && !seesNull) return null;
       values[i] = value;
-      run.pauses.noteRead(value);
+      run.effort.noteRead(value);
     }
     return evaluate(values, run.call);
   }

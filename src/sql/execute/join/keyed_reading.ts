@@ -11,6 +11,7 @@
  * It costs that the keys of up to 8,192 rows are computed twice, and that those of a side which
  * would have been read second are held.
  */
+import { DatabaseError } from "../../../base/errors.ts";
 import type { DataType, Row, Value, Vector } from "../../../types/mod.ts";
 import { type Batch, valueAt } from "../../../types/mod.ts";
 import type { Evaluator } from "../evaluate/expression.ts";
@@ -18,6 +19,7 @@ import { HeldColumns } from "../held/held_columns.ts";
 import type { MemoryBudget } from "../held/memory_budget.ts";
 import { keyTextOf } from "../keys/key_text.ts";
 import { NOTHING_YET, type Operator } from "../run/operator.ts";
+import { endsRequest } from "../run/request_ledger.ts";
 import type { Run } from "../run/run.ts";
 import { heldBatches } from "./divided_join.ts";
 
@@ -127,11 +129,15 @@ export class NotedKeys implements Operator {
   }
 
   #note(batch: Batch, known: Map<string, Row>): void {
-    const { areFew, keys, partTypes, run } = this.#options;
+    const { areFew, partTypes } = this.#options;
     const { rowCount } = batch;
     this.#rowCount += rowCount;
     if (this.#rowCount <= NOTED_ROWS_MAX) {
-      const vectors = rowCount === 0 ? [] : keys.map((key) => key(batch, run));
+      const vectors = this.#vectorsOf(batch);
+      if (vectors === undefined) {
+        this.#keys = undefined;
+        return;
+      }
       for (let row = 0; row < rowCount; row += 1) {
         const key = this.#keyAt(vectors, row);
         if (key.includes(null)) continue;
@@ -140,6 +146,18 @@ export class NotedKeys implements Operator {
       }
     }
     if (this.#rowCount > NOTED_ROWS_MAX || !areFew(known.size)) this.#keys = undefined;
+  }
+
+  /** Undefined if a key cannot be computed: the join fails by itself where it needs the key. */
+  #vectorsOf(batch: Batch): Vector[] | undefined {
+    const { keys, run } = this.#options;
+    if (batch.rowCount === 0) return [];
+    try {
+      return keys.map((key) => key(batch, run));
+    } catch (error) {
+      if (!(error instanceof DatabaseError) || endsRequest(error)) throw error;
+      return undefined;
+    }
   }
 
   #keyAt(vectors: readonly Vector[], row: number): Value[] {

@@ -78,11 +78,11 @@ export class Project implements Operator {
     const batch = this.#input.next();
     if (batch === undefined || batch.rowCount === 0) return batch;
     const { rowCount } = batch;
-    const { pauses } = this.#run;
+    const { effort } = this.#run;
     const columns = this.#expressions.map((expression) => {
-      pauses.noteRows(rowCount);
+      effort.noteRows(rowCount);
       const column = expression(batch, this.#run);
-      if (column.kind === "const") pauses.noteRepeated(column.value, rowCount);
+      if (column.kind === "const") effort.noteRepeated(column.value, rowCount);
       return column;
     });
     return { rowCount, columns };

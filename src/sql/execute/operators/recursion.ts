@@ -7,14 +7,12 @@ import { DatabaseError, withDetails } from "../../../base/errors.ts";
 import { RECURSION_ROWS_MAX } from "../../../base/limits.ts";
 import { type Batch, type DataType, DECIMAL_TOO_LONG, keepRows } from "../../../types/mod.ts";
 import type { BoundRecursion } from "../../bind/bound.ts";
-import type { BoundSubquery } from "../../bind/bound_expressions.ts";
 import { HeldRows } from "../held/held_rows.ts";
 import type { MemoryBudget } from "../held/memory_budget.ts";
 import { Grouping } from "../keys/grouping.ts";
 import { InnerRun } from "../run/inner_run.ts";
 import { made, NOTHING_YET, type Operator, type OperatorFactory } from "../run/operator.ts";
 import type { Run, SharedRows, StepAnswers } from "../run/run.ts";
-import { ReadAhead } from "./read_ahead.ts";
 
 /** Reads rows that others read, too. */
 export class SharedRowsReader implements Operator {
@@ -72,8 +70,6 @@ export interface RecursionOptions {
   readonly types: readonly DataType[];
   readonly first: OperatorFactory;
   readonly next: OperatorFactory;
-  /** The subqueries of `next`, which are read before each step. */
-  readonly subqueries: readonly BoundSubquery[];
 }
 
 export class Recursion implements Operator {
@@ -138,7 +134,7 @@ export class Recursion implements Operator {
 
   /** Begins the next step. Returns whether there is one. */
   #begin(): boolean {
-    const { next, recursion, run, subqueries, types } = this.#options;
+    const { next, recursion, run, types } = this.#options;
     this.#endStep();
     const before = this.#working;
     before?.restart();
@@ -151,7 +147,7 @@ export class Recursion implements Operator {
       memory: this.#memory,
       answers: (own) => (this.#answers = run.subqueries.inStep(recursion, own)),
     });
-    this.#step = new ReadAhead(subqueries, next, stepRun);
+    this.#step = made(next, stepRun);
     return true;
   }
 

@@ -10,7 +10,7 @@ import type { Value } from "../../../types/mod.ts";
 import type { CallWorld } from "../../functions/base/function.ts";
 import type { TemporaryFiles } from "../../spill/mod.ts";
 import type { MemoryBudget } from "../held/memory_budget.ts";
-import type { Pauses } from "./pausing.ts";
+import type { Effort } from "./effort.ts";
 import type { Run, SubqueryAnswers } from "./run.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -66,12 +66,8 @@ export class InnerRun implements Run {
     return this.#around.temporary;
   }
 
-  get pauses(): Pauses {
-    return this.#around.pauses;
-  }
-
-  abandonReadings(): void {
-    this.#around.abandonReadings();
+  get effort(): Effort {
+    return this.#around.effort;
   }
 
   mayReadHistory(table: TableEntry): boolean {

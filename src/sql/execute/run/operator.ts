@@ -9,7 +9,7 @@
  * - An operator owns its input and closes it in `close()`, also when it never reached the end.
  */
 
-import { type Clock, HOUR_MS } from "../../../base/clock.ts";
+import type { Clock } from "../../../base/clock.ts";
 import { FURTHER_TURN_MS_MAX, TURN_MS_MAX } from "../../../base/limits.ts";
 import type { Batch } from "../../../types/mod.ts";
 import { checkDeadline, type RequestLedger } from "./request_ledger.ts";
@@ -74,8 +74,7 @@ export function drain(operator: Operator, options: DrainOptions): Promise<void> 
     if (isAtEnd) operator.close();
   }
   if (isAtEnd) return undefined;
-  // A statement that sleeps is not long.
-  const instead = options.ledger.wakeAtMs === undefined ? options.insteadOfMore?.() : undefined;
+  const instead = options.insteadOfMore?.();
   if (instead === undefined) return drainFurther(operator, options);
   operator.close();
   return instead;
@@ -88,7 +87,7 @@ async function drainFurther(operator: Operator, options: DrainOptions): Promise<
       checkDeadline(ledger, clock);
       const waiting = onTurn?.();
       if (waiting !== undefined) await waiting;
-      await (ledger.wakeAtMs === undefined ? clock.yield() : slept(ledger.wakeAtMs, options));
+      await clock.yield();
       checkDeadline(ledger, clock);
     } while (!drainTurn(operator, options, FURTHER_TURN_MS_MAX));
   } finally {
@@ -96,35 +95,18 @@ async function drainFurther(operator: Operator, options: DrainOptions): Promise<
   }
 }
 
-/** Resolves when a statement that sleeps is to go on, or its request to end. */
-function slept(wakeAtMs: number, { clock, ledger }: DrainOptions): Promise<void> | undefined {
-  // It may have been ended while its reader was waited for.
-  if (ledger.cancelledBy !== undefined) return undefined;
-  const delayMs = Math.min(wakeAtMs, ledger.deadlineMs) - clock.monotonicMs();
-  return new Promise((resolve) => {
-    const wake = (): void => {
-      cancelTimer();
-      ledger.wake = undefined;
-      resolve();
-    };
-    const cancelTimer = clock.after(Math.min(Math.max(0, delayMs), HOUR_MS), wake);
-    ledger.wake = wake;
-  });
-}
-
 /** Drains for one turn of the event loop. Returns whether the operator is at its end. */
 function drainTurn(
   operator: Operator,
-  { clock, isEnough, ledger, onBatch }: DrainOptions,
+  { clock, isEnough, onBatch }: DrainOptions,
   turnMs: number,
 ): boolean {
-  ledger.wakeAtMs = undefined;
   const turnEndMs = clock.monotonicMs() + turnMs;
   for (;;) {
     const batch = operator.next();
     if (batch === undefined) return true;
     if (batch.rowCount > 0) onBatch(batch);
-    if (ledger.wakeAtMs !== undefined || clock.monotonicMs() >= turnEndMs) return false;
+    if (clock.monotonicMs() >= turnEndMs) return false;
     if (isEnough?.() === true) return false;
   }
 }

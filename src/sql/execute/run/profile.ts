@@ -30,6 +30,11 @@ export class Profile {
     this.#clock = clock;
   }
 
+  /** Forgets all: the statement is begun anew. */
+  clear(): void {
+    this.#byNode.clear();
+  }
+
   /** Undefined for a node that never ran. */
   of(node: PlanNode): Measured | undefined {
     return this.#byNode.get(node);

@@ -30,11 +30,9 @@ export interface RequestLedger {
   bytesElsewhere: number;
   /** Of the statement at hand, once it needs any; what a failure leaves of them goes at its end. */
   temporary: TemporaryFiles | undefined;
-  /** When a statement that sleeps goes on; undefined while it is awake. */
-  wakeAtMs: number | undefined;
   /** How long the request has been asked to sleep in all. */
   sleepMs: number;
-  /** Ends the wait for that before its time. */
+  /** Ends its wait before the time, whatever it waits for. */
   wake: (() => void) | undefined;
   /** Publishes how far the statement is, where the event loop does not see this ledger. */
   noteProgress?(): void;
@@ -65,7 +63,6 @@ export function newLedger(
     memory: undefined,
     bytesElsewhere: 0,
     temporary: undefined,
-    wakeAtMs: undefined,
     sleepMs: 0,
     wake: undefined,
   };

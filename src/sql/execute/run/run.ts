@@ -14,7 +14,7 @@ import type { CallWorld } from "../../functions/base/function.ts";
 import type { TemporaryFiles } from "../../spill/mod.ts";
 import type { HeldRows } from "../held/held_rows.ts";
 import type { MemoryBudget } from "../held/memory_budget.ts";
-import type { Pauses } from "./pausing.ts";
+import type { Effort } from "./effort.ts";
 import type { Profile } from "./profile.ts";
 import type { StorageMeter } from "./storage_meter.ts";
 import type { Transaction } from "./transaction.ts";
@@ -67,10 +67,7 @@ export interface Run {
   readonly profile?: Profile | undefined;
   /** What subqueries of the statement answered so far. */
   readonly subqueries: SubqueryAnswers;
-  /** When an evaluation that takes long lets others run. */
-  readonly pauses: Pauses;
-  /** Lets go of readings that were paused, if there are any. */
-  abandonReadings(): void;
+  readonly effort: Effort;
 }
 
 /** The part of a divided query that one run reads. */
@@ -93,9 +90,6 @@ export function checkResultRows(rowCount: number, rowsMax: number): void {
 export interface SubqueryAnswers {
   /** @throws {DatabaseError} What the query raises. */
   valuesOf(subquery: BoundSubquery, questions: RowsOfQuestions): Value[];
-  stateOf(subquery: BoundSubquery): { prepare(): Reading | undefined };
-  /** Lets go of readings that were paused. */
-  abandon(): void;
   /** The rows of an entry of WITH as a run sees it; who takes them gives them back. */
   takeRows(cte: BoundCte, run: Run): SharedRows;
   /**
@@ -124,13 +118,6 @@ export interface RowsOfQuestions {
   readonly captured: readonly Vector[];
   readonly operands: readonly Vector[];
   readonly rowCount: number;
-}
-
-/** One pass over an inner query, a batch at each step. */
-export interface Reading {
-  /** Returns whether it is over; it is closed then. @throws {DatabaseError} The time is over. */
-  step(): boolean;
-  close(): void;
 }
 
 /** Where the rows of a statement go. */

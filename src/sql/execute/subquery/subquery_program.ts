@@ -4,22 +4,14 @@ import type { BoundSelect } from "../../bind/bound.ts";
 import type { BoundExpression, BoundSubquery, KeyedQuery } from "../../bind/bound_expressions.ts";
 import { mapChildren } from "../../bind/walk.ts";
 import type { PlanNode } from "../../plan/plan.ts";
-import { isLookup, subqueriesAhead } from "../../plan/plan_walk.ts";
+import { isLookup } from "../../plan/plan_walk.ts";
 import { planSelect } from "../../plan/planner.ts";
 import { buildPlan } from "../build/build.ts";
 import { compileExpression, type Evaluator } from "../evaluate/expression.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
 import { rowCountFrom } from "../operators/filter.ts";
-import { ReadAhead } from "../operators/read_ahead.ts";
 import type { OperatorFactory } from "../run/operator.ts";
 import type { Run } from "../run/run.ts";
-
-/** Compiles a plan and the subqueries that are read before it. */
-export function buildQuery(root: PlanNode): OperatorFactory {
-  const build = buildPlan(root);
-  const subqueries = subqueriesAhead(root);
-  return subqueries.length === 0 ? build : (run) => new ReadAhead(subqueries, build, run);
-}
 
 export interface Program {
   /** Read for each set of captures, or once. */
@@ -51,7 +43,7 @@ export function programOf(subquery: BoundSubquery): Program {
   const { root } = planSelect(query);
   const program: Program = {
     root,
-    build: buildQuery(root),
+    build: buildPlan(root),
     columnCount: query.outputs.length,
     // Rows that are found by their own key need no table of all of them.
     keyed:
@@ -77,7 +69,7 @@ function compileKeyed(
   const { root } = planSelect(query);
   return {
     root,
-    build: buildQuery(root),
+    build: buildPlan(root),
     columnCount: query.outputs.length - keys.length,
     keys: keys.map((key) => compileExpression(capturesAsColumns(key), layout)),
     keyTypes: keys.map(({ type }) => type),
@@ -95,5 +87,5 @@ function capturesAsColumns(expression: BoundExpression): BoundExpression {
 }
 
 function buildSelect(query: BoundSelect): OperatorFactory {
-  return buildQuery(planSelect(query).root);
+  return buildPlan(planSelect(query).root);
 }
