@@ -9,8 +9,8 @@ import type { SqlResponse } from "../../src/sql/mod.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 
-/** Stack frames in which a request yields while its statements are bound. */
-const BINDING = /\bSharedTurns\b|#nextTurn\b/;
+/** Stack frames in which a request yields between its statements, or while they are bound. */
+const BINDING = /\bpauser\.ts.*\n.*\brequest\.ts/;
 
 /** Looks at the clock that each take 10 ms. */
 const HURRIES_MAX = 100;

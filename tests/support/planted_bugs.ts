@@ -68,9 +68,15 @@ const STAGES: Readonly<Record<string, readonly [file: string, line: string]>> = 
     "sql/execute/change/row_changes.ts",
     "if (batch.rowCount === 0) return { commit: undefined, seqs: NO_SEQS };",
   ],
-  "long change": ["sql/execute/change/change_writer.ts", "while (!staged.settle()) yield true;"],
+  "long change": [
+    "sql/execute/change/change_writer.ts",
+    "while (!staged.settle()) await run.pause();",
+  ],
   transaction: ["sql/request/request_transaction.ts", "const writes = [...transaction.writes()];"],
-  "long transaction": ["sql/request/long_changes.ts", "while (!staged.settle()) yield true;"],
+  "long transaction": [
+    "sql/request/request_transaction.ts",
+    "while (!staged.settle()) await pause();",
+  ],
   upload: [
     "sql/files/uploads.ts",
     "this.#placed = this.#cellsOf(target, rows).map(({ columnId, key, upload }) => ({",

@@ -12,6 +12,8 @@ import {
   requireRun,
 } from "../../auth/mod.ts";
 import { DatabaseError, isExpected } from "../../base/errors.ts";
+import { TURN_MS_MAX } from "../../base/limits.ts";
+import { pauser } from "../../base/pauser.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import {
   checkObjectName,
@@ -26,8 +28,11 @@ import { messageResult } from "../common/result.ts";
 import { type DefiningStatement, requireRight } from "../common/statement_kinds.ts";
 import { findTable, requireHolder, visibleTable, visibleView } from "../common/table_names.ts";
 import { dependentsOf, refuseDependents } from "../common/views.ts";
-import { checkCancelled, type RequestLedger } from "../execute/run/request_ledger.ts";
-import { stepTurns } from "../execute/run/step_turns.ts";
+import {
+  checkCancelled,
+  checkDeadline,
+  type RequestLedger,
+} from "../execute/run/request_ledger.ts";
 import { removeDroppedFiles } from "../files/uploads.ts";
 import type {
   AlterTableStatement,
@@ -266,6 +271,8 @@ export class Definitions {
     altered: () => AlteredTable,
   ): Promise<string> {
     const { clock, store } = this.#world;
+    const check = (): number => checkDeadline(this.#ledger, clock);
+    const pause = pauser(clock, { check, firstTurnMs: TURN_MS_MAX });
     let inspected: { readonly table: TableEntry; readonly upTo: Seq } | undefined;
     for (let at = first; ; at = altered()) {
       const { demands, next, table, views } = at;
@@ -280,13 +287,10 @@ export class Definitions {
       if (inspection.isEmpty) return this.#redefine(next, views);
       if (inspected?.table === table) {
         // What was written while the others were read, in the turn of the change.
-        inspection.runNow({ after: inspected.upTo, upTo });
+        inspection.inspectNow({ after: inspected.upTo, upTo });
         return this.#redefine(next, views);
       }
-      const steps = inspection.steps({ after: SEQ_ZERO, upTo });
-      const further = stepTurns(steps, { clock, ledger: this.#ledger });
-      if (further === undefined) return this.#redefine(next, views);
-      await further;
+      await inspection.inspect({ after: SEQ_ZERO, upTo }, pause);
       inspected = { table, upTo };
     }
   }

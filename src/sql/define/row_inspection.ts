@@ -3,8 +3,8 @@
  * holds, a value that has a form under the column's new type.
  *
  * Rows of every owner are read as the table is now and judged as its next definition has them. The
- * reading is cut into steps, so that others run meanwhile; rows that they write lie above the bound
- * and are inspected in the turn in which the definition changes.
+ * reading takes many turns, in which others run; rows that they write lie above the bound and are
+ * inspected in the turn in which the definition changes.
  */
 import { type Condition, DatabaseError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -27,7 +27,6 @@ import { columnIdsIn } from "../bind/walk.ts";
 import { checkScope } from "../execute/build/table_runtime.ts";
 import { compileExpression } from "../execute/evaluate/expression.ts";
 import type { Run } from "../execute/run/run.ts";
-import type { Steps } from "../execute/run/step_turns.ts";
 import { parseExpression } from "../parse/parser.ts";
 
 /** A demand of one action of a statement, at its position. */
@@ -57,6 +56,15 @@ const QUOTING: ReadonlySet<Condition> = new Set([
   "DIVISION_BY_ZERO",
   "DIMENSION_MISMATCH",
 ]);
+
+/** Versions above `after`, up to `upTo`. */
+export interface SeqRange {
+  readonly after: Seq;
+  readonly upTo: Seq;
+}
+
+/** Between two owners others run, too. */
+const NO_ROWS: ScanBatch = { rowCount: 0, columns: [] };
 
 /** Refuses a batch of rows. @throws {DatabaseError} */
 type Judge = (batch: Batch) => void;
@@ -91,41 +99,44 @@ export class RowInspection {
   }
 
   /**
-   * Judges the live rows whose versions lie within bounds, a batch at each step.
+   * Judges the live rows whose versions lie within bounds, over many turns.
    *
    * @throws {DatabaseError} NOT_NULL_VIOLATION, CHECK_VIOLATION, what a cast raises
    */
-  *steps({ after, upTo }: { after: Seq; upTo: Seq }): Steps<void> {
+  async inspect(bounds: SeqRange, pause: () => Promise<void>): Promise<void> {
+    for (const batch of this.#rowsWithin(bounds)) {
+      this.#judge(batch);
+      await pause();
+    }
+  }
+
+  /** The same in this turn. */
+  inspectNow(bounds: SeqRange): void {
+    for (const batch of this.#rowsWithin(bounds)) this.#judge(batch);
+  }
+
+  *#rowsWithin({ after, upTo }: SeqRange): Iterable<ScanBatch> {
     const { store, table } = this.#options;
     const columnIds = this.#stored.flatMap((column) => column?.columnId ?? []);
     for (const owner of store.owners(table.tableId)) {
-      const bounds = { owner, after, upTo, columnIds, mayBeEmpty: true };
-      const scan = store.scan(table.tableId, bounds);
+      const scan = store.scan(table.tableId, { owner, after, upTo, columnIds, mayBeEmpty: true });
       try {
-        for (;;) {
-          const batch = scan.next();
-          if (batch === undefined) break;
-          if (batch.rowCount === 0) {
-            yield true;
-            continue;
-          }
-          const rows = this.#unquoted(this.#position, () => this.#asNext(batch));
-          for (const judge of this.#judges) judge(rows);
-          yield true;
+        for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
+          yield batch;
           // Rows that all read the same need no further one to be judged.
-          if (columnIds.length === 0) return;
+          if (columnIds.length === 0 && batch.rowCount > 0) return;
         }
       } finally {
         scan.close();
       }
-      yield true;
+      yield NO_ROWS;
     }
   }
 
-  /** All steps, in this turn. */
-  runNow(bounds: { after: Seq; upTo: Seq }): void {
-    const steps = this.steps(bounds);
-    while (steps.next().done !== true);
+  #judge(batch: ScanBatch): void {
+    if (batch.rowCount === 0) return;
+    const rows = this.#unquoted(this.#position, () => this.#asNext(batch));
+    for (const judge of this.#judges) judge(rows);
   }
 
   /**

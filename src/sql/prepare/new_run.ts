@@ -3,6 +3,7 @@
  */
 import { mayReadHistory, type Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
+import { pauser } from "../../base/pauser.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { Catalog, TableEntry } from "../../catalog/mod.ts";
 import type { ReadStore, WriteStore } from "../../storage/mod.ts";
@@ -117,6 +118,7 @@ class StatementRun implements NotedRun {
   #subqueries: SubqueryAnswers | undefined;
   readonly #sleeps: Sleeps | undefined;
   #effort: Effort | undefined;
+  #pause: (() => Promise<void>) | undefined;
   #call: CallWorld | undefined;
   #temporary: TemporaryFiles | undefined;
 
@@ -218,6 +220,12 @@ class StatementRun implements NotedRun {
     this.#temporary?.close();
     this.#temporary = undefined;
     this.profile?.clear();
+  }
+
+  pause(): Promise<void> {
+    // What comes before the first pause has had a turn.
+    this.#pause ??= pauser(this.#world.clock, { check: () => this.checkTime(), firstTurnMs: 0 });
+    return this.#pause();
   }
 
   checkResultRows(rowCount: number): void {

@@ -7,7 +7,6 @@
  */
 import type { Batch } from "../../types/mod.ts";
 import type { ReadRows } from "../execute/change/change_writer.ts";
-import { NOTHING_YET } from "../execute/run/operator.ts";
 import type { QueryReaders } from "./query_readers.ts";
 import type { ReaderQuery, StartedRead } from "./reader.ts";
 
@@ -39,21 +38,17 @@ export class RowStream implements ReadRows {
     return stream;
   }
 
-  get waiting(): Promise<void> | undefined {
-    return this.#batch === undefined && this.#end === undefined ? this.#arrived.next : undefined;
-  }
-
   /** @throws READ_HERE @throws {DatabaseError} */
-  next(): Batch | undefined {
+  async next(): Promise<Batch | undefined> {
+    while (this.#batch === undefined && this.#end === undefined) await this.#arrived.next;
     const batch = this.#batch;
     if (batch !== undefined) {
       this.#batch = undefined;
       this.#taken.give();
       return batch;
     }
-    if (this.#end === undefined) return NOTHING_YET;
     if (this.#end === "end") return undefined;
-    throw this.#end.error;
+    throw this.#end?.error;
   }
 
   close(): void {

@@ -1,38 +1,34 @@
 /**
- * Goes on with a change, or a COMMIT, that takes more than a turn of the event loop, and runs a
- * statement outside a transaction again when others have changed its rows meanwhile.
+ * Finishes a change that takes more than a turn of the event loop: outside a transaction it is run
+ * again when others have changed its rows meanwhile.
  */
-import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import type { Seq } from "../../base/seq.ts";
-import type { Catalog } from "../../catalog/mod.ts";
-import type { Commit, Store, TableWrite } from "../../storage/mod.ts";
+import type { Store } from "../../storage/mod.ts";
 import type { WriteGates } from "../common/write_gates.ts";
-import type { DmlOutcome, DmlSteps } from "../execute/change/change_writer.ts";
+import type { DmlOutcome } from "../execute/change/change_writer.ts";
 import type { RequestLedger } from "../execute/run/request_ledger.ts";
-import { runSteps, type Steps } from "../execute/run/step_turns.ts";
-import type { StorageMeter } from "../execute/run/storage_meter.ts";
-import type { Transaction } from "../execute/run/transaction.ts";
 import { READ_HERE } from "../readers/row_stream.ts";
 
 /** How often a statement is run; the last time others that write its table wait. */
 const ATTEMPTS_MAX = 3;
 
 export interface FinishOptions {
-  readonly clock: Clock;
   readonly ledger: RequestLedger;
   readonly store: Pick<Store, "appliedSeq" | "durable">;
   readonly gates: WriteGates;
   readonly tableId: number;
   /** Runs the statement anew, as the definitions and rows of this turn are. */
-  begin(): DmlOutcome | DmlSteps;
+  begin(): DmlOutcome | Promise<DmlOutcome>;
   /** In a transaction the caller is told of a conflict, and repeats all of it. */
   readonly isRepeatable: boolean;
 }
 
 /** @throws {DatabaseError} */
-export async function finishChange(first: DmlSteps, options: FinishOptions): Promise<DmlOutcome> {
-  let begun: DmlOutcome | DmlSteps = first;
+export async function finishChange(
+  first: Promise<DmlOutcome>,
+  options: FinishOptions,
+): Promise<DmlOutcome> {
+  let begun: DmlOutcome | Promise<DmlOutcome> = first;
   for (let attempt = 1; ; attempt += 1) {
     let open: (() => void) | undefined;
     try {
@@ -63,57 +59,15 @@ async function readyAgain(
   return open;
 }
 
-async function finished(begun: DmlOutcome | DmlSteps, options: FinishOptions): Promise<DmlOutcome> {
-  if (!isSteps(begun)) return begun;
+async function finished(
+  begun: DmlOutcome | Promise<DmlOutcome>,
+  { begin }: FinishOptions,
+): Promise<DmlOutcome> {
   try {
-    return await runSteps(begun, options);
+    return await begun;
   } catch (error) {
     if (error !== READ_HERE) throw error;
     // The rows that were staged before are forgotten.
-    return await finished(options.begin(), options);
+    return await begin();
   }
-}
-
-/**
- * Commits a transaction that is too large for one turn; returns its last seq, or null when no row
- * changed. @param record What is written besides, once it is known whether rows change.
- */
-export function* commitSteps(
-  transaction: Transaction,
-  {
-    catalog,
-    clock,
-    record,
-    storageQuota,
-    store,
-  }: {
-    catalog: Catalog;
-    clock: Clock;
-    store: Store;
-    storageQuota: StorageMeter | undefined;
-    record: (changesRows: boolean) => readonly TableWrite[];
-  },
-): Steps<Seq | null> {
-  const staged = store.stage({ snapshotSeq: transaction.snapshotSeq });
-  for (const write of transaction.writes()) {
-    staged.add(write);
-    yield true;
-  }
-  const changesRows = staged.rowCount > 0;
-  for (const write of record(changesRows)) staged.add(write);
-  if (staged.rowCount === 0) return null;
-  while (!staged.settle()) yield true;
-  transaction.requireUnaltered(catalog);
-  const commit = (): Commit => {
-    transaction.uploads?.list(clock.nowMs());
-    return staged.commit();
-  };
-  const { lastSeq } =
-    storageQuota === undefined ? commit() : storageQuota.charge(transaction.growths, commit);
-  return changesRows ? lastSeq : null;
-}
-
-/** Whether a statement needs more than the turn in which it began. */
-export function isSteps(result: DmlOutcome | DmlSteps): result is DmlSteps {
-  return "next" in result;
 }

@@ -9,6 +9,8 @@ import type { Principal } from "../../auth/mod.ts";
 import { assert, defined } from "../../base/assert.ts";
 import { inDoubt } from "../../base/bugs.ts";
 import { DatabaseError } from "../../base/errors.ts";
+import { TURN_MS_MAX } from "../../base/limits.ts";
+import { pauser } from "../../base/pauser.ts";
 import type { TableWrite } from "../../storage/mod.ts";
 import { TEXT, type Value } from "../../types/mod.ts";
 import { Administration } from "../administer/administration.ts";
@@ -30,8 +32,7 @@ import {
 } from "../common/statement_kinds.ts";
 import { Definitions } from "../define/definitions.ts";
 import { Profile } from "../execute/run/profile.ts";
-import type { RequestLedger } from "../execute/run/request_ledger.ts";
-import { SharedTurns } from "../execute/run/step_turns.ts";
+import { checkDeadline, type RequestLedger } from "../execute/run/request_ledger.ts";
 import type { ExplainStatement, Statement } from "../parse/ast/ast.ts";
 import { isSelectNode } from "../parse/ast/query_nodes.ts";
 import type { NameWorld } from "../prepare/binding_world.ts";
@@ -76,7 +77,8 @@ export class RequestRunner {
   readonly #runner: StatementRunner;
   readonly #channel: AnswerChannel | undefined;
   readonly #results: StatementResult[] = [];
-  readonly #turns: SharedTurns;
+  /** Lets others run between two statements, or two steps of binding. */
+  readonly #pause: () => Promise<void>;
   readonly #binding: RequestBinding;
   readonly #settings: RequestSettings;
   readonly #transaction: RequestTransaction;
@@ -107,7 +109,10 @@ export class RequestRunner {
       settings: this.#settings,
     });
     this.#channel = channel;
-    this.#turns = new SharedTurns({ clock: world.clock, ledger: this.#ledger });
+    this.#pause = pauser(world.clock, {
+      check: () => checkDeadline(this.#ledger, world.clock),
+      firstTurnMs: TURN_MS_MAX,
+    });
     this.#runner = new StatementRunner(world, {
       ledger: this.#ledger,
       isStreamed: channel !== undefined,
@@ -141,7 +146,7 @@ export class RequestRunner {
       if (isWrapped) this.#transaction.open({ isReadOnly: false, entryIndex: 0 });
       for (const [index, unit] of units.entries()) {
         this.#statementIndex = index;
-        await this.#turns.endStep();
+        await this.#pause();
         const { node } = unit;
         this.#running.asUser = node.type === "execute as" ? node.user.name : this.#principal.userId;
         const result = await this.#timed(() => this.#measured(unit, parameters));
@@ -184,9 +189,9 @@ export class RequestRunner {
     const isAlone = units.length === 1 && this.#request.check !== true;
     for (const [index, unit] of units.entries()) {
       this.#statementIndex = index;
-      await this.#turns.endStep();
+      await this.#pause();
       const steps = this.#binding.bind(unit, { isAlone });
-      while (steps.next().done !== true) await this.#turns.endStep();
+      while (steps.next().done !== true) await this.#pause();
     }
     // The parameters are those of the whole text.
     this.#statementIndex = 0;
@@ -269,7 +274,7 @@ export class RequestRunner {
         break;
     }
     const steps = this.#binding.renew(unit);
-    while (steps.next().done !== true) await this.#turns.endStep();
+    while (steps.next().done !== true) await this.#pause();
     const prepared = this.#binding.renewed(unit);
     if (prepared !== undefined) {
       this.#transaction.requireUsable();

@@ -11,13 +11,12 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
+import { pauser } from "../../base/pauser.ts";
 import type { Commit, TableWrite } from "../../storage/mod.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
-import type { RequestLedger } from "../execute/run/request_ledger.ts";
-import { runSteps } from "../execute/run/step_turns.ts";
+import { checkDeadline, type RequestLedger } from "../execute/run/request_ledger.ts";
 import { Transaction } from "../execute/run/transaction.ts";
 import type { BeginStatement } from "../parse/ast/ast.ts";
-import { commitSteps } from "./long_changes.ts";
 import type { RequestSettings } from "./request_settings.ts";
 
 export interface RequestTransactionOptions {
@@ -31,6 +30,13 @@ export interface RequestTransactionOptions {
 
 /** The writes that a commit takes along, by whether it changes rows. */
 export type RecordedWrites = (changesRows: boolean) => readonly TableWrite[];
+
+/** What became of a transaction. */
+interface Written {
+  readonly changesRows: boolean;
+  /** Undefined if there was nothing to write. */
+  readonly commit: Commit | undefined;
+}
 
 export class RequestTransaction {
   readonly #world: RequestTransactionOptions["world"];
@@ -143,25 +149,51 @@ export class RequestTransaction {
 
   /** Commits once nobody keeps it waiting: only the disk does, or a conflict ends it. */
   async #write(transaction: Transaction, record: RecordedWrites): Promise<number | null> {
-    const { catalog, clock, storageQuota, store } = this.#world;
-    if (transaction.keyCount > BATCH_ROWS_MAX) {
-      const steps = commitSteps(transaction, { catalog, clock, storageQuota, store, record });
-      const lastSeq = await runSteps(steps, { clock, ledger: this.#ledger });
-      if (lastSeq !== null) await store.durable(lastSeq);
-      return lastSeq;
-    }
+    const { store } = this.#world;
+    const isLong = transaction.keyCount > BATCH_ROWS_MAX;
+    const { changesRows, commit } = isLong
+      ? await this.#writtenInTurns(transaction, record)
+      : this.#written(transaction, record);
+    if (commit !== undefined) await store.durable(commit.lastSeq);
+    return commit !== undefined && changesRows ? commit.lastSeq : null;
+  }
+
+  /** Commits in this turn. */
+  #written(transaction: Transaction, record: RecordedWrites): Written {
+    const { snapshotSeq } = transaction;
     const writes = [...transaction.writes()];
     const changesRows = writes.length > 0;
     writes.push(...record(changesRows));
-    if (writes.length === 0) return null;
-    const make = (): Commit => {
+    if (writes.length === 0) return { changesRows, commit: undefined };
+    const make = (): Commit => this.#world.store.apply({ writes, snapshotSeq });
+    return { changesRows, commit: this.#made(transaction, make) };
+  }
+
+  async #writtenInTurns(transaction: Transaction, record: RecordedWrites): Promise<Written> {
+    const { catalog, clock, store } = this.#world;
+    const pause = pauser(clock, { check: () => checkDeadline(this.#ledger, clock) });
+    const staged = store.stage({ snapshotSeq: transaction.snapshotSeq });
+    for (const write of transaction.writes()) {
+      await pause();
+      staged.add(write);
+    }
+    const changesRows = staged.rowCount > 0;
+    for (const write of record(changesRows)) staged.add(write);
+    if (staged.rowCount === 0) return { changesRows, commit: undefined };
+    while (!staged.settle()) await pause();
+    transaction.requireUnaltered(catalog);
+    return { changesRows, commit: this.#made(transaction, () => staged.commit()) };
+  }
+
+  /** Makes the commit, and lists the uploads with it. */
+  #made(transaction: Transaction, make: () => Commit): Commit {
+    const { clock, storageQuota } = this.#world;
+    const makeAll = (): Commit => {
       transaction.uploads?.list(clock.nowMs());
-      return store.apply({ writes, snapshotSeq: transaction.snapshotSeq });
+      return make();
     };
-    const commit =
-      storageQuota === undefined ? make() : storageQuota.charge(transaction.growths, make);
-    await store.durable(commit.lastSeq);
-    return changesRows ? commit.lastSeq : null;
+    if (storageQuota === undefined) return makeAll();
+    return storageQuota.charge(transaction.growths, makeAll);
   }
 
   #required(what: string): Transaction {

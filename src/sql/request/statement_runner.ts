@@ -12,7 +12,7 @@ import type { Value } from "../../types/mod.ts";
 import { noticesOf } from "../bind/stored_numbers.ts";
 import type { StatementResult, UploadedFile } from "../common/engine.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
-import type { DmlOutcome, DmlSteps } from "../execute/change/change_writer.ts";
+import type { DmlOutcome } from "../execute/change/change_writer.ts";
 import type { Profile } from "../execute/run/profile.ts";
 import type { RequestLedger } from "../execute/run/request_ledger.ts";
 import { Sleeps } from "../execute/run/sleeps.ts";
@@ -25,7 +25,7 @@ import type { QuerySource } from "../readers/reader.ts";
 import type { AnswerChannel } from "./answer_stream.ts";
 import { beginChange } from "./change_rows.ts";
 import { CollectedRows } from "./collected_rows.ts";
-import { finishChange, isSteps } from "./long_changes.ts";
+import { finishChange } from "./long_changes.ts";
 import type { MemoryTurns } from "./memory_turns.ts";
 import { readRows } from "./query_rows.ts";
 
@@ -204,14 +204,16 @@ export class StatementRunner {
     ) {
       return this.#changeLater(prepared, options, uploads);
     }
-    let outcome: DmlOutcome | DmlSteps;
+    let outcome: DmlOutcome | Promise<DmlOutcome>;
     try {
       outcome = this.#begin(prepared, options, uploads);
     } catch (error) {
       if (!this.#isRunAgain(error, options)) throw error;
       return this.#changeLater(prepared, options, uploads);
     }
-    if (isSteps(outcome)) return this.#changeLong(outcome, { prepared, options, uploads });
+    if (outcome instanceof Promise) {
+      return this.#changeLong(outcome, { prepared, options, uploads });
+    }
     this.#isWaiting = true;
     const result = changeResult(prepared, outcome, options);
     const lastSeq = outcome.applied.commit?.lastSeq;
@@ -242,7 +244,7 @@ export class StatementRunner {
   }
 
   async #changeLong(
-    steps: DmlSteps,
+    begun: Promise<DmlOutcome>,
     {
       options,
       prepared,
@@ -252,8 +254,7 @@ export class StatementRunner {
     const { clock, store, writeGates } = this.#world;
     let outcome: DmlOutcome;
     try {
-      outcome = await finishChange(steps, {
-        clock,
+      outcome = await finishChange(begun, {
         ledger: this.#options.ledger,
         store,
         gates: writeGates,
@@ -272,7 +273,11 @@ export class StatementRunner {
     return result;
   }
 
-  #begin(prepared: PreparedDml, options: RunOptions, uploads: Uploads): DmlOutcome | DmlSteps {
+  #begin(
+    prepared: PreparedDml,
+    options: RunOptions,
+    uploads: Uploads,
+  ): DmlOutcome | Promise<DmlOutcome> {
     const { catalog, readers, store } = this.#world;
     const { namespace, parameters, profile, transaction } = options;
     const { ledger } = this.#options;
@@ -353,7 +358,7 @@ async function changeResultInTurns(
   { clock, options }: { clock: Clock; options: RunOptions },
 ): Promise<StatementResult> {
   const { returned } = outcome;
-  const first = changeResult(prepared, { ...outcome, returned: returned?.slice(0, 0) }, options);
+  const first = changeResult(prepared, { ...outcome, returned: returned && [] }, options);
   if (returned === undefined || first.rows === undefined) return first;
   const rows: unknown[][] = [];
   const pause = pauser(clock);

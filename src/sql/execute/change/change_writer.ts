@@ -13,15 +13,13 @@
  * - What RETURNING raises keeps all rows from being written, so it is evaluated before the commit;
  *   `_seq` is known only after, and makes a second pass.
  */
-import { assert } from "../../../base/assert.ts";
+import { assert, defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX, TURN_MS_MAX } from "../../../base/limits.ts";
 import { type Commit, SHARED_OWNER, type StagedCommit } from "../../../storage/mod.ts";
 import type { Batch, Row, Value } from "../../../types/mod.ts";
 import type { TableRuntime } from "../build/table_runtime.ts";
 import { ownerOf } from "../operators/scan.ts";
-import type { Operator } from "../run/operator.ts";
 import { type Run, writeStoreOf } from "../run/run.ts";
-import type { Steps, WaitingSteps } from "../run/step_turns.ts";
 import type { StorageGrowth } from "../run/storage_meter.ts";
 import { type Returning, returnRows } from "./returning.ts";
 import {
@@ -44,32 +42,28 @@ export interface DmlOutcome {
   /** Rows affected. */
   readonly rowCount: number;
   readonly applied: Applied;
-  /** Of RETURNING, in order. */
-  readonly returned: readonly Batch[] | undefined;
+  /** Of RETURNING, in order; each batch is evaluated when it is asked for, and once. */
+  readonly returned: Iterable<Batch> | undefined;
 }
 
-/** The rest of a statement. A step may yield what is to be waited for before the next. */
-export type DmlSteps = WaitingSteps<DmlOutcome>;
-
-/** Rows that a statement reads; they may come from elsewhere. */
-export interface ReadRows extends Operator {
-  /** Resolves once there is more; undefined while `next` need not be waited for. */
-  readonly waiting?: Promise<void> | undefined;
+/** Rows that a statement reads: from its own operators, or as they come from elsewhere. */
+export interface ReadRows {
+  next(): Batch | undefined | Promise<Batch | undefined>;
+  close(): void;
 }
 
 /**
- * Runs a statement, if one turn is enough for it.
+ * Runs a statement; what takes more than this turn comes in later ones.
  *
  * @param read What it reads instead of the rows of its own plan.
+ * @throws TURN_OVER
  */
-export type DmlProgram = (run: Run, read?: ReadRows) => DmlOutcome | LongChange;
+export type DmlProgram = (run: Run, read?: ReadRows) => DmlOutcome | Promise<DmlOutcome>;
 
 /** Where changes come from. */
 export interface ChangeSource {
   /** Hands on what a bounded piece of work yields. Returns false at the end. */
-  next(): boolean;
-  /** A promise to wait for before `next`; undefined if there is nothing to wait for. */
-  waiting?(): Promise<void> | undefined;
+  next(): boolean | Promise<boolean>;
   close(): void;
 }
 
@@ -81,60 +75,21 @@ export interface WriterOptions {
 }
 
 /** Writes what a source yields; in this turn, if that is enough. */
-export function writeFrom(source: ChangeSource, writer: ChangeWriter): DmlOutcome | LongChange {
-  // Nothing that is waited for comes in this turn.
-  if (source.waiting?.() !== undefined) return new LongChange(source, writer, false);
-  let isAtEnd = true;
+export function writeFrom(
+  source: ChangeSource,
+  writer: ChangeWriter,
+): DmlOutcome | Promise<DmlOutcome> {
+  let more: boolean | Promise<boolean>;
   try {
-    isAtEnd = writer.drainTurn(source);
-  } finally {
-    if (isAtEnd) source.close();
+    do more = source.next();
+    while (more === true && !writer.isTurnOver);
+  } catch (error) {
+    source.close();
+    throw error;
   }
-  if (isAtEnd && writer.isShort) return writer.finishNow();
-  return new LongChange(source, writer, isAtEnd);
-}
-
-/**
- * A statement that has read, but not staged, what one turn allows. In this turn it is to be gone on
- * with, or to be forgotten.
- */
-export class LongChange {
-  readonly #source: ChangeSource;
-  readonly #writer: ChangeWriter;
-  /** Whether all of its rows have been read. */
-  readonly isRead: boolean;
-
-  constructor(source: ChangeSource, writer: ChangeWriter, isRead: boolean) {
-    this.#source = source;
-    this.#writer = writer;
-    this.isRead = isRead;
-  }
-
-  /** Goes on. */
-  steps(): DmlSteps {
-    const steps = this.#furtherSteps();
-    // In this turn: what the statement has read is the newest state now. And steps that were never
-    // begun would not close the source, should the statement be ended before the next turn.
-    steps.next();
-    return steps;
-  }
-
-  forget(): void {
-    if (!this.isRead) this.#source.close();
-  }
-
-  *#furtherSteps(): DmlSteps {
-    const source = this.#source;
-    const writer = this.#writer;
-    try {
-      yield* writer.beginSteps();
-      yield true;
-      if (!this.isRead) while (writer.takeNext(source)) yield source.waiting?.() ?? true;
-    } finally {
-      this.forget();
-    }
-    return yield* writer.finish();
-  }
+  if (more !== false || !writer.isShort) return writer.writeFurther(source, more);
+  source.close();
+  return writer.finishNow();
 }
 
 export class ChangeWriter {
@@ -150,6 +105,7 @@ export class ChangeWriter {
   /** The bytes that the staged changes add for their owner, if there is a limit. */
   #growth: StorageGrowth | undefined;
   readonly #returned: Batch[] = [];
+  readonly #turnEndMs: number;
 
   constructor(runtime: TableRuntime, { isBlind, returning, run }: WriterOptions) {
     this.#runtime = runtime;
@@ -157,6 +113,8 @@ export class ChangeWriter {
     this.#returning = returning;
     this.#isBlind = isBlind;
     this.#wantsSeqs = returning?.readsSystemColumns === true;
+    this.#turnEndMs = run.monotonicMs() + TURN_MS_MAX;
+    requireStageable(runtime, run);
   }
 
   /** Whether what was added so far can be committed in one turn. */
@@ -164,20 +122,14 @@ export class ChangeWriter {
     return this.#mustBeNow || this.#rowCount <= BATCH_ROWS_MAX;
   }
 
+  /** Whether the rest is to be read in other turns. */
+  get isTurnOver(): boolean {
+    return !this.#mustBeNow && this.#run.monotonicMs() >= this.#turnEndMs;
+  }
+
   /** Files are listed in the turn of their commit. */
   get #mustBeNow(): boolean {
     return this.#run.uploads !== undefined;
-  }
-
-  /** Takes what a source yields until the turn is over. Returns whether that was all. */
-  drainTurn(source: ChangeSource): boolean {
-    const run = this.#run;
-    const endMs = run.monotonicMs() + TURN_MS_MAX;
-    for (;;) {
-      if (!source.next()) return true;
-      if (this.#mustBeNow) continue;
-      if (!this.isShort || run.monotonicMs() >= endMs) return false;
-    }
   }
 
   add(changes: readonly RowChange[]): void {
@@ -192,32 +144,41 @@ export class ChangeWriter {
   }
 
   /**
-   * Takes what a source yields next, in any turn but the first. Returns whether there may be more.
+   * Goes on over many turns, as if all rows were read in this one.
    *
-   * @throws {DatabaseError} SERIALIZATION_FAILURE when the table was altered or dropped meanwhile.
+   * @param first Whether the source may have more: what its `next` returned last.
+   * @throws {DatabaseError} SERIALIZATION_FAILURE when others changed or altered what it writes.
    */
-  takeNext(source: ChangeSource): boolean {
-    this.#run.requireUnaltered(this.#runtime.table);
-    return source.next();
+  async writeFurther(source: ChangeSource, first: boolean | Promise<boolean>): Promise<DmlOutcome> {
+    const run = this.#run;
+    const { table } = this.#runtime;
+    run.stay();
+    try {
+      // A transaction must not read what this very statement writes, so that comes at the end.
+      if (run.transaction === undefined) await this.#beginStaging();
+      for (let more = first; await more; more = source.next()) {
+        await run.pause();
+        run.requireUnaltered(table);
+      }
+    } finally {
+      source.close();
+    }
+    return run.transaction === undefined ? await this.#commit() : await this.#stageInTransaction();
   }
 
-  /** From now on changes are written over many turns, as if all were read in this one. */
-  *beginSteps(): Steps<void> {
-    const { snapshotSeq, transaction } = this.#run;
-    const store = writeStoreOf(this.#run);
-    // A transaction must not read what this very statement writes, so that comes at the end.
-    if (transaction !== undefined) {
-      requireStageable(this.#runtime, this.#run);
-      return;
-    }
+  async #beginStaging(): Promise<void> {
+    const run = this.#run;
     const wantsSeqs = this.#wantsSeqs;
-    this.#staged = store.stage(this.#isBlind ? { wantsSeqs } : { wantsSeqs, snapshotSeq });
+    const { snapshotSeq } = run;
+    const staged = writeStoreOf(run).stage(
+      this.#isBlind ? { wantsSeqs } : { wantsSeqs, snapshotSeq },
+    );
+    this.#staged = staged;
     const changes = this.#changes;
     this.#changes = [];
-    for (let from = 0; from < changes.length; from += ROWS_PER_STEP) {
-      yield true;
-      this.#run.requireUnaltered(this.#runtime.table);
-      this.#stage(this.#staged, changes.slice(from, from + ROWS_PER_STEP));
+    for (const part of parts(changes)) {
+      await run.pause();
+      this.#stage(staged, part);
     }
   }
 
@@ -235,61 +196,60 @@ export class ChangeWriter {
     return { rowCount: changes.length, applied, returned };
   }
 
-  /** Commits what was staged, or stages in the transaction. */
-  *finish(): DmlSteps {
-    const staged = this.#staged;
-    if (staged === undefined) return yield* this.#stageInTransaction();
+  async #commit(): Promise<DmlOutcome> {
+    const run = this.#run;
+    const staged = defined(this.#staged, "rows are staged before they are committed");
     let commit: Commit | undefined;
     // Also when there is nothing to write: what was read may have been taken back.
-    while (!staged.settle()) yield true;
+    while (!staged.settle()) await run.pause();
     if (staged.rowCount > 0) {
-      this.#run.requireUnaltered(this.#runtime.table);
+      run.requireUnaltered(this.#runtime.table);
       const growth = this.#growth;
-      const meter = this.#run.storageMeter;
+      const meter = run.storageMeter;
       commit =
         meter === undefined || growth === undefined
           ? staged.commit()
           : meter.charge([growth], () => staged.commit());
     }
-    const applied: Applied = { commit, seqs: NO_SEQS };
-    if (this.#wantsSeqs) yield* this.#evaluateAgain(seqsOf(this.#changes, commit?.seqs));
-    return { rowCount: this.#rowCount, applied, returned: this.#answer() };
+    const seqs = this.#wantsSeqs ? seqsOf(this.#changes, commit?.seqs) : NO_SEQS;
+    return this.#outcome({ commit, seqs });
   }
 
-  *#stageInTransaction(): DmlSteps {
+  async #stageInTransaction(): Promise<DmlOutcome> {
     const runtime = this.#runtime;
     const run = this.#run;
-    const changes = this.#changes;
-    for (let from = 0; from < changes.length; from += ROWS_PER_STEP) {
-      const part = changes.slice(from, from + ROWS_PER_STEP);
-      if (this.#returning !== undefined) this.#returned.push(this.#evaluated(part, NO_SEQS));
-      yield true;
+    if (this.#returning !== undefined) {
+      for (const part of parts(this.#changes)) {
+        await run.pause();
+        this.#returned.push(this.#evaluated(part, NO_SEQS));
+      }
     }
     const seqs: Value[] = [];
-    for (let from = 0; from < changes.length; from += ROWS_PER_STEP) {
+    for (const part of parts(this.#changes)) {
+      await run.pause();
       run.requireUnaltered(runtime.table);
-      seqs.push(...stageChanges(runtime, changes.slice(from, from + ROWS_PER_STEP), run));
-      yield true;
+      seqs.push(...stageChanges(runtime, part, run));
     }
-    if (this.#wantsSeqs) yield* this.#evaluateAgain(seqs);
-    const applied: Applied = { commit: undefined, seqs };
-    return { rowCount: changes.length, applied, returned: this.#answer() };
+    return this.#outcome({ commit: undefined, seqs });
   }
 
-  *#evaluateAgain(seqs: readonly Value[]): Steps<void> {
-    this.#returned.length = 0;
-    for (let from = 0; from < this.#changes.length; from += ROWS_PER_STEP) {
-      const to = from + ROWS_PER_STEP;
-      this.#returned.push(this.#evaluated(this.#changes.slice(from, to), seqs.slice(from, to)));
-      yield false;
-    }
+  #outcome(applied: Applied): DmlOutcome {
+    const rowCount = this.#rowCount;
+    if (this.#returning === undefined) return { rowCount, applied, returned: undefined };
+    const returned = this.#wantsSeqs ? this.#evaluatedWith(applied.seqs) : this.#returned;
+    return { rowCount, applied, returned };
   }
 
-  #answer(): readonly Batch[] | undefined {
-    return this.#returning === undefined ? undefined : this.#returned;
+  *#evaluatedWith(seqs: readonly Value[]): Iterable<Batch> {
+    let from = 0;
+    for (const part of parts(this.#changes)) {
+      yield this.#evaluated(part, seqs.slice(from, from + part.length));
+      from += part.length;
+    }
   }
 
   #stage(staged: StagedCommit, changes: readonly RowChange[]): void {
+    this.#run.requireUnaltered(this.#runtime.table);
     if (this.#returning !== undefined) this.#returned.push(this.#evaluated(changes, NO_SEQS));
     if (this.#wantsSeqs) for (const change of changes) this.#changes.push(change);
     for (const write of writesOf(this.#runtime, changes, this.#run)) staged.add(write);
@@ -310,6 +270,13 @@ export class ChangeWriter {
   #evaluated(changes: readonly RowChange[], seqs: readonly Value[]): Batch {
     assert(this.#returning !== undefined, "what is evaluated is asked for");
     return returnRows(this.#returning, changes, { run: this.#run, seqs });
+  }
+}
+
+/** What is evaluated or staged between two pauses. */
+function* parts(changes: readonly RowChange[]): Iterable<readonly RowChange[]> {
+  for (let from = 0; from < changes.length; from += ROWS_PER_STEP) {
+    yield changes.slice(from, from + ROWS_PER_STEP);
   }
 }
 

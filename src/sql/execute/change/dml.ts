@@ -206,22 +206,27 @@ function sourceOf(
 ): ChangeSource {
   let batch: Batch | undefined;
   let from = 0;
+  const begin = (next: Batch | undefined): boolean => {
+    batch = next;
+    from = 0;
+    if (batch === undefined) return false;
+    run.memory.takeBatch(batch);
+    run.memory.take(CHANGED_ROW_BYTES * batch.rowCount);
+    return handOn(batch);
+  };
+  const handOn = (rows: Batch): boolean => {
+    const to = Math.min(from + ROWS_PER_STEP, rows.rowCount);
+    if (to > from) onRows(rows, from, to);
+    from = to;
+    return true;
+  };
   return {
     next: () => {
       run.checkTime();
-      if (batch === undefined || from >= batch.rowCount) {
-        batch = read.next();
-        from = 0;
-        if (batch === undefined) return false;
-        run.memory.takeBatch(batch);
-        run.memory.take(CHANGED_ROW_BYTES * batch.rowCount);
-      }
-      const to = Math.min(from + ROWS_PER_STEP, batch.rowCount);
-      if (to > from) onRows(batch, from, to);
-      from = to;
-      return true;
+      if (batch !== undefined && from < batch.rowCount) return handOn(batch);
+      const next = read.next();
+      return next instanceof Promise ? next.then(begin) : begin(next);
     },
-    waiting: () => (batch === undefined || from >= batch.rowCount ? read.waiting : undefined),
     close: () => read.close(),
   };
 }

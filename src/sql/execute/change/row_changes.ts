@@ -73,20 +73,24 @@ export function applyChanges(
 /**
  * Stages changes in the open transaction; returns the seq that each row reads from now on.
  *
- * @throws {DatabaseError} DUPLICATE_KEY, TRANSACTION_LIMIT, INVALID_OPERATION
+ * @throws {DatabaseError} DUPLICATE_KEY, TRANSACTION_LIMIT
  */
 export function stageChanges(
   runtime: TableRuntime,
   changes: readonly RowChange[],
   run: Run,
 ): readonly Value[] {
-  requireStageable(runtime, run);
   return changes.map((change) => stage(runtime, change, run));
 }
 
-/** Whether there are changes or not. @throws {DatabaseError} INVALID_OPERATION */
+/**
+ * Refuses a table that the open transaction may not write, if there is one.
+ *
+ * @throws {DatabaseError} INVALID_OPERATION
+ */
 export function requireStageable(runtime: TableRuntime, { transaction }: Run): void {
-  if (transaction?.isReadOnly === true) throw readOnly();
+  if (transaction === undefined) return;
+  if (transaction.isReadOnly) throw readOnly();
   if (runtime.table.kind === "stream") throw noTransaction(runtime);
 }
 

@@ -98,6 +98,10 @@ export class InnerRun implements Run {
     this.#around.stay();
   }
 
+  pause(): Promise<void> {
+    return this.#around.pause();
+  }
+
   checkResultRows(rowCount: number): void {
     this.#around.checkResultRows(rowCount);
   }

@@ -46,6 +46,8 @@ export interface Run {
   checkTime(): void;
   /** From now on the statement runs to its end here: its turn has no end. */
   stay(): void;
+  /** Lets others run if it is time to: others may have changed anything. @throws {DatabaseError} */
+  pause(): Promise<void>;
   monotonicMs(): number;
   /** @throws {DatabaseError} RESULT_TOO_LARGE if a result may not have so many rows. */
   checkResultRows(rowCount: number): void;
