@@ -41,10 +41,7 @@ const STAGES: Readonly<Record<string, readonly [file: string, line: string]>> = 
   ],
   evaluate: ["sql/execute/operators/filter.ts", "const { effort } = this.#run;"],
   turn: ["sql/execute/run/operator.ts", "const turnEndMs = clock.monotonicMs() + turnMs;"],
-  aggregate: [
-    "sql/execute/operators/aggregate.ts",
-    "if (this.#finishing === undefined) this.#read();",
-  ],
+  aggregate: ["sql/execute/operators/aggregate.ts", "this.#add(batch);"],
   subquery: ["sql/execute/subquery/subqueries.ts", "const batch = operator.next();"],
   recursion: ["sql/execute/operators/recursion.ts", "const fresh = this.#fresh(batch);"],
   cells: ["sql/common/result.ts", "const start = rows.length;"],

@@ -62,8 +62,12 @@ export class SortedRuns {
     }
   }
 
-  /** Merges until so few are left that one merge does the rest. Each step takes about a batch. */
-  *reduce(): Generator<undefined, void> {
+  /**
+   * Merges until so few are left that one merge does the rest.
+   *
+   * @param checkTime Called for each batch; the files go with the statement when it throws.
+   */
+  reduce(checkTime: () => void): void {
     const { fanIn, makeFile } = this.#options;
     while (this.#runs.length > fanIn) {
       const into = makeFile();
@@ -76,7 +80,7 @@ export class SortedRuns {
           for (let batch = merge.next(); batch !== undefined; batch = merge.next()) {
             // A batch of a merge has about the bytes of a block.
             run.push(into.append(batch));
-            yield undefined;
+            checkTime();
           }
           runs.push(run);
         }

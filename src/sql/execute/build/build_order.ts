@@ -1,7 +1,6 @@
 /**
  * Plan → operators, of what sorts rows and takes the first of them.
  */
-import type { OrderedScan } from "../../../storage/mod.ts";
 import { ExpressionPlaces } from "../../bind/alike.ts";
 import type { BoundExpression, BoundSort } from "../../bind/bound_expressions.ts";
 import { orderedColumnOf } from "../../plan/ordered_input.ts";
@@ -14,6 +13,7 @@ import type { Operator, OperatorFactory } from "../run/operator.ts";
 import type { Run } from "../run/run.ts";
 import { FirstInOrder } from "../sort/first_in_order.ts";
 import { GroupFirsts } from "../sort/group_firsts.ts";
+import type { OrderedTableScan } from "../sort/ordered_table_scan.ts";
 import { LimitWithTies, Sort } from "../sort/sort.ts";
 import type { SortKey } from "../sort/sort_key.ts";
 import { buildOverScan, paced } from "./build_passing.ts";
@@ -34,7 +34,7 @@ export function buildOrder(
     const keys = sortKeys(node.keys, layoutOf(node.input.columns));
     const inputTypes = node.input.columns.map(({ type }) => type);
     const sort = (run: Run, from: Operator, rowsMax: number): Operator =>
-      new Sort({ run, node, input: from, inputTypes, keys, rowsMax });
+      new Sort(from, { run, node, inputTypes, keys, rowsMax });
     const first = buildFirst(node);
     const [key] = keys;
     if (first === undefined || key === undefined) {
@@ -73,7 +73,7 @@ export function buildOrder(
 /** The input of a sort, in the order of its first key. */
 interface SortFront {
   readonly input: Operator;
-  readonly scan: OrderedScan;
+  readonly scan: OrderedTableScan;
 }
 
 /** Undefined where no order of a table is one of the sort, or a run has none for so many rows. */

@@ -172,7 +172,7 @@ export interface WantedOrder {
 
 /** The first rows of a scan, in an order that the store has. */
 export interface OrderedRows {
-  readonly scan: OrderedScan;
+  readonly scan: OrderedTableScan;
   readonly rows: Operator;
 }
 
@@ -189,7 +189,8 @@ export function buildOrderedScan(
   return (run, rowsWanted) => {
     const scan = openOrdered(optionsOf(run), { ...order, rowsWanted }, spanRanges);
     if (scan === undefined) return undefined;
-    return { scan, rows: shaped(node, new OrderedTableScan(run, scan, rowsWanted)) };
+    const ordered = new OrderedTableScan(run, scan, rowsWanted);
+    return { scan: ordered, rows: shaped(node, ordered) };
   };
 }
 

@@ -48,10 +48,6 @@ export class HeldRows {
     return this.#columnAt(position).valueAt(row);
   }
 
-  isNullAt(position: number, row: number): boolean {
-    return this.#columnAt(position).isNullAt(row);
-  }
-
   /** How a key orders two rows by the values of a column, which are of its type. */
   compare(
     { key, position }: { position: number; key: SortOrder },
@@ -65,17 +61,6 @@ export class HeldRows {
     const order = column.compareTexts(left, right);
     if (order === undefined) return compareByKey(key, column.valueAt(left), column.valueAt(right));
     return key.isDescending ? -order : order;
-  }
-
-  /**
-   * Copies the first bytes of a text, as UTF-8, as many as there is room for. Returns their number;
-   * undefined for what is held as a value.
-   */
-  copyBytes(
-    { position, row }: { position: number; row: number },
-    into: Buffer,
-  ): number | undefined {
-    return this.#columnAt(position).copyBytes(row, into);
   }
 
   /** The rows named by `order` from `start` on, at most one batch. */
@@ -93,6 +78,11 @@ export class HeldRows {
     return { rowCount: end - start, columns };
   }
 
+  /** The values of a column in the same rows. */
+  columnFrom(position: number, start: number): Vector {
+    return this.#columnAt(position).rangeFrom(start);
+  }
+
   /** All rows named by `order`. */
   allOf(order: RowNumbers): Batch {
     return this.#rowsOf(order, 0, order.length);
@@ -107,19 +97,16 @@ export class HeldRows {
     return defined(this.#columns[position], "a held row has its columns");
   }
 
-  /**
-   * Keeps only the rows named by `order`, in that order, and gives back what the others took; a
-   * step copies a batch. All are there as before until the last one.
-   */
-  *keepSteps(order: RowNumbers): Generator<undefined, void> {
+  /** Keeps only the rows named by `order`, in that order, and gives back what the others took. */
+  keep(order: RowNumbers, checkTime: () => void): void {
     const kept = this.#types.map((type) => new PagedColumn(type));
     let bytes = 0;
     for (let start = 0; start < order.length; start += BATCH_ROWS_MAX) {
+      checkTime();
       const { columns, rowCount } = this.batchOf(order, start);
       for (const [position, column] of kept.entries()) {
         bytes += column.append(defined(columns[position], "a row has its columns"), rowCount);
       }
-      yield undefined;
     }
     this.#hold(kept, { rowCount: order.length, bytes });
   }

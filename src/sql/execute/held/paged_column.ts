@@ -86,14 +86,6 @@ export class PagedColumn {
     return this.#pageOf(row).isNullAt(row & PAGE_MASK);
   }
 
-  /** Copies the first bytes of a text, as many as there is room for; undefined if it is no text. */
-  copyBytes(row: number, into: Buffer): number | undefined {
-    const page = this.#pageOf(row);
-    if (!(page instanceof TextPage)) return undefined;
-    const { end, start } = page.rangeOf(row & PAGE_MASK);
-    return page.source.bytes.copy(into, 0, start, Math.min(end, start + into.length));
-  }
-
   /** Rows up to the end of a page, without a copy. */
   rangeFrom(start: number): Vector {
     const page = this.#pageOf(start).vector();

@@ -34,7 +34,8 @@ import { type Evaluator, selectRows } from "../evaluate/expression.ts";
 import { bytesOf, type MemoryBudget } from "../held/memory_budget.ts";
 import { Grouping } from "../keys/grouping.ts";
 import { NO_KEY } from "../keys/key_index.ts";
-import { NOTHING_YET, type Operator } from "../run/operator.ts";
+import { nextRows } from "../run/next_rows.ts";
+import type { Operator } from "../run/operator.ts";
 import { type Run } from "../run/run.ts";
 import {
   columnReader,
@@ -65,14 +66,6 @@ export interface AggregateOptions extends SpillOptions {
   readonly sets?: readonly (readonly number[])[] | undefined;
 }
 
-/** A batch that is added once for each grouping set. */
-interface RowsOfSets {
-  readonly batch: Batch;
-  readonly keys: readonly Vector[];
-  /** The set that is next. */
-  number: number;
-}
-
 /** One aggregate under way. */
 interface Accumulator {
   readonly column: AggregateColumn;
@@ -87,15 +80,10 @@ export class Aggregate implements Operator {
   readonly #site: SpillSite;
   readonly #groups: Grouping;
   readonly #accumulators: readonly Accumulator[];
-  /** Those whose rows pass something before they are added. */
-  readonly #passing: readonly Accumulator[];
   /** What states hold that grow with each row. */
   readonly #growing: MemoryBudget;
   /** Rows that states keep. */
   #keptCount = 0;
-  /** The input stands still while a batch is added for its sets, which may be thousands. */
-  #inSets: RowsOfSets | undefined;
-  #finishing: Iterator<undefined, void> | undefined;
   /** Groups yielded so far; undefined while the input lasts. */
   #position: number | undefined;
   /** Rows of groups that are not known. */
@@ -117,18 +105,14 @@ export class Aggregate implements Operator {
         : new AggregateRows({ ...column, run, node, level, isGrouped: this.#keyTypes.length > 0 });
       return { column, state: column.form.create(), rows };
     });
-    this.#passing = this.#accumulators.filter(({ rows }) => rows !== undefined);
   }
 
   next(): Batch | undefined {
     if (this.#later !== undefined) return this.#later.next();
-    if (this.#position === undefined) {
-      if (this.#finishing === undefined) this.#read();
-      else if (this.#finishing.next().done === true) this.#position = 0;
-      return NOTHING_YET;
-    }
+    this.#position ??= this.#read();
     const groupCount = this.#groupCount();
     if (this.#position >= groupCount) return this.#workLater();
+    this.#options.run.checkTime();
     const start = this.#position;
     const end = Math.min(groupCount, start + this.#groupsTogether(groupCount));
     this.#position = end;
@@ -149,27 +133,20 @@ export class Aggregate implements Operator {
     this.#growing.close();
   }
 
-  #read(): void {
-    if (this.#passing.length > 0 && this.#stepBusy()) return;
-    if (this.#inSets !== undefined) {
-      this.#addToSet(this.#inSets);
-      return;
-    }
-    const batch = this.#options.input.next();
-    if (batch === undefined) {
-      this.#finishing = this.#finishInput();
-      if (this.#finishing.next().done === true) this.#position = 0;
-    } else if (batch.rowCount > 0) {
+  /** Adds all rows. Returns the first group. */
+  #read(): number {
+    const { input, run } = this.#options;
+    for (let batch = nextRows(input, run); batch !== undefined; batch = nextRows(input, run)) {
       this.#add(batch);
     }
-  }
-
-  /** Goes on with rows that wait in a call. Returns whether there were any. */
-  #stepBusy(): boolean {
-    const busy = this.#passing.find(({ rows }) => rows?.isBusy === true);
-    const passed = busy?.rows?.step();
-    if (busy !== undefined && passed !== undefined) this.#addRows(busy, passed);
-    return busy !== undefined;
+    this.#makeGroupsOfEmptySets();
+    for (const accumulator of this.#accumulators) {
+      for (const rows of accumulator.rows?.rest() ?? []) {
+        run.checkTime();
+        this.#addRows(accumulator, rows);
+      }
+    }
+    return 0;
   }
 
   /** Without GROUP BY there is one group, also over no rows. */
@@ -180,22 +157,17 @@ export class Aggregate implements Operator {
   #add(batch: Batch): void {
     const { keys, run, sets } = this.#options;
     const vectors = keys.map((key) => key(batch, run));
-    if (sets !== undefined) {
-      this.#inSets = { batch, keys: vectors, number: 0 };
+    if (sets === undefined) {
+      if (keys.length === 0) this.#addTo(batch, undefined);
+      else this.#addKeyed(batch, vectors);
+      this.#divideIfDue();
       return;
     }
-    if (keys.length === 0) this.#addTo(batch, undefined);
-    else this.#addKeyed(batch, vectors);
-    this.#divideIfDue();
-  }
-
-  /** Adds the rows to the set that is next. */
-  #addToSet(rows: RowsOfSets): void {
-    const { batch, keys, number } = rows;
-    this.#addKeyed(batch, this.#keysOfSet(number, keys));
-    rows.number += 1;
-    if (rows.number === this.#options.sets?.length) this.#inSets = undefined;
-    this.#divideIfDue();
+    for (let number = 0; number < sets.length; number += 1) {
+      run.checkTime();
+      this.#addKeyed(batch, this.#keysOfSet(number, vectors));
+      this.#divideIfDue();
+    }
   }
 
   #divideIfDue(): void {
@@ -239,7 +211,7 @@ export class Aggregate implements Operator {
       const input = partitions.reader(partition);
       return new Aggregate({ ...this.#site.deeper, input, keys, keyTypes, aggregates });
     });
-    return NOTHING_YET;
+    return this.#later.next();
   }
 
   #addTo(batch: Batch, groups: BatchGroups | undefined): void {
@@ -306,20 +278,8 @@ export class Aggregate implements Operator {
     }
   }
 
-  *#finishInput(): Generator<undefined, void> {
-    this.#makeGroupsOfEmptySets();
-    for (const accumulator of this.#accumulators) {
-      if (accumulator.rows === undefined) continue;
-      for (const rows of accumulator.rows.rest()) {
-        if (rows !== undefined) this.#addRows(accumulator, rows);
-        yield undefined;
-      }
-    }
-    for (const { state } of this.#accumulators)
-      if (state.settle !== undefined) yield* state.settle();
-  }
-
   #columnsOf(start: number, end: number): Vector[] {
+    const checkTime = (): void => this.#options.run.checkTime();
     const columns = this.#keyTypes.map((_, position) => this.#groups.keysOf(position, start, end));
     for (const { column, state } of this.#accumulators) {
       const finished = state.finishRange?.(start, end);
@@ -328,7 +288,7 @@ export class Aggregate implements Operator {
         continue;
       }
       const values: Value[] = [];
-      for (let group = start; group < end; group += 1) values.push(state.finish(group));
+      for (let group = start; group < end; group += 1) values.push(state.finish(group, checkTime));
       columns.push(vectorFromValues(column.form.result, values));
     }
     return columns;

@@ -19,9 +19,14 @@ import type { Evaluator } from "../evaluate/expression.ts";
 import { batchBytes } from "../held/memory_budget.ts";
 import { Grouping } from "../keys/grouping.ts";
 import { NO_KEY } from "../keys/key_index.ts";
-import { NOTHING_YET, type Operator } from "../run/operator.ts";
-import { type Run } from "../run/run.ts";
+import { nextRows } from "../run/next_rows.ts";
+import type { Operator } from "../run/operator.ts";
+import type { Run } from "../run/run.ts";
 import { PartitionWork, rowsWhere, type SpillOptions, SpillSite } from "../run/spilling.ts";
+
+const NO_ROWS: Batch = { rowCount: 0, columns: [] };
+
+type PartitionOperator = (partition: number) => Operator | undefined;
 
 export interface DistinctOptions extends SpillOptions {
   readonly on: readonly Evaluator[];
@@ -30,10 +35,9 @@ export interface DistinctOptions extends SpillOptions {
   readonly ordered?: readonly DataType[] | undefined;
 }
 
-export class Distinct implements Operator {
-  readonly #input: Operator;
+/** Takes batch after batch, then gives what it could not decide before all had come. */
+export class DistinctRows {
   readonly #options: DistinctOptions;
-  readonly #run: Run;
   readonly #site: SpillSite;
   readonly #groups: Grouping;
   #partitions: Partitions | undefined;
@@ -41,20 +45,15 @@ export class Distinct implements Operator {
   #arrivalCount = 0;
   #later: Operator | undefined;
 
-  constructor(input: Operator, options: DistinctOptions) {
-    this.#input = input;
+  constructor(options: DistinctOptions) {
     this.#options = options;
-    this.#run = options.run;
     this.#site = new SpillSite(options);
     this.#groups = new Grouping(options.types, this.#site.memory, { keepsKeys: false });
   }
 
-  next(): Batch | undefined {
-    if (this.#later !== undefined) return this.#later.next();
-    const batch = this.#input.next();
-    if (batch === undefined) return this.#workLater();
-    if (batch.rowCount === 0) return batch;
-    const vectors = this.#options.on.map((evaluate) => evaluate(batch, this.#run));
+  /** The rows of a batch that are the first of their groups, as far as that is known yet. */
+  firstsOf(batch: Batch): Batch {
+    const vectors = this.#options.on.map((evaluate) => evaluate(batch, this.#options.run));
     if (this.#partitions === undefined) {
       const kept = keepRows(batch, this.#groups.newRowsOf(vectors, batch.rowCount));
       if (this.#site.isDue) this.#divide(batch.columns.length);
@@ -62,7 +61,7 @@ export class Distinct implements Operator {
     }
     const numbers = this.#groups.knownNumbersOf(vectors, batch.rowCount);
     const unknown = rowsWhere(batch.rowCount, (row) => numbers[row] === NO_KEY);
-    if (unknown.count === 0) return NOTHING_YET;
+    if (unknown.count === 0) return NO_ROWS;
     const rows = keepRows(
       { rowCount: batch.rowCount, columns: [...batch.columns, ...vectors] },
       unknown,
@@ -70,11 +69,18 @@ export class Distinct implements Operator {
     const width = batch.columns.length;
     const columns = [...rows.columns.slice(0, width), ...this.#arrivals(unknown.count)];
     this.#partitions.add({ rowCount: unknown.count, columns }, rows.columns.slice(width));
-    return NOTHING_YET;
+    return NO_ROWS;
+  }
+
+  /** The next rows of those that went to disk, once all have come. */
+  next(): Batch | undefined {
+    if (this.#later === undefined && this.#partitions !== undefined) {
+      this.#later = this.#workOn(this.#partitions);
+    }
+    return this.#later?.next();
   }
 
   close(): void {
-    this.#input.close();
     this.#later?.close();
     this.#partitions?.close();
     this.#site.close();
@@ -94,21 +100,49 @@ export class Distinct implements Operator {
     return [{ kind: "f64", length: rowCount, values, nulls: undefined }];
   }
 
-  #workLater(): Batch | undefined {
-    const partitions = this.#partitions;
-    if (partitions === undefined) return undefined;
+  #workOn(partitions: Partitions): Operator {
     // Nobody asks for the known groups any more.
     this.#site.close();
-    const { on, ordered, types } = this.#options;
+    const { on, ordered, run, types } = this.#options;
     const inner = ordered === undefined ? undefined : [...ordered, DOUBLE];
-    const work = (partition: number): Operator | undefined => {
+    const work: PartitionOperator = (partition) => {
       if (partitions.rowCountOf(partition) === 0) return undefined;
       const options = { ...this.#site.deeper, on, types, ordered: inner };
       return new Distinct(partitions.reader(partition), options);
     };
-    this.#later =
-      inner === undefined ? new PartitionWork(work) : new ArrivalMerge(this.#site, work, inner);
-    return NOTHING_YET;
+    if (inner === undefined) return new PartitionWork(work);
+    return new ArrivalMerge(this.#site, work, { run, types: inner });
+  }
+}
+
+export class Distinct implements Operator {
+  readonly #input: Operator;
+  readonly #run: Run;
+  readonly #rows: DistinctRows;
+  #isOver = false;
+
+  constructor(input: Operator, options: DistinctOptions) {
+    this.#input = input;
+    this.#run = options.run;
+    this.#rows = new DistinctRows(options);
+  }
+
+  next(): Batch | undefined {
+    while (!this.#isOver) {
+      const batch = nextRows(this.#input, this.#run);
+      if (batch === undefined) {
+        this.#isOver = true;
+      } else {
+        const firsts = this.#rows.firstsOf(batch);
+        if (firsts.rowCount > 0) return firsts;
+      }
+    }
+    return this.#rows.next();
+  }
+
+  close(): void {
+    this.#input.close();
+    this.#rows.close();
   }
 }
 
@@ -120,58 +154,53 @@ function compareArrivals(left: unknown, right: unknown): number {
  * The rows of all partitions in the order of their last column, in which each partition has them.
  */
 class ArrivalMerge implements Operator {
-  readonly #work: (partition: number) => Operator | undefined;
+  readonly #run: Run;
+  readonly #work: PartitionOperator;
   readonly #runs: SortedRuns;
   readonly #width: number;
-  #partition = 0;
-  #current: Operator | undefined;
-  #reducing: Iterator<undefined, void> | undefined;
   #merge: RunMerge | undefined;
 
   constructor(
     site: SpillSite,
-    work: (partition: number) => Operator | undefined,
-    types: readonly DataType[],
+    work: PartitionOperator,
+    { run, types }: { run: Run; types: readonly DataType[] },
   ) {
+    this.#run = run;
     this.#work = work;
     this.#width = types.length - 1;
     this.#runs = site.sortedRuns(types, [compareArrivals], this.#width);
   }
 
   next(): Batch | undefined {
-    if (this.#merge !== undefined) {
-      const batch = this.#merge.next();
-      if (batch === undefined) return undefined;
-      return { rowCount: batch.rowCount, columns: batch.columns.slice(0, this.#width) };
-    }
-    if (this.#reducing !== undefined) {
-      if (this.#reducing.next().done === true) this.#merge = this.#runs.merged();
-      return NOTHING_YET;
-    }
-    if (this.#current !== undefined) {
-      this.#collect(this.#current);
-    } else if (this.#partition < PARTITION_COUNT) {
-      this.#current = this.#work(this.#partition);
-      this.#partition += 1;
-      if (this.#current !== undefined) this.#runs.begin();
-    } else {
-      this.#reducing = this.#runs.reduce();
-    }
-    return NOTHING_YET;
+    this.#merge ??= this.#merged();
+    const batch = this.#merge.next();
+    if (batch === undefined) return undefined;
+    return { rowCount: batch.rowCount, columns: batch.columns.slice(0, this.#width) };
   }
 
   close(): void {
-    this.#current?.close();
     this.#runs.close();
   }
 
-  #collect(current: Operator): void {
-    const batch = current.next();
-    if (batch === undefined) {
-      current.close();
-      this.#current = undefined;
-    } else if (batch.rowCount > 0) {
-      this.#runs.append(batch, batchBytes(batch));
+  #merged(): RunMerge {
+    for (let partition = 0; partition < PARTITION_COUNT; partition += 1) {
+      const rows = this.#work(partition);
+      if (rows !== undefined) this.#collect(rows);
+    }
+    this.#runs.reduce(() => this.#run.checkTime());
+    return this.#runs.merged();
+  }
+
+  #collect(rows: Operator): void {
+    try {
+      this.#runs.begin();
+      for (;;) {
+        const batch = nextRows(rows, this.#run);
+        if (batch === undefined) return;
+        this.#runs.append(batch, batchBytes(batch));
+      }
+    } finally {
+      rows.close();
     }
   }
 }

@@ -4,8 +4,7 @@
  *     in memory ──crowded──► spilling ──input ends──► partition by partition, or merged runs
  *
  * An operator takes the elastic part of the memory ({@linkcode SpillSite.memory}), asks after each
- * batch whether that is crowded, and then goes over to files. It says "nothing yet" while it writes
- * and reads, so that others run and the statement can be killed.
+ * batch whether that is crowded, and then goes over to files.
  */
 import { collectSoon } from "../../../base/garbage.ts";
 import type { Batch, DataType, Vector } from "../../../types/mod.ts";
@@ -19,7 +18,7 @@ import {
   type SpillFile,
 } from "../../spill/mod.ts";
 import type { MemoryBudget } from "../held/memory_budget.ts";
-import { NOTHING_YET, type Operator } from "./operator.ts";
+import type { Operator } from "./operator.ts";
 import type { Run } from "./run.ts";
 
 const BLOCK_BYTES_MIN = 16 * 1024;
@@ -112,18 +111,19 @@ export class PartitionWork implements Operator {
   }
 
   next(): Batch | undefined {
-    if (this.#current === undefined) {
-      if (this.#partition >= PARTITION_COUNT) return undefined;
-      this.#current = this.#make(this.#partition);
-      this.#partition += 1;
-      return NOTHING_YET;
+    while (this.#current !== undefined || this.#partition < PARTITION_COUNT) {
+      if (this.#current === undefined) {
+        this.#current = this.#make(this.#partition);
+        this.#partition += 1;
+        continue;
+      }
+      const batch = this.#current.next();
+      if (batch !== undefined) return batch;
+      this.#current.close();
+      this.#current = undefined;
+      collectSoon();
     }
-    const batch = this.#current.next();
-    if (batch !== undefined) return batch;
-    this.#current.close();
-    this.#current = undefined;
-    collectSoon();
-    return NOTHING_YET;
+    return undefined;
   }
 
   close(): void {

@@ -9,24 +9,19 @@
  * 100,000 take 4 ms, not 90. Conditions that few rows pass are tested on a 512th of the rows in
  * vain.
  */
-import type { OrderedScan } from "../../../storage/mod.ts";
 import { type Batch, constVector, type Value, valueAt } from "../../../types/mod.ts";
 import { compareByKey } from "../held/sort_order.ts";
-import { NOTHING_YET, type Operator } from "../run/operator.ts";
+import { nextRows } from "../run/next_rows.ts";
+import type { Operator } from "../run/operator.ts";
 import type { Run } from "../run/run.ts";
-import { type SortKey } from "./sort_key.ts";
-
-/**
- * Which share of a table is read in order in vain: a row with three columns takes 1 µs so, and 4 ns
- * in a scan with a condition on one of them.
- */
-const VAIN_SHARE_MAX: number = 1 / 512;
+import type { OrderedTableScan } from "./ordered_table_scan.ts";
+import type { SortKey } from "./sort_key.ts";
 
 export interface FirstInOrderOptions {
   readonly run: Run;
   /** Reads from the scan, and keeps its order. */
   readonly input: Operator;
-  readonly scan: OrderedScan;
+  readonly scan: OrderedTableScan;
   /** Sorts the same rows, which are read in any order; leaves out so many first ones. */
   readonly plain: (leftOut: number) => Operator;
   readonly sortOver: (input: Operator) => Operator;
@@ -41,33 +36,36 @@ export interface FirstInOrderOptions {
 
 export class FirstInOrder implements Operator {
   readonly #options: FirstInOrderOptions;
-  readonly #first: FirstRows;
   #sort: Operator;
+  #isPlain = false;
   /** Rows that were counted, and went up without their values. */
   #skippedCount = 0;
 
   constructor(options: FirstInOrderOptions) {
     this.#options = options;
-    this.#first = new FirstRows(options);
-    this.#sort = options.sortOver(this.#first);
+    this.#sort = options.sortOver(new FirstRows(options));
   }
 
   next(): Batch | undefined {
-    const { plain, scan, skipped } = this.#options;
-    if (this.#first.isTooLong) {
-      this.#sort.close();
-      this.#sort = plain(this.#skippedCount);
-      this.#first.isTooLong = false;
-      this.#skippedCount = skipped;
-      return NOTHING_YET;
+    const { scan, skipped } = this.#options;
+    if (!this.#isPlain && this.#skippedCount < skipped) {
+      const count = scan.skip(skipped - this.#skippedCount);
+      if (count === undefined) return undefined;
+      this.#skippedCount += count;
+      if (scan.isInVain) this.#readAll();
+      return this.#placeholders(count);
     }
-    if (this.#skippedCount === skipped) return this.#sort.next();
-    const count = scan.skip(skipped - this.#skippedCount);
-    if (count === undefined) return undefined;
-    this.#skippedCount += count;
-    this.#first.passedBefore = scan.rowsPassed;
-    if (scan.rowsPassed === Number.POSITIVE_INFINITY) this.#first.isTooLong = true;
-    return this.#placeholders(count);
+    const batch = this.#sort.next();
+    if (this.#isPlain || !scan.isInVain) return batch;
+    this.#readAll();
+    return this.#sort.next();
+  }
+
+  /** Goes over to a plain sort. */
+  #readAll(): void {
+    this.#isPlain = true;
+    this.#sort.close();
+    this.#sort = this.#options.plain(this.#skippedCount);
   }
 
   close(): void {
@@ -85,9 +83,6 @@ export class FirstInOrder implements Operator {
 
 /** Passes rows until the first n are among them. */
 class FirstRows implements Operator {
-  isTooLong = false;
-  /** Versions that were passed while rows were skipped. */
-  passedBefore = 0;
   readonly #options: FirstInOrderOptions;
   #rowCount = 0;
   /** The key of row n. */
@@ -99,14 +94,10 @@ class FirstRows implements Operator {
   }
 
   next(): Batch | undefined {
-    const { input, rowsMax, scan } = this.#options;
+    const { input, rowsMax, run } = this.#options;
     if (this.#isDone || rowsMax === 0) return undefined;
-    if (scan.rowsPassed - this.passedBefore > scan.rowCount * VAIN_SHARE_MAX + 2 * rowsMax) {
-      this.isTooLong = true;
-      return NOTHING_YET;
-    }
-    const batch = input.next();
-    return batch === undefined || batch.rowCount === 0 ? batch : this.#passed(batch);
+    const batch = nextRows(input, run);
+    return batch === undefined ? undefined : this.#passed(batch);
   }
 
   close(): void {

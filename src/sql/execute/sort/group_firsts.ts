@@ -24,7 +24,8 @@ import { HeldRows } from "../held/held_rows.ts";
 import type { MemoryBudget } from "../held/memory_budget.ts";
 import { compareByKey } from "../held/sort_order.ts";
 import { Grouping } from "../keys/grouping.ts";
-import { NOTHING_YET, type Operator } from "../run/operator.ts";
+import { nextRows } from "../run/next_rows.ts";
+import type { Operator } from "../run/operator.ts";
 import type { Run } from "../run/run.ts";
 import type { SortKey } from "./sort_key.ts";
 
@@ -52,9 +53,7 @@ interface First {
 /** Rows beyond the first ones of each group that are held before the others are let go of. */
 const SLACK_ROWS = 8192;
 
-/**
- * With more first rows a sort of all rows takes about as long, and to let go of rows takes a turn.
- */
+/** With more first rows a sort of all rows takes about as long. */
 const ROWS_MAX = 32_768;
 
 /** Rows after which it is noticed that fewer than so many come for each that is first. */
@@ -71,8 +70,6 @@ export class GroupFirsts implements Operator {
   readonly #firsts: First[][] = [];
   #firstCount = 0;
   #rowCount = 0;
-  /** Rows are being let go of, in steps of a batch. */
-  #steps: Iterator<undefined, void> | undefined;
   #order: Uint32Array | undefined;
   #position = 0;
 
@@ -86,24 +83,21 @@ export class GroupFirsts implements Operator {
   }
 
   next(): Batch | undefined {
-    if (this.#steps !== undefined) {
-      if (this.#steps.next().done === true) this.#steps = undefined;
-      return NOTHING_YET;
+    const { run } = this.#options;
+    while (this.#order === undefined) {
+      const batch = nextRows(this.#input, run);
+      if (batch !== undefined) this.#hold(batch);
+      if (batch === undefined || this.#isInVain || this.#memory.isCrowded) {
+        this.#order = this.#rowsInOrder();
+      } else if (this.#rows.rowCount > 2 * this.#firstCount + SLACK_ROWS) {
+        this.#cut();
+      }
     }
-    if (this.#order !== undefined) return this.#yielded(this.#order);
-    const batch = this.#input.next();
-    if (batch === undefined) {
-      this.#order = this.#rowsInOrder();
-      return NOTHING_YET;
-    }
-    if (batch.rowCount === 0) return NOTHING_YET;
-    this.#hold(batch);
-    if (this.#isInVain || this.#memory.isCrowded) {
-      this.#order = this.#rowsInOrder();
-    } else if (this.#rows.rowCount > 2 * this.#firstCount + SLACK_ROWS) {
-      this.#steps = this.#cut();
-    }
-    return NOTHING_YET;
+    // What is held, then what is still to come.
+    if (this.#position >= this.#order.length) return nextRows(this.#input, run);
+    const batch = this.#rows.batchOf(this.#order, this.#position);
+    this.#position += batch.rowCount;
+    return batch;
   }
 
   close(): void {
@@ -127,14 +121,6 @@ export class GroupFirsts implements Operator {
       }
     }
     return rows.toSorted();
-  }
-
-  /** What is held, then what is still to come. */
-  #yielded(order: Uint32Array): Batch | undefined {
-    if (this.#position >= order.length) return this.#input.next();
-    const batch = this.#rows.batchOf(order, this.#position);
-    this.#position += batch.rowCount;
-    return batch;
   }
 
   /** Holds the rows of a batch that come first in their groups, as far as it is known. */
@@ -192,11 +178,11 @@ export class GroupFirsts implements Operator {
   }
 
   /** Lets go of rows that came first for a while. */
-  *#cut(): Generator<undefined, void> {
+  #cut(): void {
     const order = this.#rowsInOrder();
     const places = new Map<number, number>();
     for (const [place, row] of order.entries()) places.set(row, place);
-    yield* this.#rows.keepSteps(order);
+    this.#rows.keep(order, () => this.#options.run.checkTime());
     for (const firsts of this.#firsts) {
       for (const first of firsts) first.row = places.get(first.row) ?? 0;
     }

@@ -7,6 +7,7 @@ import type { Batch, DataType } from "../../../types/mod.ts";
 import type { RunMerge } from "../../spill/mod.ts";
 import { HeldRows } from "../held/held_rows.ts";
 import type { MemoryBudget } from "../held/memory_budget.ts";
+import type { Run } from "../run/run.ts";
 import type { SortKey } from "../sort/sort_key.ts";
 
 export interface MergedPartitionsOptions {
@@ -14,7 +15,7 @@ export interface MergedPartitionsOptions {
   /** Columns from `keyStart` on are the values of these. */
   readonly keys: readonly SortKey[];
   readonly keyStart: number;
-  readonly memory: MemoryBudget;
+  readonly run: Run;
 }
 
 export class MergedPartitions {
@@ -29,7 +30,7 @@ export class MergedPartitions {
   constructor(merge: RunMerge, options: MergedPartitionsOptions) {
     this.#merge = merge;
     this.#options = options;
-    this.#memory = options.memory.nested();
+    this.#memory = options.run.memory.nested();
   }
 
   /** Whether all rows were loaded. */
@@ -42,8 +43,9 @@ export class MergedPartitions {
    *
    * @throws {DatabaseError} MEMORY_EXCEEDED if one of them does not fit the memory.
    */
-  *load(): Generator<undefined, HeldRows> {
-    const { memory, types } = this.#options;
+  load(): HeldRows {
+    const { run, types } = this.#options;
+    const { memory } = run;
     this.#memory.close();
     this.#memory = memory.nested();
     const rows = new HeldRows(types, this.#memory);
@@ -51,6 +53,7 @@ export class MergedPartitions {
     this.#rest = undefined;
     let lastStart = 0;
     for (;;) {
+      run.checkTime();
       const batch = this.#merge.next();
       if (batch === undefined) {
         this.#isOver = true;
@@ -63,13 +66,12 @@ export class MergedPartitions {
       }
       const isMuch = rows.rowCount >= BATCH_ROWS_MAX || rows.bytes > memory.bytesMax / 16;
       if (lastStart > 0 && isMuch) break;
-      yield undefined;
     }
     const whole = Uint32Array.from({ length: lastStart }, (_, row) => row);
     const restCount = rows.rowCount - lastStart;
     const rest = Uint32Array.from({ length: restCount }, (_, i) => lastStart + i);
     this.#rest = rows.allOf(rest);
-    yield* rows.keepSteps(whole);
+    rows.keep(whole, () => run.checkTime());
     return rows;
   }
 

@@ -10,8 +10,8 @@
  *
  * What a partition takes must fit the memory, as a call may ask for any of its rows.
  *
- * A call may look at many rows for one, so a batch also ends after a certain amount of that, and
- * others get their turn.
+ * A call may look at many rows for one, and give all their values as one. So a batch also ends
+ * after a certain amount of that.
  *
  * Aggregates are carried from frame to frame; those without a way to take rows back, such as a sum
  * of DOUBLE over a sliding frame, read each frame again. Rows are held with what was computed
@@ -32,9 +32,11 @@ import type { SortedRuns } from "../../spill/mod.ts";
 import type { Evaluator } from "../evaluate/expression.ts";
 import { HeldRows } from "../held/held_rows.ts";
 import type { MemoryBudget } from "../held/memory_budget.ts";
-import { NOTHING_YET, type Operator } from "../run/operator.ts";
+import { nextRows } from "../run/next_rows.ts";
+import type { Operator } from "../run/operator.ts";
 import { type SpillOptions, SpillSite } from "../run/spilling.ts";
-import { comparatorsOf, orderSteps, writeRunSteps } from "../sort/sort.ts";
+import { rowOrder } from "../sort/row_order.ts";
+import { comparatorsOf, writeRun } from "../sort/sort.ts";
 import type { SortKey } from "../sort/sort_key.ts";
 import { MergedPartitions } from "./merged_partitions.ts";
 import { FrameAggregate } from "./window_aggregate.ts";
@@ -60,11 +62,11 @@ export interface WindowOptions extends SpillOptions {
   readonly calls: readonly WindowCall[];
 }
 
-/** Rows that calls may look at in one batch, and values that they may give: about 5 ms. */
+/** Rows that calls may look at in one batch, and values that they may give. */
 const WORK_MAX = 250_000;
 
-/** Rows between two pauses in the search for the end of a partition, about 5 ms. */
-const SEARCHED_ROWS_MAX = 16_384;
+/** Rows between two looks at the clock in the search for the end of a partition. */
+const SEARCHED_PER_LOOK = 16_384;
 
 /** What a row costs beside its values: its place in the order and its group. */
 const ROW_BYTES = 24;
@@ -91,8 +93,6 @@ export class Window implements Operator {
   readonly #site: SpillSite;
   #held: HeldRows;
   #rows: WindowRows | undefined;
-  /** Work under way, in steps of a few milliseconds. */
-  #steps: Iterator<undefined, void> | undefined;
   #runs: SortedRuns | undefined;
   #merge: MergedPartitions | undefined;
   /** What the calls hold over the rows at hand. */
@@ -100,8 +100,6 @@ export class Window implements Operator {
   #order: Uint32Array = new Uint32Array();
   #columns: readonly WindowColumn[] = [];
   #partition: Partition = { start: 0, end: 0, groupStarts: [0] };
-  /** The partition that follows, while its end is looked for. */
-  #following: { readonly start: number; row: number; readonly groupStarts: number[] } | undefined;
   /** The next row to go up, and the group of the partition that it is in. */
   #row = 0;
   #group = 0;
@@ -118,15 +116,10 @@ export class Window implements Operator {
   }
 
   next(): Batch | undefined {
-    if (this.#steps !== undefined) {
-      if (this.#steps.next().done === true) this.#steps = undefined;
-      return NOTHING_YET;
-    }
-    if (this.#rows === undefined) return this.#fill();
-    if (this.#row < this.#rows.rowCount) return this.#batch(this.#rows);
-    if (this.#merge === undefined || this.#merge.isOver) return undefined;
-    this.#steps = this.#loadNext(this.#merge);
-    return NOTHING_YET;
+    if (this.#rows === undefined) this.#fill();
+    else if (this.#row === this.#rows.rowCount && this.#merge?.isOver === false) this.#loadNext();
+    const rows = defined(this.#rows, "rows are loaded");
+    return this.#row < rows.rowCount ? this.#batch(rows) : undefined;
   }
 
   close(): void {
@@ -158,31 +151,33 @@ export class Window implements Operator {
     };
   }
 
-  #fill(): Batch {
-    const { input, kept, run } = this.#options;
-    const batch = input.next();
-    if (batch === undefined) {
-      this.#steps = this.#runs === undefined ? this.#sort() : this.#mergeRuns(this.#runs);
-      return NOTHING_YET;
+  #fill(): void {
+    const { input, run } = this.#options;
+    for (let batch = nextRows(input, run); batch !== undefined; batch = nextRows(input, run)) {
+      this.#add(batch);
     }
-    if (batch.rowCount === 0) return NOTHING_YET;
+    if (this.#runs === undefined) this.#begin(this.#rowOrder());
+    else this.#mergeRuns(this.#runs);
+  }
+
+  #add(batch: Batch): void {
+    const { kept, run } = this.#options;
     const keptVectors = kept.map((column) => {
       return defined(batch.columns[column], "a kept column is one of the input");
     });
     const values = this.#values.map(({ evaluate }) => evaluate(batch, run));
     this.#site.memory.take(ROW_BYTES * batch.rowCount);
     this.#held.append([...keptVectors, ...values], batch.rowCount);
-    if (this.#site.isDue) this.#steps = this.#spill();
-    return NOTHING_YET;
+    if (this.#site.isDue) this.#spill();
   }
 
   get #sortKeys(): readonly SortKey[] {
     return [...this.#options.partition, ...this.#options.order];
   }
 
-  *#sort(): Generator<undefined, void> {
-    const { kept } = this.#options;
-    this.#begin(yield* orderSteps(this.#held, this.#sortKeys, kept.length));
+  #rowOrder(): Uint32Array {
+    const { kept, run } = this.#options;
+    return rowOrder(this.#held, this.#sortKeys, { keyStart: kept.length, run });
   }
 
   /** Goes over to the rows that are held. */
@@ -198,31 +193,32 @@ export class Window implements Operator {
   }
 
   /** Writes what is held as a sorted run. */
-  *#spill(): Generator<undefined, void> {
+  #spill(): void {
     const keyStart = this.#options.kept.length;
     const keys = this.#sortKeys;
     this.#runs ??= this.#site.sortedRuns(this.#types, comparatorsOf(keys), keyStart);
     const rowsMax = Number.POSITIVE_INFINITY;
-    yield* writeRunSteps(this.#held, this.#runs, { keys, keyStart, rowsMax });
+    writeRun(this.#held, this.#runs, { keys, keyStart, rowsMax, run: this.#options.run });
     this.#site.close();
   }
 
-  *#mergeRuns(runs: SortedRuns): Generator<undefined, void> {
-    if (this.#held.rowCount > 0) yield* this.#spill();
-    yield* runs.reduce();
+  #mergeRuns(runs: SortedRuns): void {
+    const { run } = this.#options;
+    if (this.#held.rowCount > 0) this.#spill();
+    runs.reduce(() => run.checkTime());
     this.#site.memory.take(runs.mergeBytes);
     this.#merge = new MergedPartitions(runs.merged(), {
       types: this.#types,
       keyStart: this.#options.kept.length,
       keys: this.#options.partition,
-      memory: this.#options.run.memory,
+      run,
     });
-    yield* this.#loadNext(this.#merge);
+    this.#loadNext();
   }
 
   /** Holds the next partitions in place of those that went up. */
-  *#loadNext(merge: MergedPartitions): Generator<undefined, void> {
-    this.#held = yield* merge.load();
+  #loadNext(): void {
+    this.#held = defined(this.#merge, "rows are merged").load();
     this.#begin(Uint32Array.from({ length: this.#held.rowCount }, (_, row) => row));
   }
 
@@ -235,6 +231,7 @@ export class Window implements Operator {
     const frames = new FrameFinder({ run, rows, shape, sort: order[0], startKey, endKey });
     if (form.kind === "function") return new WindowValue({ name: form.name, rows, args, frames });
     return new FrameAggregate({
+      run,
       form: form.aggregate,
       rows,
       args,
@@ -247,12 +244,13 @@ export class Window implements Operator {
   }
 
   #batch(rows: WindowRows): Batch {
+    this.#options.run.checkTime();
     const start = this.#row;
     const rowsMax = Math.min(rows.rowCount, start + BATCH_ROWS_MAX);
     const workMax = this.#work() + WORK_MAX;
     const results = this.#columns.map((): Value[] => []);
     while (this.#row < rowsMax && this.#work() < workMax) {
-      if (!this.#step(rows)) break;
+      this.#step(rows);
       const place = { row: this.#row, group: this.#group };
       for (const [i, column] of this.#columns.entries()) results[i]?.push(column.valueAt(place));
       this.#row += 1;
@@ -271,44 +269,29 @@ export class Window implements Operator {
     return work;
   }
 
-  /**
-   * Moves partition and group to the next row. Returns false while the partition has no end yet.
-   */
-  #step(rows: WindowRows): boolean {
+  /** Moves partition and group to the next row. */
+  #step(rows: WindowRows): void {
     if (this.#row === this.#partition.end) {
-      const partition = this.#partitionFrom(this.#row, rows);
-      if (partition === undefined) return false;
-      this.#partition = partition;
+      this.#partition = this.#partitionFrom(this.#row, rows);
       this.#group = 0;
       for (const column of this.#columns) column.begin(this.#partition);
     } else if (this.#partition.groupStarts[this.#group + 1] === this.#row) {
       this.#group += 1;
     }
     assert(this.#row < this.#partition.end, "a row is in its partition");
-    return true;
   }
 
-  /** Goes on looking for the end of a partition; undefined after so many rows without one. */
-  #partitionFrom(start: number, rows: WindowRows): Partition | undefined {
-    const { kept, order, partition } = this.#options;
+  #partitionFrom(start: number, rows: WindowRows): Partition {
+    const { kept, order, partition, run } = this.#options;
     const orderColumn = kept.length + partition.length;
-    const following = this.#following ?? { start, row: start + 1, groupStarts: [start] };
-    const { groupStarts } = following;
-    const rowsMax = Math.min(rows.rowCount, following.row + SEARCHED_ROWS_MAX);
-    let { row } = following;
-    let isFound = false;
-    for (; row < rowsMax; row += 1) {
-      isFound = !this.#areEqual(partition, kept.length, row);
-      if (isFound) break;
-      if (!this.#areEqual(order, orderColumn, row)) groupStarts.push(row);
+    const groupStarts = [start];
+    let end = start + 1;
+    while (end < rows.rowCount && this.#areEqual(partition, kept.length, end)) {
+      if (!this.#areEqual(order, orderColumn, end)) groupStarts.push(end);
+      end += 1;
+      if (end % SEARCHED_PER_LOOK === 0) run.checkTime();
     }
-    if (!isFound && row < rows.rowCount) {
-      following.row = row;
-      this.#following = following;
-      return undefined;
-    }
-    this.#following = undefined;
-    return { start, end: row, groupStarts };
+    return { start, end, groupStarts };
   }
 
   /** Whether a row has the same keys as the one before it. */

@@ -14,6 +14,7 @@ import { assert, defined } from "../../../base/assert.ts";
 import { compareValues, type DataType, type Value } from "../../../types/mod.ts";
 import type { AggregateForm, AggregateState } from "../../functions/aggregate/aggregates.ts";
 import { bytesOf, type MemoryBudget } from "../held/memory_budget.ts";
+import type { Run } from "../run/run.ts";
 import {
   type Frame,
   type FrameFinder,
@@ -25,6 +26,7 @@ import {
 import type { WindowColumn } from "./window_values.ts";
 
 export interface FrameAggregateOptions {
+  readonly run: Pick<Run, "checkTime">;
   readonly form: AggregateForm;
   readonly rows: WindowRows;
   /** Columns of the arguments. */
@@ -37,6 +39,9 @@ export interface FrameAggregateOptions {
   readonly isOpen: boolean;
   readonly memory: MemoryBudget;
 }
+
+/** Rows between two looks at the clock. */
+const ROWS_PER_LOOK = 4096;
 
 /** Memory for rows that a state keeps is counted in parts of this size. */
 const TAKEN_BYTES = 16_384;
@@ -64,9 +69,11 @@ export class FrameAggregate implements WindowColumn {
   /** The value of each row's own end of the partition, once it was asked for. */
   #suffixes: Value[] | undefined;
   #work = 0;
+  readonly #checkTime: () => void;
 
   constructor(options: FrameAggregateOptions) {
     this.#options = options;
+    this.#checkTime = () => options.run.checkTime();
     this.#memory = options.memory.nested();
     this.#state = options.form.create();
     this.#extreme = isExtreme(options.form) ? new ExtremeQueue(options) : undefined;
@@ -99,7 +106,7 @@ export class FrameAggregate implements WindowColumn {
     const ranges = rangesOf(frame);
     const [range, ...others] = ranges;
     const isWhole = others.length === 0 && range?.[0] === frame.start && range[1] === frame.end;
-    if (frame.start >= frame.end) return this.#options.form.create().finish(0);
+    if (frame.start >= frame.end) return this.#options.form.create().finish(0, this.#checkTime);
     if (!isWhole) return this.#valueAround(frame, ranges);
     if (this.#extreme !== undefined) {
       this.#work += 1;
@@ -107,7 +114,7 @@ export class FrameAggregate implements WindowColumn {
     }
     if (this.#canMoveTo(frame)) {
       this.#moveTo(frame);
-      return this.#state.finish(0);
+      return this.#state.finish(0, this.#checkTime);
     }
     if (this.#options.isOpen && this.#state.keepsRows !== true)
       return this.#suffixFrom(frame.start);
@@ -147,7 +154,7 @@ export class FrameAggregate implements WindowColumn {
     const from = Math.max(frame.start, frame.holeStart);
     const to = Math.min(frame.end, frame.holeEnd);
     this.#applyHole({ from, to, kept: frame.kept }, "remove");
-    const value = this.#state.finish(0);
+    const value = this.#state.finish(0, this.#checkTime);
     this.#applyHole({ from, to, kept: frame.kept }, "add");
     return value;
   }
@@ -169,7 +176,7 @@ export class FrameAggregate implements WindowColumn {
     const memory = this.#memory.nested();
     this.#state = this.#options.form.create();
     for (const [from, to] of ranges) this.#apply(from, to, "add", memory);
-    const value = this.#state.finish(0);
+    const value = this.#state.finish(0, this.#checkTime);
     memory.close();
     this.#state = held;
     return value;
@@ -183,7 +190,7 @@ export class FrameAggregate implements WindowColumn {
       this.#state = this.#options.form.create();
       for (let row = end - 1; row >= start; row -= 1) {
         this.#apply(row, row + 1, "add");
-        const value = this.#state.finish(0);
+        const value = this.#state.finish(0, this.#checkTime);
         this.#memory.take(bytesOf(value));
         values[row - first] = value;
       }
@@ -200,6 +207,7 @@ export class FrameAggregate implements WindowColumn {
     let bytes = 0;
     if (to > from) this.#work += to - from;
     for (let row = from; row < to; row += 1) {
+      if (row % ROWS_PER_LOOK === 0) this.#checkTime();
       if (filter !== undefined && rows.valueAt(filter, row) !== true) continue;
       for (const [index, column] of args.entries()) values[index] = rows.valueAt(column, row);
       if (action === "remove") {
@@ -240,6 +248,7 @@ function isExtreme({ name }: AggregateForm): boolean {
  * only while it is the better one. Every row comes and goes once.
  */
 class ExtremeQueue {
+  readonly #run: Pick<Run, "checkTime">;
   readonly #rows: WindowRows;
   readonly #column: number;
   readonly #filter: number | undefined;
@@ -250,7 +259,8 @@ class ExtremeQueue {
   #first = 0;
   #end = -1;
 
-  constructor({ args, argumentTypes, filter, form, rows }: FrameAggregateOptions) {
+  constructor({ args, argumentTypes, filter, form, rows, run }: FrameAggregateOptions) {
+    this.#run = run;
     this.#rows = rows;
     this.#column = defined(args[0], "an extreme is of something");
     this.#type = defined(argumentTypes[0], "an argument has a type");
@@ -265,7 +275,10 @@ class ExtremeQueue {
   }
 
   valueOf({ end, start }: Frame): Value {
-    for (let row = Math.max(this.#end, start); row < end; row += 1) this.#offer(row);
+    for (let row = Math.max(this.#end, start); row < end; row += 1) {
+      if (row % ROWS_PER_LOOK === 0) this.#run.checkTime();
+      this.#offer(row);
+    }
     this.#end = Math.max(this.#end, end);
     while (this.#first < this.#queue.length && (this.#queue[this.#first] ?? 0) < start) {
       this.#first += 1;

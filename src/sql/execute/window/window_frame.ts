@@ -158,6 +158,9 @@ interface BoundOptions extends FrameFinderOptions {
   readonly key: number;
 }
 
+/** Rows between two looks at the clock. */
+const ROWS_PER_LOOK = 4096;
+
 /** Finds where frames start, or where they end. */
 class BoundFinder {
   readonly #side: "start" | "end";
@@ -210,13 +213,14 @@ class BoundFinder {
    * a value see each other and are seen by no others.
    */
   #reached(row: number, reach: FrameReach): number {
-    const { rows, sort } = this.#options;
+    const { rows, run, sort } = this.#options;
     const key = this.#options.key;
     const current = rows.valueAt(key, row);
     const order = { ...defined(sort, "RANGE with an offset has an order"), type: reach.type };
     const target = current === null ? null : reach.step(current, this.#offset);
     const { end } = this.#partition;
     while (this.#position < end) {
+      if (this.#position % ROWS_PER_LOOK === 0) run.checkTime();
       const by = compareByKey(order, rows.valueAt(key, this.#position), target);
       if (this.#side === "start" ? by >= 0 : by > 0) break;
       this.#position += 1;

@@ -38,16 +38,12 @@ export interface AggregateState {
   /** Takes back a row that was added: present where that is exact. */
   remove?(group: number, ...values: readonly Value[]): void;
   /**
-   * Makes the results that take longer than a turn, in steps; then `finish` has them. Present where
-   * a result is more than what the rows left behind, and never required.
-   */
-  settle?(): Generator<undefined, void>;
-  /**
    * The result so far; more rows may follow. It is not changed by them.
    *
+   * @param checkTime Called while a result takes long to make.
    * @throws {DatabaseError} VALUE_OUT_OF_RANGE if the result does not fit its type.
    */
-  finish(group: number): Value;
+  finish(group: number, checkTime?: () => void): Value;
   /**
    * The results of groups from `start` (inclusive) to `end` (exclusive), where no value has to be
    * made for each; undefined when they must be asked for one by one.

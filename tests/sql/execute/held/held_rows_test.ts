@@ -114,13 +114,13 @@ test("constants are held in each form, and NULL in none but its own", () => {
   expect(fourth).toEqual([null, null, null, null, "y"]);
 });
 
-test("keepSteps leaves the named rows, and gives back what the others took", () => {
+test("keep leaves the named rows, and gives back what the others took", () => {
   const budget = memory();
   const held = new HeldRows(TYPES, budget);
   const rows = rowsFrom(randomFrom(1), 2 * BATCH_ROWS_MAX);
   held.append(vectorsOf(rows), rows.length);
   const order = Uint32Array.of(5000, 3, 8000);
-  for (const _ of held.keepSteps(order));
+  held.keep(order, () => undefined);
   expect(rowsOf(held.batchFrom(0))).toEqual([...order].map((row) => rows[row] ?? []));
   expect(budget.bytes).toBe(held.bytes);
   expect(held.bytes).toBeLessThan(3 * TYPES.length * 120);
@@ -128,18 +128,24 @@ test("keepSteps leaves the named rows, and gives back what the others took", () 
   expect([held.rowCount, budget.bytes]).toEqual([0, 0]);
 });
 
-test("keepSteps copies a batch at a step, and leaves all rows until the last one", () => {
+test("keep looks at the clock for each batch, and leaves all rows if that throws", () => {
   const held = new HeldRows([INT], memory());
   const rowCount = 3 * BATCH_ROWS_MAX;
   const values = Array.from({ length: rowCount }, (_, row) => row);
   held.append([vectorFromValues(INT, values)], rowCount);
   const order = Uint32Array.from(values.slice(1), (row) => rowCount - row);
-  let stepCount = 0;
-  for (const _ of held.keepSteps(order)) {
-    stepCount += 1;
-    expect([held.rowCount, held.valueAt(0, 1)]).toEqual([rowCount, 1]);
-  }
-  expect(stepCount).toBe(3);
+  let lookCount = 0;
+  let looksMax = 2;
+  const checkTime = (): void => {
+    lookCount += 1;
+    if (lookCount > looksMax) throw new Error("over");
+  };
+  expect(() => held.keep(order, checkTime)).toThrow("over");
+  expect([held.rowCount, held.valueAt(0, 1)]).toEqual([rowCount, 1]);
+  lookCount = 0;
+  looksMax = 3;
+  held.keep(order, checkTime);
+  expect(lookCount).toBe(3);
   expect([held.rowCount, held.valueAt(0, 1)]).toEqual([rowCount - 1, rowCount - 2]);
 });
 
