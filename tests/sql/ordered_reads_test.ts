@@ -190,3 +190,53 @@ describe("rows between values of the first column of a key", () => {
     );
   });
 });
+
+describe("rows come in the order of _seq", () => {
+  async function sorts(sql: string): Promise<boolean> {
+    const [entry] = await engine.run(`EXPLAIN ${sql}`);
+    return (entry?.rows ?? []).some(([line]) => String(line).trimStart().startsWith("Sort"));
+  }
+
+  test.each([
+    ["all of them", false, "FROM posts ORDER BY _seq"],
+    ["the first ones", false, "FROM posts ORDER BY _seq LIMIT 30 OFFSET 7"],
+    ["those that pass a condition", false, "FROM posts WHERE score % 7 = 3 ORDER BY _seq LIMIT 50"],
+    ["those above a position", false, "FROM posts WHERE _seq > 7 AND id > 40 ORDER BY _seq"],
+    [
+      "those within a range of the key",
+      false,
+      "FROM posts WHERE id BETWEEN 7 AND 90 ORDER BY _seq",
+    ],
+    ["those of a query within", false, "FROM (SELECT *, _seq FROM posts) AS posts ORDER BY _seq"],
+    ["rows of the caller", false, "FROM mine WHERE v < 5 ORDER BY _seq LIMIT 80"],
+    ["deleted ones, too", false, "FROM posts WHERE _deleted IS NOT NULL ORDER BY _seq"],
+    ["NULL first", true, "FROM posts ORDER BY _seq NULLS FIRST"],
+    ["from behind", true, "FROM posts ORDER BY _seq DESC LIMIT 30"],
+    ["rows of a list of keys", true, "FROM posts WHERE id IN (90, 7, 400, 31) ORDER BY _seq"],
+    ["pairs", true, "FROM posts JOIN mine USING (id) ORDER BY posts._seq"],
+    ["a further key", true, "FROM posts ORDER BY _seq, id"],
+    [
+      "an alias that hides it",
+      true,
+      "FROM (SELECT id, -score AS _seq FROM posts) AS p ORDER BY _seq",
+    ],
+  ])("%s", async (_, isSorted, from) => {
+    const sql = `SELECT id ${from}`;
+    expect(await sorts(sql)).toBe(isSorted);
+    expect(await engine.rows(sql)).toEqual(
+      await engine.rows(sql.replace(/ORDER BY (\S+)/, "ORDER BY 0 + $1")),
+    );
+  });
+
+  test("those that a transaction staged come last", async () => {
+    const sql = "SELECT id FROM mine WHERE id > 8990 OR id < 3 ORDER BY _seq";
+    expect(await sorts(sql)).toBe(false);
+    const entries = await engine.run(
+      "BEGIN; UPDATE mine SET v = v + 1 WHERE id = 1; INSERT INTO mine VALUES (0, 0);" +
+        `DELETE FROM mine WHERE id = 9000; ${sql}; ROLLBACK`,
+    );
+    const ids = entries.at(-2)?.rows?.map(([id]) => id) ?? [];
+    expect(ids.slice(0, -2)).toEqual([2, 8991, 8992, 8993, 8994, 8995, 8996, 8997, 8998, 8999]);
+    expect(ids.slice(-2).toSorted()).toEqual([0, 1]);
+  });
+});

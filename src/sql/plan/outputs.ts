@@ -6,6 +6,7 @@ import { ExpressionPlaces } from "../bind/alike.ts";
 import type { BoundSelect, ExpansionStage } from "../bind/bound.ts";
 import type { BoundColumn, BoundExpression, BoundSort } from "../bind/bound_expressions.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
+import { areInOrder } from "./ordered_input.ts";
 import type { PlanNode } from "./plan.ts";
 
 /** A plan and what of its columns the caller sees: the first ones, by number. */
@@ -127,7 +128,7 @@ function planOrder(
   const { columns } = input;
   const { limit, offset, withTies } = select;
   let root = input;
-  if (keys.length > 0) {
+  if (keys.length > 0 && !areInOrder(root, keys)) {
     const canCut = distinctOn === undefined && !withTies;
     root = {
       kind: "sort",
