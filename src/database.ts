@@ -29,7 +29,6 @@ import {
   SpillSpace,
   type SqlEngine,
   type SqlEnvironment,
-  type SqlLimits,
   StorageQuota,
   WriteGates,
 } from "./sql/mod.ts";
@@ -132,7 +131,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     live: () => liveAccess(live),
     ...serverAccess(() => database),
   };
-  const readers = queryReaders(config, parts, { catalog, directory, limits, store });
+  const readers = queryReaders(config, parts, { ...environment, directory, store });
   // Readers hold files of the store.
   opened.defer(() => readers?.close());
   const sql = new LocalSqlEngine(environment, readers);
@@ -188,11 +187,15 @@ function queryReaders(
   { performance, server, storage }: Config,
   { clock, disk, log, readers, version }: DatabaseParts,
   {
+    activity,
     catalog,
     directory,
     limits,
     store,
-  }: { catalog: Catalog; directory: DataDirectory; limits: SqlLimits; store: LocalStore },
+  }: Pick<SqlEnvironment, "activity" | "catalog" | "limits"> & {
+    directory: DataDirectory;
+    store: LocalStore;
+  },
 ): QueryReaders | undefined {
   if (readers === undefined) return undefined;
   const { dividing, takesAll } = readers;
@@ -214,7 +217,8 @@ function queryReaders(
     new SpillSpace({ disk, log, ...spillOf(number) }).clear();
   };
   const { sharing } = store;
-  const world = { sharing, store, catalog, clock, cleanUp, log };
+  const hasMemory = (): boolean => activity.running.heldBytes < limits.totalQueryMemoryBytes;
+  const world = { sharing, store, catalog, clock, cleanUp, hasMemory, log };
   return new QueryReaders({ open, countMax, takesAll, dividing, ...world });
 }
 

@@ -244,11 +244,11 @@ class Campaign {
     await this.#proveAll();
     if (this.#failed > failedBefore) this.#hold("a query fails though no reader does");
     const queries = await this.#metric("tidemark_queries_in_readers_total");
-    const without = await this.#metric("tidemark_queries_without_reader_total");
+    const waited = await this.#metric("tidemark_statements_waited_total");
     await Promise.all([this.#prove(QUERIES[6] ?? never()), this.#prove(QUERIES[6] ?? never())]);
     const begun = (await this.#metric("tidemark_queries_in_readers_total")) - queries;
-    const left = (await this.#metric("tidemark_queries_without_reader_total")) - without;
-    if (begun !== 2 || left !== 0) this.#hold(`of ${WORKERS} readers ${begun} can be used`);
+    const late = (await this.#metric("tidemark_statements_waited_total")) - waited;
+    if (begun !== 2 || late !== 0) this.#hold(`of ${WORKERS} readers ${2 - late} can be used`);
     await this.#lookForWrites();
     await this.#lookForFiles();
     await this.#untilQuiet("threads are left", async () => {

@@ -13,7 +13,6 @@ import type { QueryReaders } from "./readers/query_readers.ts";
 import { channelOf } from "./request/answer_stream.ts";
 import { failedResponse } from "./request/at_statement.ts";
 import { type AnswerRecorder, IdempotentRequests } from "./request/idempotency.ts";
-import { MemoryTurns } from "./request/memory_turns.ts";
 import { type RequestOptions, RequestRunner, type RequestWorld } from "./request/request.ts";
 import { closeRequest } from "./request/request_end.ts";
 import { ShortWay } from "./request/short_way.ts";
@@ -30,14 +29,7 @@ export class LocalSqlEngine implements SqlEngine {
 
   /** @param readers Where long queries run; absent: on the event loop. */
   constructor(environment: SqlEnvironment, readers?: QueryReaders) {
-    const { activity, clock, limits } = environment;
-    const memoryTurns = new MemoryTurns({
-      clock,
-      ledgers: () => activity.running.all().map(({ ledger }) => ledger),
-      bytesMax: limits.totalQueryMemoryBytes,
-    });
-    const systemViews = systemViewsOf(environment);
-    this.#world = { ...environment, systemViews, readers, memoryTurns };
+    this.#world = { ...environment, systemViews: systemViewsOf(environment), readers };
     this.#shortWay = new ShortWay(this.#world);
     this.#idempotent = new IdempotentRequests(environment);
     this.#activity = environment.activity;

@@ -13,7 +13,8 @@ import type { PointBringer } from "../../src/copies/backup_jobs.ts";
 import { type Database, openDatabase } from "../../src/database.ts";
 import type { DatabaseParts, ReaderThreads } from "../../src/open_layers.ts";
 import { readerThreads } from "../../src/reader_threads.ts";
-import { inProcessReader } from "../../src/sql/mod.ts";
+import { inProcessReader, type OpenReader } from "../../src/sql/mod.ts";
+import type { HeldReaders } from "./held_readers.ts";
 
 export interface OpenOptions {
   /** Further lines of the configuration, each key with its section. */
@@ -29,6 +30,8 @@ export interface OpenOptions {
   readonly divides?: boolean;
   /** Long queries are read in threads, as in a server; the clock should be that of the system. */
   readonly inThreads?: boolean;
+  /** Holds, fails or refuses those readers. */
+  readonly heldReaders?: HeldReaders;
   /** Who brings a backup to a point: a thread, as in a server. */
   readonly bringInThread?: PointBringer;
 }
@@ -55,10 +58,13 @@ export function openAt(
     random = systemRandom,
     divides = READERS === "divided",
     inThreads = false,
+    heldReaders,
     readsElsewhere = divides || READERS === "all",
   }: OpenOptions = {},
 ): Promise<Database> {
-  const readers = readsElsewhere ? readersHere({ clock, disk, random }, divides) : undefined;
+  const readers = readsElsewhere
+    ? readersHere({ clock, disk, random }, { divides, heldReaders })
+    : undefined;
   const toml = `storage.data_path = ${JSON.stringify(dataPath)}\n${config}`;
   return openDatabase(parseConfig(toml, "test.toml", {}).config, {
     disk,
@@ -80,11 +86,14 @@ const DIVIDING = { rowsEach: 0, msMin: 0, isInTurn: true, gatheredBytesMax: 64 *
 
 function readersHere(
   parts: Pick<DatabaseParts, "clock" | "disk" | "random">,
-  divides: boolean,
+  { divides, heldReaders }: { divides: boolean; heldReaders: HeldReaders | undefined },
 ): ReaderThreads {
   return {
-    open: (settings) => (number, events) =>
-      inProcessReader({ ...parts, settings: settings(number) })(number, events),
+    open: (settings) => {
+      const open: OpenReader = (number, events) =>
+        inProcessReader({ ...parts, settings: settings(number) })(number, events);
+      return heldReaders?.wrap(open) ?? open;
+    },
     takesAll: true,
     ...(divides && { countMax: 3, dividing: DIVIDING }),
   };

@@ -9,9 +9,11 @@ import type { Principal } from "../../src/auth/mod.ts";
 import { bunDisk } from "../../src/base/bun_disk.ts";
 import type { Clock } from "../../src/base/clock.ts";
 import type { Disk } from "../../src/base/disk.ts";
+import type { Log } from "../../src/base/log.ts";
 import type { Database } from "../../src/database.ts";
 import type { Parameter, SqlRequest, SqlResponse, StatementResult } from "../../src/sql/mod.ts";
 import { openAt, SMALL_FILES } from "./database.ts";
+import type { HeldReaders } from "./held_readers.ts";
 import { ManualClock } from "./manual_clock.ts";
 import { principalFor } from "./principal_for.ts";
 
@@ -20,12 +22,15 @@ export interface EngineOptions {
   readonly config?: string;
   readonly clock?: Clock;
   readonly disk?: Disk;
+  readonly log?: Log;
   /** Sends every query that can be read elsewhere to a reader, which runs in this thread. */
   readonly readsElsewhere?: boolean;
   /** Divides every query that can be divided over three such readers. */
   readonly divides?: boolean;
   /** Long queries are read in threads, as in a server; the clock should be that of the system. */
   readonly inThreads?: boolean;
+  /** Holds, fails or refuses those readers. */
+  readonly heldReaders?: HeldReaders;
 }
 
 export type RequestParts = Partial<Omit<SqlRequest, "sql" | "params">> & {

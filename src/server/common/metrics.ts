@@ -198,18 +198,22 @@ function storageLines({
 function readerLines(counts: ReaderCounts | undefined): readonly string[] {
   if (counts === undefined) return [];
   const queries = "tidemark_queries_in_readers_total";
-  const withoutReader = "tidemark_queries_without_reader_total";
+  const waited = "tidemark_statements_waited_total";
+  const seconds = "tidemark_statements_wait_seconds_total";
   return [
     ...gaugeLines("tidemark_readers_open", "Threads that run long queries.", counts.open),
     ...gaugeLines("tidemark_readers_busy", "Of these threads, how many run one.", counts.busy),
     ...headLines(queries, "counter", "Queries that such a thread has begun."),
     `${queries} ${counts.queries}`,
-    ...headLines(
-      withoutReader,
-      "counter",
-      "Long queries that ran on the event loop because no such thread was free.",
+    ...gaugeLines(
+      "tidemark_statements_waiting",
+      "Long statements that wait for such a thread, or for memory.",
+      counts.waiting,
     ),
-    `${withoutReader} ${counts.withoutReader}`,
+    ...headLines(waited, "counter", "Long statements that had to wait."),
+    `${waited} ${counts.waited}`,
+    ...headLines(seconds, "counter", "How long they waited in all."),
+    `${seconds} ${(counts.waitedMs / 1000).toFixed(3)}`,
   ];
 }
 

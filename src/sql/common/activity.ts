@@ -72,6 +72,13 @@ class RunningRequests {
     this.#byId.delete(queryId);
   }
 
+  /** Bytes that all statements hold in memory. */
+  get heldBytes(): number {
+    let bytes = 0;
+    for (const { ledger } of this.#byId.values()) bytes += heldBytesOf(ledger);
+    return bytes;
+  }
+
   /** Oldest first. */
   all(): readonly RunningRequest[] {
     return [...this.#byId.values()];
@@ -101,6 +108,11 @@ class RunningRequests {
     for (const { ledger } of this.#byId.values()) cancelRequest(ledger, "shutdown");
     return this.#byId.size;
   }
+}
+
+/** Bytes that the statement at hand holds in memory, in whichever thread. */
+export function heldBytesOf({ bytesElsewhere, memory }: RequestLedger): number {
+  return (memory?.bytes ?? 0) + bytesElsewhere;
 }
 
 /**

@@ -82,6 +82,8 @@ export const NO_PRINCIPAL: Principal = {
 export interface NotedRun extends Run {
   /** Whether it reads rows in an order that only the event loop keeps. */
   readonly readsInOrder: boolean;
+  /** Present if the query may sleep. */
+  readonly sleeps: Sleeps | undefined;
   /** Forgets all that was read: the statement is begun anew, and runs to its end here. */
   beginAnew(): void;
 }
@@ -116,7 +118,7 @@ class StatementRun implements NotedRun {
   #turnEndMs: number;
   #memory: MemoryBudget | undefined;
   #subqueries: SubqueryAnswers | undefined;
-  readonly #sleeps: Sleeps | undefined;
+  readonly sleeps: Sleeps | undefined;
   #effort: Effort | undefined;
   #pause: (() => Promise<void>) | undefined;
   #call: CallWorld | undefined;
@@ -138,7 +140,7 @@ class StatementRun implements NotedRun {
     this.#namespace = options.namespace;
     this.#ledger = options.ledger;
     this.#turnEndMs = options.turnEndMs ?? Number.POSITIVE_INFINITY;
-    this.#sleeps = options.sleeps;
+    this.sleeps = options.sleeps;
     this.#nowMicros = transaction?.nowMicros ?? options.nowMicros ?? world.clock.nowMs() * 1000;
   }
 
@@ -249,8 +251,8 @@ class StatementRun implements NotedRun {
       randomBytes: (count) => random.bytes(count),
       randomUnit: () => random.unit(),
       sleep: (seconds) => {
-        if (this.#sleeps === undefined) throw noSleep();
-        this.#sleeps.sleep(Math.max(0, seconds) * 1000);
+        if (this.sleeps === undefined) throw noSleep();
+        this.sleeps.sleep(Math.max(0, seconds) * 1000);
       },
     };
   }

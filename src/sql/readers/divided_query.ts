@@ -13,7 +13,7 @@ import { batchBytes } from "../execute/held/memory_budget.ts";
 import { type PlanDivision, shapeOf } from "../plan/divided.ts";
 import type { ClaimWords, JobPart, PartClaims } from "./job.ts";
 import type { Dividing } from "./query_readers.ts";
-import type { QueryLedger, Reader, ReaderQuery, ReaderRead } from "./reader.ts";
+import type { QueryLedger, Reader, ReaderQuery, ReaderRead, ReadOutcome } from "./reader.ts";
 
 export interface DividedQueryOptions {
   /** Two or more, all free. */
@@ -31,8 +31,8 @@ export class DividedQuery {
   readonly #claims: ClaimWords;
   readonly #ledgers: PartLedger[] = [];
   readonly #reads: ReaderRead[] = [];
-  /** The reads that may be left to the others, by the number of their reader. */
-  readonly #sparable = new Map<number, ReaderRead>();
+  /** The readers that may leave their row groups to the others, by their number. */
+  readonly #sparable = new Set<number>();
   readonly #gathered: Batch[] = [];
   #gatheredBytes = 0;
   #partsLeft: number;
@@ -56,10 +56,10 @@ export class DividedQuery {
   }
 
   /**
-   * @returns undefined if the query should be run in one reader instead; all are free again then.
+   * @returns "refused" if the query should be run in one reader instead.
    * @throws {DatabaseError} @throws {CorruptionError}
    */
-  async run(): Promise<"read" | undefined> {
+  async run(): Promise<ReadOutcome> {
     const { ledger } = this.#query;
     const { rowsRead } = ledger;
     ledger.wake = () => this.#wake();
@@ -71,21 +71,20 @@ export class DividedQuery {
       await Promise.all(this.#reads.map(({ done }) => done));
     }
     if (this.#failure !== undefined) throw this.#failure;
-    return this.#isEnding ? undefined : "read";
+    return this.#isEnding ? "refused" : "read";
   }
 
   /**
-   * Has one reader leave its row groups to the others, so that another query gets it.
-   *
-   * @returns undefined if there is none that can leave. Resolves once the reader is free.
+   * Has one reader leave its row groups to the others, so that another statement gets it. Returns
+   * false if there is none that can leave.
    */
-  spare(): Promise<void> | undefined {
-    for (const [number, read] of this.#sparable) {
+  sparesOne(): boolean {
+    for (const number of this.#sparable) {
       this.#sparable.delete(number);
       Atomics.store(this.#claims, 1 + number, 1);
-      return read.done;
+      return true;
     }
-    return undefined;
+    return false;
   }
 
   #partOf(number: number): JobPart {
@@ -105,7 +104,7 @@ export class DividedQuery {
     try {
       const read = reader.run(this.#partQuery(part, ledger), this.#options.plan, part);
       this.#reads.push(read);
-      if (!part.isFirst) this.#sparable.set(number, read);
+      if (!part.isFirst) this.#sparable.add(number);
       const outcome = await read.outcome;
       this.#sparable.delete(number);
       if (outcome === "refused") this.#end();

@@ -284,6 +284,7 @@ class JobLedger implements RequestLedger {
   bytesElsewhere = 0;
   temporary: TemporaryFiles | undefined;
   sleepMs = 0;
+  isWaiting = false;
   wake: (() => void) | undefined;
   readonly #words: JobWords;
   readonly #clock: Clock;

@@ -1,16 +1,18 @@
 /**
- * The readers in other threads, as the event loop sees them: which of them is free, what each has
- * been told, and the rows that come back.
+ * The readers in other threads, as the event loop sees them: which of them is free, which statement
+ * comes next, and how many readers a query has.
  *
- *     none ──first long query──► free ◄──► busy ──failed, hung, or closed──► none
+ *     none ──first long statement──► free ──chosen──► reserved ──► busy ──► free
+ *                                      └──failed, hung, or closed──► none
  *
  * - A statement in a reader pins the files that it reads, until the reader is done with it.
  * - A reader that fails, ends or hangs fails its own statement only, and is replaced.
- * - A query that finds none free takes one of a query that several divide, if there is such a
- *   query, and stays on the event loop otherwise.
+ * - A statement that finds none free waits in line (`waiting_statements.ts`). If several readers
+ *   divide a query, that query gives up one of them for it.
+ * - Where no reader can be opened, statements are sent back to the event loop.
  */
 
-import type { Clock } from "../../base/clock.ts";
+import { assert } from "../../base/assert.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { SeldomLog } from "../../base/seldom_log.ts";
 import type { MessageThread, ThreadEvents } from "../../threads/mod.ts";
@@ -18,13 +20,8 @@ import { divisionOf } from "../plan/divided.ts";
 import type { Prepared } from "../prepare/prepared.ts";
 import { DividedQuery } from "./divided_query.ts";
 import type { FromReader, ToReader } from "./job.ts";
-import {
-  Reader,
-  type ReaderParts,
-  type ReaderQuery,
-  type ReadOutcome,
-  type StartedRead,
-} from "./reader.ts";
+import { Reader, type ReaderParts, type ReaderQuery, type StartedRead } from "./reader.ts";
+import { type Asking, type WaitingCounts, WaitingStatements } from "./waiting_statements.ts";
 
 /** A thread that reads, or a stand-in in the thread of the event loop. */
 export type ReaderPort = MessageThread<ToReader>;
@@ -48,17 +45,32 @@ export interface QueryReadersParts extends ReaderParts {
   readonly takesAll?: boolean | undefined;
   /** How queries are divided over readers; for tests. */
   readonly dividing?: Partial<Dividing> | undefined;
+  /** Whether all statements together hold less memory than they may. */
+  readonly hasMemory: () => boolean;
+}
+
+/** A place that was chosen for one statement to read its rows: a reader, or the event loop. */
+export interface ReadingPlace {
+  /** How long the statement waited for it. */
+  readonly waitedMs: number;
+  /**
+   * Reads the rows of the statement from the beginning, in a reader.
+   *
+   * @returns undefined if the place is the event loop.
+   * @throws {DatabaseError} @throws {CorruptionError} If a table cannot be read.
+   */
+  begin(query: ReaderQuery): StartedRead | undefined;
+  /** Gives the place up, if it was not used. */
+  giveBack(): void;
 }
 
 /** The readers as monitoring sees them. */
-export interface ReaderCounts {
+export interface ReaderCounts extends WaitingCounts {
   readonly open: number;
   /** Open ones that run a statement. */
   readonly busy: number;
   /** Queries that a reader has begun since the start. */
   readonly queries: number;
-  /** Queries that stayed on the event loop since the start, because no reader was free. */
-  readonly withoutReader: number;
 }
 
 /** How queries are divided over readers. */
@@ -87,9 +99,6 @@ const DIVIDING: Dividing = {
 /** From so many rows on a query is taken to be long before it has run. */
 const LONG_ROWS: number = 32 * ROW_GROUP_ROWS_MAX;
 
-/** How long a query waits for a reader that leaves another query. */
-const SPARE_MS_MAX = 50;
-
 /** How often readers that have nothing to do are told which files they may let go of. */
 const DROP_MS = 5000;
 
@@ -109,18 +118,26 @@ export class QueryReaders {
   readonly #aloneMs = new WeakMap<Prepared, number>();
   /** Under way. */
   readonly #divided = new Set<DividedQuery>();
+  readonly #waiting: WaitingStatements<ReadingPlace>;
+  /** Those that were chosen for a statement that has not begun. */
+  readonly #reserved = new Set<Reader>();
   readonly #planNumbers = new WeakMap<Prepared, number>();
   #planCount = 0;
   #queryCount = 0;
-  #withoutReaderCount = 0;
   #openedCount = 0;
   #isOpen = true;
   #isTimed = false;
 
   constructor(parts: QueryReadersParts) {
+    const { clock, countMax, hasMemory, log } = parts;
     this.#parts = parts;
-    this.#seldomLog = new SeldomLog(parts.log, parts.clock);
-    this.#readers = Array.from({ length: parts.countMax }, () => undefined);
+    this.#seldomLog = new SeldomLog(log, clock);
+    this.#readers = Array.from({ length: countMax }, () => undefined);
+    this.#waiting = new WaitingStatements({
+      clock,
+      hasMemory,
+      placeFor: (asking, waitedMs) => this.#placeFor(asking, waitedMs),
+    });
   }
 
   get takesAll(): boolean {
@@ -128,29 +145,65 @@ export class QueryReaders {
   }
 
   get counts(): ReaderCounts {
-    const open = this.#readers.filter((reader) => reader !== undefined);
+    const open = this.#openReaders;
     return {
       open: open.length,
       busy: open.filter(({ isBusy }) => isBusy).length,
       queries: this.#queryCount,
-      withoutReader: this.#withoutReaderCount,
+      ...this.#waiting.counts,
     };
   }
 
+  /** Whether a reader can read the rows of a statement, or those that a change is made of. */
+  canRead(prepared: Prepared): boolean {
+    return !this.#refused.has(prepared) && isOfTables(prepared);
+  }
+
   /**
-   * Reads the rows of a query, or those that a change is made of, in a reader from the beginning.
+   * Resolves with a place once the turn of the statement has come. The statement begins in that
+   * turn of the event loop, or gives the place back.
    *
-   * @returns undefined if it has to stay on the event loop: it reads what only the event loop has,
-   * or no reader is free.
-   * @throws {DatabaseError} @throws {CorruptionError} If a table cannot be read.
+   * @throws {DatabaseError} LIMIT_EXCEEDED, STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN, as a
+   * rejection.
    */
-  begin(query: ReaderQuery): StartedRead | undefined {
-    const { prepared } = query;
-    if (!this.#isOpen || this.#refused.has(prepared) || !isOfTables(prepared)) return undefined;
-    const reader = this.#free(prepared);
-    if (reader === undefined) return this.#beginSpared(query);
-    this.#noteBegun();
-    return this.#beginDivided(query, reader) ?? this.#runOn(reader, query);
+  place(asking: Asking): Promise<ReadingPlace> {
+    if (!this.#isOpen) asking.ledger.cancelledBy ??= "shutdown";
+    const place = this.#waiting.place(asking);
+    if (asking.ledger.isWaiting) this.#spareOne();
+    return place;
+  }
+
+  /** Returns undefined while the statement has to wait. */
+  #placeFor(asking: Asking, waitedMs: number): ReadingPlace | undefined {
+    if (!this.#isOpen) return undefined;
+    const reader = this.#free(asking.prepared);
+    if (reader !== undefined) return this.#reserve(reader, asking.userId, waitedMs);
+    // Another reader will be free.
+    if (this.#openReaders.length > 0) return undefined;
+    return { waitedMs, begin: () => undefined, giveBack: () => undefined };
+  }
+
+  #reserve(reader: Reader, userId: string, waitedMs: number): ReadingPlace {
+    this.#reserved.add(reader);
+    this.#waiting.noteTaken(userId);
+    let isHeld = true;
+    const giveBack = (): void => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.#reserved.delete(reader);
+      this.#waiting.noteGivenBack(userId);
+    };
+    const begin = (query: ReaderQuery): StartedRead => {
+      assert(isHeld, "a place is used once");
+      try {
+        this.#queryCount += 1;
+        this.#timeDrops();
+        return this.#beginDivided(query, reader) ?? this.#runOn(reader, query);
+      } finally {
+        giveBack();
+      }
+    };
+    return { waitedMs, begin, giveBack };
   }
 
   #runOn(reader: Reader, query: ReaderQuery): StartedRead {
@@ -169,35 +222,9 @@ export class QueryReaders {
     this.#aloneMs.set(prepared, (this.#parts.clock.monotonicMs() - sinceMs) * readerCount);
   }
 
-  #noteBegun(): void {
-    this.#queryCount += 1;
-    this.#timeDrops();
-  }
-
-  /** In a reader that is free by now. */
-  #runOnFree(query: ReaderQuery): StartedRead | "refused" {
-    const reader = this.#isOpen ? this.#free(query.prepared) : undefined;
-    if (reader !== undefined) return this.#runOn(reader, query);
-    this.#withoutReaderCount += 1;
-    return "refused";
-  }
-
-  /** Takes a reader of a query that has several; undefined if none has. */
-  #beginSpared(query: ReaderQuery): StartedRead | undefined {
-    for (const divided of this.#divided) {
-      const isFree = divided.spare();
-      if (isFree === undefined) continue;
-      let isStopped = false;
-      const began = atLatest(isFree, this.#parts.clock).then(() => {
-        if (isStopped) throw new Error("Nobody wants the rows any more");
-        const read = this.#runOnFree(query);
-        if (read !== "refused") this.#noteBegun();
-        return read;
-      });
-      return laterRead(began, () => (isStopped = true));
-    }
-    this.#withoutReaderCount += 1;
-    return undefined;
+  /** Has a query that several readers divide give up one of them, for the statement that waits. */
+  #spareOne(): void {
+    for (const divided of this.#divided) if (divided.sparesOne()) return;
   }
 
   /** Undefined if one reader is enough, or there is only one. */
@@ -211,33 +238,30 @@ export class QueryReaders {
     const expectedMs = division.rowCount >= LONG_ROWS ? Number.POSITIVE_INFINITY : 0;
     if ((this.#aloneMs.get(prepared) ?? expectedMs) < dividing.msMin) return undefined;
     const countMax = Math.floor(Math.max(1, division.rowCount) / dividing.rowsEach);
-    if (countMax < 2) return undefined;
+    // Free readers are for those who wait.
+    if (countMax < 2 || this.#waiting.areThere) return undefined;
     const readers = [first, ...this.#othersFree(first, countMax - 1)];
     if (readers.length === 1) return undefined;
     const plan = this.#numberOf(prepared);
     const divided = new DividedQuery(query, { readers, plan, division, dividing });
     this.#divided.add(divided);
     const sinceMs = this.#parts.clock.monotonicMs();
-    const began = divided
+    const outcome = divided
       .run()
       .finally(() => this.#divided.delete(divided))
       .then((how) => {
-        if (how === "read") {
-          this.#noteTime(prepared, sinceMs, readers.length);
-          return how;
-        }
-        this.#undivided.add(prepared);
-        return this.#runOnFree(query);
+        if (how === "read") this.#noteTime(prepared, sinceMs, readers.length);
+        else this.#undivided.add(prepared);
+        return how;
       });
-    return laterRead(began, () => divided.stop());
+    return { outcome, stop: () => divided.stop() };
   }
 
   /** Readers that are free besides one; opens those that may be open. */
   #othersFree(first: Reader, countMax: number): Reader[] {
     const others: Reader[] = [];
-    const isFree = (reader: Reader): boolean => reader !== first && !reader.isBusy;
-    for (const reader of this.#readers) {
-      if (reader !== undefined && isFree(reader)) others.push(reader);
+    for (const reader of this.#openReaders) {
+      if (reader !== first && this.#isFree(reader)) others.push(reader);
     }
     while (others.length < countMax) {
       const opened = this.#opened();
@@ -249,15 +273,24 @@ export class QueryReaders {
 
   close(): void {
     this.#isOpen = false;
+    this.#waiting.close();
     for (const reader of this.#readers) reader?.close("the server stops");
+  }
+
+  get #openReaders(): Reader[] {
+    return this.#readers.filter((reader) => reader !== undefined);
+  }
+
+  #isFree(reader: Reader): boolean {
+    return !reader.isBusy && !this.#reserved.has(reader);
   }
 
   /** A free reader, one that knows the plan rather than another; opens one if none is free. */
   #free(prepared: Prepared): Reader | undefined {
     const plan = this.#numberOf(prepared);
     let free: Reader | undefined;
-    for (const reader of this.#readers) {
-      if (reader === undefined || reader.isBusy) continue;
+    for (const reader of this.#openReaders) {
+      if (!this.#isFree(reader)) continue;
       if (reader.knows(plan)) return reader;
       free ??= reader;
     }
@@ -270,12 +303,16 @@ export class QueryReaders {
     const { cleanUp, clock, log, open } = this.#parts;
     this.#openedCount += 1;
     const number = this.#openedCount;
-    const reader = new Reader(this.#parts, (reason) => {
-      this.#readers[place] = undefined;
-      if (!this.#isOpen) return;
-      log.error("a reader thread failed", { reader: number, reason });
-      // A thread that is ended may write for a moment more.
-      clock.after(CLEAN_UP_MS, () => cleanUp?.(number));
+    const reader = new Reader(this.#parts, {
+      onBegun: (userId) => this.#waiting.noteTaken(userId),
+      onDone: (userId) => this.#waiting.noteGivenBack(userId),
+      onGone: (reason) => {
+        this.#readers[place] = undefined;
+        if (!this.#isOpen) return;
+        log.error("a reader thread failed", { reader: number, reason });
+        // A thread that is ended may write for a moment more.
+        clock.after(CLEAN_UP_MS, () => cleanUp?.(number));
+      },
     });
     const port = open(number, reader.events);
     if (port === undefined) {
@@ -310,25 +347,6 @@ export class QueryReaders {
       if (this.counts.open > 0) this.#timeDrops();
     });
   }
-}
-
-/** The read of a query whose reader is known later. */
-function laterRead(began: Promise<StartedRead | ReadOutcome>, stopBefore: () => void): StartedRead {
-  let stop = stopBefore;
-  const outcome = began.then((read) => {
-    if (typeof read === "string") return read;
-    stop = () => read.stop();
-    return read.outcome;
-  });
-  return { outcome, stop: () => stop() };
-}
-
-/** Resolves with a promise, or when a reader should have left its query for long. */
-async function atLatest(promise: Promise<void>, clock: Clock): Promise<void> {
-  const late = Promise.withResolvers<void>();
-  const cancelTimer = clock.after(SPARE_MS_MAX, late.resolve);
-  await Promise.race([promise, late.promise]);
-  cancelTimer();
 }
 
 /** Whether all that a statement reads are stored tables, and it neither sleeps nor takes ids. */

@@ -70,7 +70,10 @@ export interface ReaderQuery {
   onParted?(): void;
 }
 
-/** Whether the rows have all come, or have to be read on the event loop after all. */
+/**
+ * Whether the rows have all come, or none of them: the statement is then begun anew in another way,
+ * in one reader instead of several, or on the event loop.
+ */
 export type ReadOutcome = "read" | "refused";
 
 /** A read that a reader has begun for a statement. */
@@ -94,6 +97,16 @@ export interface ReaderParts {
   readonly log: Log;
 }
 
+/** Whoever chooses among readers is told what they do. */
+export interface ReaderWatch {
+  /** It begins a statement of a user. */
+  readonly onBegun: (userId: string) => void;
+  /** It is done with that, and free if it is not gone. */
+  readonly onDone: (userId: string) => void;
+  /** It can do no more. */
+  readonly onGone: (reason: string) => void;
+}
+
 /** How often the event loop looks at a reader that is busy. */
 const LOOK_MS = 50;
 
@@ -103,17 +116,16 @@ const HUNG_MS = 2000;
 export class Reader {
   readonly events: ThreadEvents<FromReader>;
   readonly #parts: ReaderParts;
-  readonly #onGone: (reason: string) => void;
+  readonly #watch: ReaderWatch;
   readonly #sharing: TableSharing;
   /** The plans that it has, as it forgets them itself. */
   readonly #plans = new Map<number, true>();
   #port: MessageThread<ToReader> | undefined;
   #job: Job | undefined;
 
-  /** @param onGone Told why, once it can do no more. */
-  constructor(parts: ReaderParts, onGone: (reason: string) => void) {
+  constructor(parts: ReaderParts, watch: ReaderWatch) {
     this.#parts = parts;
-    this.#onGone = onGone;
+    this.#watch = watch;
     this.#sharing = parts.sharing.newSharing();
     this.events = {
       onMessage: (message) => {
@@ -154,6 +166,7 @@ export class Reader {
   /** @throws {DatabaseError} @throws {CorruptionError} */
   run(query: ReaderQuery, plan: number, part?: JobPart): ReaderRead {
     assert(this.#job === undefined, "a reader runs one statement at a time");
+    if (this.#port === undefined) throw new Error("A reader thread failed before its statement");
     const { catalog, clock, sharing } = this.#parts;
     const { ledger, namespace, nowMicros, prepared, principal, slots, snapshotSeq } = query;
     const tables = tablesOf(prepared, catalog);
@@ -165,6 +178,9 @@ export class Reader {
     );
     const job = new Job(query, { clock, plan, shares, onHung: () => this.#hang() });
     this.#job = job;
+    const { userId } = principal;
+    this.#watch.onBegun(userId);
+    void job.done.then(() => this.#watch.onDone(userId));
     if (source !== undefined) putNewest(this.#plans, [plan, true], PLANS_MAX);
     try {
       this.#port?.post({
@@ -259,7 +275,7 @@ export class Reader {
     this.#port = undefined;
     const job = this.#job;
     this.#job = undefined;
-    this.#onGone(reason);
+    this.#watch.onGone(reason);
     job?.fail(job.reasonToEnd() ?? new Error(`A reader thread failed: ${reason}`));
   }
 }

@@ -7,7 +7,7 @@
  */
 import type { Batch } from "../../types/mod.ts";
 import type { ReadRows } from "../execute/change/change_writer.ts";
-import type { QueryReaders } from "./query_readers.ts";
+import type { ReadingPlace } from "./query_readers.ts";
 import type { ReaderQuery, StartedRead } from "./reader.ts";
 
 /** Thrown where the rows have to be read on the event loop after all; no failure. */
@@ -21,13 +21,13 @@ export class RowStream implements ReadRows {
   readonly #taken = new Signal();
   readonly #arrived = new Signal();
 
-  /** Returns undefined if no reader takes the statement. @throws {DatabaseError} */
+  /** Returns undefined if the place is the event loop. @throws {DatabaseError} */
   static begin(
-    readers: QueryReaders,
+    place: ReadingPlace,
     query: Omit<ReaderQuery, "onBatch" | "taken">,
   ): RowStream | undefined {
     const stream = new RowStream();
-    const read = readers.begin({
+    const read = place.begin({
       ...query,
       onBatch: (batch) => stream.#add(batch),
       taken: () => stream.#taken.next,

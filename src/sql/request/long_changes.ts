@@ -7,6 +7,7 @@ import type { Store } from "../../storage/mod.ts";
 import type { WriteGates } from "../common/write_gates.ts";
 import type { DmlOutcome } from "../execute/change/change_writer.ts";
 import type { RequestLedger } from "../execute/run/request_ledger.ts";
+import type { ReadingPlace } from "../readers/query_readers.ts";
 import { READ_HERE } from "../readers/row_stream.ts";
 
 /** How often a statement is run; the last time others that write its table wait. */
@@ -17,8 +18,10 @@ export interface FinishOptions {
   readonly store: Pick<Store, "appliedSeq" | "durable">;
   readonly gates: WriteGates;
   readonly tableId: number;
+  /** Waits for a reader; undefined if the statement reads on the event loop. */
+  place(): Promise<ReadingPlace | undefined>;
   /** Runs the statement anew, as the definitions and rows of this turn are. */
-  begin(): DmlOutcome | Promise<DmlOutcome>;
+  begin(place: ReadingPlace | undefined): DmlOutcome | Promise<DmlOutcome>;
   /** In a transaction the caller is told of a conflict, and repeats all of it. */
   readonly isRepeatable: boolean;
 }
@@ -31,10 +34,13 @@ export async function finishChange(
   let begun: DmlOutcome | Promise<DmlOutcome> = first;
   for (let attempt = 1; ; attempt += 1) {
     let open: (() => void) | undefined;
+    let place: ReadingPlace | undefined;
     try {
       if (attempt > 1) {
+        // Those that are kept out by a closed gate do not wait for a reader of this statement.
+        place = await options.place();
         open = await readyAgain(attempt, options);
-        begun = options.begin();
+        begun = options.begin(place);
       }
       return await finished(begun, options);
     } catch (error) {
@@ -43,6 +49,7 @@ export async function finishChange(
       if (!isConflict || !options.isRepeatable || attempt === ATTEMPTS_MAX) throw error;
     } finally {
       open?.();
+      place?.giveBack();
     }
   }
 }
@@ -68,6 +75,6 @@ async function finished(
   } catch (error) {
     if (error !== READ_HERE) throw error;
     // The rows that were staged before are forgotten.
-    return await begin();
+    return await begin(undefined);
   }
 }

@@ -1,157 +1,106 @@
 /**
- * Chooses the place where a query reads its rows: the event loop if they take one turn, and a
- * reader in another thread if they take longer.
+ * Reads the rows of a query: on the event loop if they take one turn, and in a reader in another
+ * thread if they take longer.
  *
  *     begun here ──ends within the first turn──► done
- *         └──does not──► forgotten, and begun anew in a reader ──► done
- *                            └──no reader is free, or it refuses──► goes on here, turn by turn
+ *         └──does not──► forgotten ──► waits for a reader ──► begun anew in it ──► done
  *
  * Reading changes nothing, so a query that is begun anew answers the same. A query that took longer
- * than a turn goes to a reader at once the next time. While all statements hold too much memory, a
- * long query waits before it begins anew (`memory_turns.ts`).
+ * than a turn waits for a reader at once the next time. While it waits it has no snapshot: it reads
+ * what is newest when it begins.
  */
 import type { Clock } from "../../base/clock.ts";
 import { type DrainOptions, drain, made } from "../execute/run/operator.ts";
 import { ASLEEP, type Sleeps } from "../execute/run/sleeps.ts";
-import { TURN_OVER } from "../execute/run/turn.ts";
 import type { NotedRun } from "../prepare/new_run.ts";
 import type { PreparedQuery } from "../prepare/prepared.ts";
+import type { ReadingPlace } from "../readers/query_readers.ts";
+import type { ReadOutcome } from "../readers/reader.ts";
 import type { AnswerChannel } from "./answer_stream.ts";
 import type { CollectedRows } from "./collected_rows.ts";
-import type { MemoryTurns } from "./memory_turns.ts";
-import { isKnownLong, noteLong, queryFor, type Readable } from "./read_elsewhere.ts";
+import { queryFor, type Readable } from "./read_elsewhere.ts";
 
 export interface QueryRowsOptions extends Readable {
   readonly prepared: PreparedQuery;
   readonly run: NotedRun;
-  /** Present if the query may sleep: its rows are then only collected. */
-  readonly sleeps: Sleeps | undefined;
   readonly collected: CollectedRows;
   readonly clock: Clock;
-  readonly memoryTurns: MemoryTurns;
   /** The channel for rows once they are many; absent if rows are only collected. */
   readonly channel: (() => AnswerChannel) | undefined;
   /** How the event loop goes about it. */
   readonly turns: Pick<DrainOptions, "isEnough" | "onTurn">;
 }
 
-/** Reads all rows. Returns undefined if one turn was enough. @throws {DatabaseError} */
-export function readRows(options: QueryRowsOptions): Promise<void> | undefined {
-  const { sleeps } = options;
-  if (sleeps === undefined) return readOnce(options);
-  const { rowsRead } = options.ledger;
+/**
+ * Reads all rows on the event loop. Returns undefined if one turn was enough.
+ *
+ * @param mayLeave Whether the query is begun anew elsewhere if one turn is not enough.
+ * @throws TURN_OVER @throws {DatabaseError}
+ */
+export function readHere(options: QueryRowsOptions, mayLeave: boolean): Promise<void> | undefined {
+  return options.run.sleeps === undefined
+    ? drained(options, mayLeave)
+    : drainedWithSleeps(options, options.run.sleeps);
+}
+
+/** The query is begun anew after each of its sleeps. */
+function drainedWithSleeps(options: QueryRowsOptions, sleeps: Sleeps): Promise<void> | undefined {
+  const { collected, ledger, run, turns } = options;
+  const { rowsRead } = ledger;
   const slept = async (thrown: unknown): Promise<void> => {
     for (let error = thrown; ; ) {
       if (error !== ASLEEP) throw error;
-      options.collected.clear();
-      options.ledger.rowsRead = rowsRead;
       // The client may leave meanwhile.
-      void options.turns.onTurn?.();
+      void turns.onTurn?.();
       await sleeps.over();
+      collected.clear();
+      ledger.rowsRead = rowsRead;
+      run.beginAnew();
       try {
-        return await readHere(options);
+        return await drained(options, false);
       } catch (further) {
         error = further;
       }
     }
   };
   try {
-    return readOnce(options)?.catch(slept);
+    return drained(options, false)?.catch(slept);
   } catch (error) {
     return slept(error);
   }
 }
 
-function readOnce(options: QueryRowsOptions): Promise<void> | undefined {
-  if (!isKnownLong(options)) return begin(options);
-  return leave(options) ?? readHere(options);
-}
-
-/** Reads here, if one turn is enough for it. */
-function begin(options: QueryRowsOptions): Promise<void> | undefined {
-  const { collected, ledger, prepared, run } = options;
-  const { rowsRead } = ledger;
-  const leaving = (): Promise<void> | undefined => {
-    const rowsReadHere = ledger.rowsRead;
-    ledger.rowsRead = rowsRead;
-    if (!run.readsInOrder) noteLong(prepared);
-    const instead = leave(options);
-    if (instead === undefined) ledger.rowsRead = rowsReadHere;
-    else collected.clear();
-    return instead;
-  };
-  try {
-    return drained(options, leaving);
-  } catch (error) {
-    if (error !== TURN_OVER) throw error;
-  }
-  const elsewhere = leaving();
-  if (elsewhere !== undefined) return elsewhere;
-  collected.clear();
-  ledger.rowsRead = rowsRead;
-  return readHere(options);
-}
-
-/** Undefined if the query has to stay here. */
-function leave(options: QueryRowsOptions): Promise<void> | undefined {
-  return laterIn(options.memoryTurns, options) ?? readElsewhere(options);
-}
-
-/** Undefined if there is memory for the query now. */
-function laterIn(turns: MemoryTurns, options: QueryRowsOptions): Promise<void> | undefined {
-  const { channel, ledger, prepared } = options;
-  // Operators look at system views when memory is short.
-  if (prepared.requirements.every(({ action }) => action !== "read")) return undefined;
-  const waiting = turns.ready(ledger);
-  if (waiting === undefined) return undefined;
-  // The client may leave meanwhile.
-  channel?.();
-  return waiting.then(() => readElsewhere(options) ?? readHere(options));
-}
-
-/** On the event loop, to the end. */
-function readHere(options: QueryRowsOptions): Promise<void> | undefined {
-  options.run.beginAnew();
-  return drained(options);
-}
-
-/** @param leaving Returns undefined if the rest is read here, too. */
 function drained(
   { clock, collected, ledger, prepared, run, turns }: QueryRowsOptions,
-  leaving?: () => Promise<void> | undefined,
+  mayLeave: boolean,
 ): Promise<void> | undefined {
   return drain(made(prepared.build, run), {
     clock,
     ledger,
     onBatch: (batch) => collected.add(batch),
     ...turns,
-    insteadOfMore: () => {
-      const instead = leaving?.();
-      if (instead === undefined) run.stay();
-      return instead;
-    },
+    mayLeave,
   });
 }
 
-/** Returns undefined if the query has to stay here. */
-function readElsewhere(options: QueryRowsOptions): Promise<void> | undefined {
-  const { channel, collected, readers, run } = options;
-  const query = readers === undefined ? undefined : queryFor(options, run);
-  if (readers === undefined || query === undefined) return undefined;
-  const read = readers.begin({
-    ...query,
-    onBatch: (batch) => collected.add(batch),
-    ...(channel !== undefined && {
-      taken: () => collected.send(channel()),
-      onText: (text) => collected.addText(text),
-      textFormat: () => (collected.isStreamed ? channel().format : undefined),
-    }),
-  });
-  if (read === undefined) return undefined;
-  // The client may leave before there is a row.
-  channel?.();
-  return read.outcome.then((how) => {
-    if (how === "read") return undefined;
-    return readHere(options);
-  });
+/** Reads all rows in the place that was chosen for the query. @throws {DatabaseError} */
+export async function readIn(place: ReadingPlace, options: QueryRowsOptions): Promise<ReadOutcome> {
+  const { channel, collected, run } = options;
+  const query = queryFor(options, run);
+  const read =
+    query === undefined
+      ? undefined
+      : place.begin({
+          ...query,
+          onBatch: (batch) => collected.add(batch),
+          ...(channel !== undefined && {
+            taken: () => collected.send(channel()),
+            onText: (text) => collected.addText(text),
+            textFormat: () => (collected.isStreamed ? channel().format : undefined),
+          }),
+        });
+  if (read !== undefined) return await read.outcome;
+  place.giveBack();
+  await readHere(options, false);
+  return "read";
 }

@@ -5,6 +5,7 @@
  * anew in a reader, and goes there at once the next time.
  */
 import type { RequestLedger } from "../execute/run/request_ledger.ts";
+import type { Transaction } from "../execute/run/transaction.ts";
 import { orderedColumnOf } from "../plan/ordered_input.ts";
 import type { PlanNode } from "../plan/plan.ts";
 import { nodesOf } from "../plan/plan_walk.ts";
@@ -17,8 +18,6 @@ export interface Readable {
   readonly prepared: Prepared;
   readonly ledger: RequestLedger;
   readonly namespace: string;
-  /** Absent if the statement has to stay on the event loop. */
-  readonly readers: QueryReaders | undefined;
   /** The source of the bound statement; undefined if it is not known any more. */
   source(): QuerySource | undefined;
 }
@@ -26,9 +25,23 @@ export interface Readable {
 /** Statements that took longer than a turn. */
 const LONG = new WeakSet<Prepared>();
 
+/** The readers that can read the rows of a statement; undefined if it stays on the event loop. */
+export function readersFor(
+  prepared: Prepared,
+  {
+    readers,
+    transaction,
+  }: { readers: QueryReaders | undefined; transaction: Transaction | undefined },
+): QueryReaders | undefined {
+  if (prepared.build === undefined || readers?.canRead(prepared) !== true) return undefined;
+  // Only the event loop has the rows that a transaction has staged.
+  const hasStaged = transaction !== undefined && transaction.tableIds.length > 0;
+  return hasStaged ? undefined : readers;
+}
+
 /** Whether a statement goes to a reader without being begun on the event loop. */
-export function isKnownLong({ prepared, readers }: Readable): boolean {
-  return LONG.has(prepared) || readers?.takesAll === true;
+export function isKnownLong(prepared: Prepared, { takesAll }: QueryReaders): boolean {
+  return takesAll || LONG.has(prepared);
 }
 
 /** A statement took longer than a turn. */
@@ -46,14 +59,12 @@ function mayReadInOrder(plan: PlanNode | undefined): boolean {
   });
 }
 
-/** The query as a reader takes it; undefined if only the event loop can read the rows. */
+/** The query as a reader takes it; undefined if its source is not known any more. */
 export function queryFor(
   { ledger, namespace, prepared, ...readable }: Readable,
   run: NotedRun,
 ): Omit<ReaderQuery, "onBatch" | "taken"> | undefined {
-  // Only the event loop has the rows that a transaction has staged.
-  const hasStaged = run.transaction !== undefined && run.transaction.tableIds.length > 0;
-  const source = hasStaged ? undefined : readable.source();
+  const source = readable.source();
   if (source === undefined) return undefined;
   return {
     prepared,

@@ -49,9 +49,7 @@ import { RequestTransaction } from "./request_transaction.ts";
 import { StatementRunner, type StatementWorld } from "./statement_runner.ts";
 
 /** What an engine was given, and the system views that it made of that for all its requests. */
-export type RequestWorld = SqlEnvironment &
-  NameWorld &
-  Pick<StatementWorld, "memoryTurns" | "readers">;
+export type RequestWorld = SqlEnvironment & NameWorld & Pick<StatementWorld, "readers">;
 
 export interface RequestOptions {
   readonly world: RequestWorld;

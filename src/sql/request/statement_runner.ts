@@ -3,13 +3,10 @@
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
-import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { TURN_MS_MAX } from "../../base/limits.ts";
-import { pauser } from "../../base/pauser.ts";
 import type { Catalog } from "../../catalog/mod.ts";
 import type { Value } from "../../types/mod.ts";
-import { noticesOf } from "../bind/stored_numbers.ts";
 import type { StatementResult, UploadedFile } from "../common/engine.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import type { DmlOutcome } from "../execute/change/change_writer.ts";
@@ -17,17 +14,19 @@ import type { Profile } from "../execute/run/profile.ts";
 import type { RequestLedger } from "../execute/run/request_ledger.ts";
 import { Sleeps } from "../execute/run/sleeps.ts";
 import type { Transaction } from "../execute/run/transaction.ts";
+import { TURN_OVER } from "../execute/run/turn.ts";
 import { Uploads, type UploadWorld } from "../files/uploads.ts";
 import { type NotedRun, newRun, type RunWorld } from "../prepare/new_run.ts";
 import type { Prepared, PreparedDml, PreparedQuery } from "../prepare/prepared.ts";
-import type { QueryReaders } from "../readers/query_readers.ts";
+import type { QueryReaders, ReadingPlace } from "../readers/query_readers.ts";
 import type { QuerySource } from "../readers/reader.ts";
 import type { AnswerChannel } from "./answer_stream.ts";
-import { beginChange } from "./change_rows.ts";
+import { beginChange, beginChangeIn, type NewChange } from "./change_rows.ts";
 import { CollectedRows } from "./collected_rows.ts";
 import { finishChange } from "./long_changes.ts";
-import type { MemoryTurns } from "./memory_turns.ts";
-import { readRows } from "./query_rows.ts";
+import { type QueryRowsOptions, readHere, readIn } from "./query_rows.ts";
+import { isKnownLong, noteLong, readersFor } from "./read_elsewhere.ts";
+import { changeResult, changeResultInTurns, queryResult } from "./row_results.ts";
 
 export interface RunOptions {
   readonly principal: Principal;
@@ -52,20 +51,17 @@ export interface RunnerOptions {
   channelFor(): AnswerChannel;
 }
 
-const VERBS = { insert: "Inserted", update: "Updated", delete: "Deleted" } as const;
-
-/** What most changes answer, so that it is the same text each time. */
-const MESSAGES_OF_ONE = {
-  insert: "Inserted 1 row(s)",
-  update: "Updated 1 row(s)",
-  delete: "Deleted 1 row(s)",
-} as const;
-
 /** What statements of rows run in. */
 export interface StatementWorld extends RunWorld, UploadWorld, Pick<SqlEnvironment, "writeGates"> {
   /** Absent if every query runs on the event loop. */
   readonly readers: QueryReaders | undefined;
-  readonly memoryTurns: MemoryTurns;
+}
+
+/** A change on its way. */
+interface Change {
+  readonly prepared: PreparedDml;
+  readonly options: RunOptions;
+  readonly uploads: Uploads;
 }
 
 export class StatementRunner {
@@ -86,9 +82,25 @@ export class StatementRunner {
   }
 
   /** When a statement that begins now has to leave the event loop; undefined if it cannot. */
-  get #turnEndMs(): number | undefined {
-    const { clock, readers } = this.#world;
-    return readers === undefined ? undefined : clock.monotonicMs() + TURN_MS_MAX;
+  #turnEndMs(mayLeave: boolean): number | undefined {
+    return mayLeave ? this.#world.clock.monotonicMs() + TURN_MS_MAX : undefined;
+  }
+
+  /** The readers that can read the rows of a statement; undefined if it stays here. */
+  #readersFor(prepared: Prepared, { profile, transaction }: RunOptions): QueryReaders | undefined {
+    if (profile !== undefined) return undefined;
+    return readersFor(prepared, { readers: this.#world.readers, transaction });
+  }
+
+  #placeIn(
+    readers: QueryReaders,
+    prepared: Prepared,
+    { principal }: RunOptions,
+  ): Promise<ReadingPlace> {
+    const { isStreamed, ledger } = this.#options;
+    // The client may leave while the statement waits.
+    if (isStreamed) this.#channel();
+    return readers.place({ userId: principal.userId, ledger, prepared });
   }
 
   /** @throws {DatabaseError} */
@@ -98,31 +110,69 @@ export class StatementRunner {
     if (options.files !== undefined || prepared.files.length > 0) {
       return this.#changeWithFiles(prepared, options);
     }
-    return this.#change(prepared, options, Uploads.none);
+    return this.#change({ prepared, options, uploads: Uploads.none });
   }
 
   #query(prepared: PreparedQuery, options: RunOptions): StatementResult | Promise<StatementResult> {
     if (options.files !== undefined) refuseExtra(options.files, []);
-    const { store } = this.#world;
-    const { namespace, parameters, principal, transaction } = options;
-    const sleeps = this.#sleepsOf(prepared, transaction);
-    const run = newRun(this.#world, {
+    const readers = this.#readersFor(prepared, options);
+    const mayLeave = readers !== undefined;
+    if (mayLeave && isKnownLong(prepared, readers)) {
+      return this.#queryInPlace(readers, prepared, options);
+    }
+    const { ledger } = this.#options;
+    const { rowsRead } = ledger;
+    const run = this.#newQuery(prepared, options, mayLeave);
+    const { cells, readRow } = prepared;
+    try {
+      if (readRow !== undefined && options.profile === undefined) {
+        const row = readRow(run);
+        return queryResult(prepared, row === undefined ? [] : [cells.cellsOf(row)], options);
+      }
+      const rows = this.#rowsOf(prepared, options, run);
+      const further = readHere(rows, mayLeave);
+      const { collected } = rows;
+      return further === undefined ? collected.finish() : further.then(() => collected.finish());
+    } catch (error) {
+      if (error !== TURN_OVER || readers === undefined) throw error;
+    }
+    ledger.rowsRead = rowsRead;
+    if (!run.readsInOrder) noteLong(prepared);
+    return this.#queryInPlace(readers, prepared, options);
+  }
+
+  /** Waits for a reader, and begins there as the definitions and rows of that turn are. */
+  async #queryInPlace(
+    readers: QueryReaders,
+    given: PreparedQuery,
+    options: RunOptions,
+  ): Promise<StatementResult> {
+    const place = await this.#placeIn(readers, given, options);
+    let prepared: PreparedQuery;
+    try {
+      prepared = renewedQuery(given, options);
+      const rows = this.#rowsOf(prepared, options, this.#newQuery(prepared, options, false));
+      const how = await readIn(place, rows);
+      if (how === "read") return rows.collected.finish();
+    } finally {
+      place.giveBack();
+    }
+    return await this.#query(prepared, options);
+  }
+
+  #newQuery(prepared: PreparedQuery, options: RunOptions, mayLeave: boolean): NotedRun {
+    const { namespace, parameters, principal, profile, transaction } = options;
+    return newRun(this.#world, {
       principal,
       namespace,
       slots: parameters,
-      atSeq: store.visibleSeq,
+      atSeq: this.#world.store.visibleSeq,
       transaction,
-      profile: options.profile,
+      profile,
       ledger: this.#options.ledger,
-      turnEndMs: options.profile === undefined ? this.#turnEndMs : undefined,
-      sleeps,
+      turnEndMs: this.#turnEndMs(mayLeave),
+      sleeps: this.#sleepsOf(prepared, transaction),
     });
-    const { cells, readRow } = prepared;
-    if (readRow !== undefined && options.profile === undefined) {
-      const row = readRow(run);
-      return queryResult(prepared, row === undefined ? [] : [cells.cellsOf(row)], options);
-    }
-    return this.#drained(prepared, options, { run, sleeps });
   }
 
   #sleepsOf(
@@ -140,36 +190,27 @@ export class StatementRunner {
     return new Sleeps({ clock, ledger: this.#options.ledger, msMax });
   }
 
-  #drained(
-    prepared: PreparedQuery,
-    options: RunOptions,
-    { run, sleeps }: { run: NotedRun; sleeps: Sleeps | undefined },
-  ): StatementResult | Promise<StatementResult> {
+  #rowsOf(prepared: PreparedQuery, options: RunOptions, run: NotedRun): QueryRowsOptions {
     const { clock, limits } = this.#world;
     const { ledger } = this.#options;
-    const { cells } = prepared;
-    const { principal } = options;
     const isMeasured = options.profile !== undefined;
     // Rows that were sent could not be forgotten after a sleep.
-    const isStreamed = this.#options.isStreamed && !isMeasured && sleeps === undefined;
+    const isStreamed = this.#options.isStreamed && !isMeasured && run.sleeps === undefined;
     const collected = new CollectedRows({
-      cells,
-      head: { schema: prepared.fields ?? [], asUser: principal.userId },
+      cells: prepared.cells,
+      head: { schema: prepared.fields ?? [], asUser: options.principal.userId },
       // A reader is given its rows before they are many, so these need no budget.
       memory: isStreamed ? run.memory.elastic() : run.memory,
       rowsMax: limits.resultRowsMax,
       isCounted: isMeasured,
     });
-    const further = readRows({
+    return {
       prepared,
       run,
-      sleeps,
       ledger,
       namespace: options.namespace,
       collected,
       clock,
-      memoryTurns: this.#world.memoryTurns,
-      readers: isMeasured ? undefined : this.#world.readers,
       source: () => options.source?.(),
       channel: isStreamed ? () => this.#channel() : undefined,
       turns: {
@@ -180,8 +221,7 @@ export class StatementRunner {
         // A statement that sends no rows still ends when its client leaves.
         ...(this.#options.isStreamed && !isStreamed && { onTurn: () => void this.#channel() }),
       },
-    });
-    return further === undefined ? collected.finish() : further.then(() => collected.finish());
+    };
   }
 
   #channel(): AnswerChannel {
@@ -190,48 +230,64 @@ export class StatementRunner {
     return channel;
   }
 
-  /** Begins in the turn in which the statement was bound: a definition may change in any other. */
-  #change(
-    prepared: PreparedDml,
-    options: RunOptions,
-    uploads: Uploads,
-  ): StatementResult | Promise<StatementResult> {
-    const { storageQuota, store, writeGates } = this.#world;
-    const isMetered = storageQuota !== undefined && options.transaction === undefined;
-    if (
-      writeGates.isClosed(prepared.target.tableId) ||
-      (isMetered && !storageQuota.isReady(options.principal.owner))
-    ) {
-      return this.#changeLater(prepared, options, uploads);
-    }
+  /**
+   * Begins in the turn in which the statement was bound: a definition may change in any other.
+   *
+   * @param place Where it reads its rows; absent if they are to be read in its first turn.
+   */
+  #change(change: Change, place?: ReadingPlace): StatementResult | Promise<StatementResult> {
     let outcome: DmlOutcome | Promise<DmlOutcome>;
     try {
-      outcome = this.#begin(prepared, options, uploads);
+      if (!this.#isReady(change)) return this.#changeLater(change, place !== undefined);
+      const begun = this.#newChange(change);
+      outcome = place === undefined ? beginChange(begun) : beginChangeIn(place, begun);
     } catch (error) {
-      if (!this.#isRunAgain(error, options)) throw error;
-      return this.#changeLater(prepared, options, uploads);
+      const isLong = error === TURN_OVER;
+      if (!isLong && !this.#isRunAgain(error, change.options)) throw error;
+      return this.#changeLater(change, isLong);
+    } finally {
+      place?.giveBack();
     }
-    if (outcome instanceof Promise) {
-      return this.#changeLong(outcome, { prepared, options, uploads });
-    }
+    if (outcome instanceof Promise) return this.#changeLong(outcome, change);
     this.#isWaiting = true;
-    const result = changeResult(prepared, outcome, options);
+    const result = changeResult(change.prepared, outcome, change.options);
     const lastSeq = outcome.applied.commit?.lastSeq;
-    return lastSeq === undefined ? result : store.durable(lastSeq).then(() => result);
+    return lastSeq === undefined ? result : this.#world.store.durable(lastSeq).then(() => result);
   }
 
-  async #changeLater(
-    given: PreparedDml,
-    options: RunOptions,
-    uploads: Uploads,
-  ): Promise<StatementResult> {
+  /** Whether the rows of its table, and of its owner, may be changed in this turn. */
+  #isReady({ options, prepared }: Change): boolean {
+    const { storageQuota, writeGates } = this.#world;
+    if (writeGates.isClosed(prepared.target.tableId)) return false;
+    if (storageQuota === undefined || options.transaction !== undefined) return true;
+    return storageQuota.isReady(options.principal.owner);
+  }
+
+  async #changeLater(change: Change, isLong: boolean): Promise<StatementResult> {
     const { storageQuota, writeGates } = this.#world;
     const { ledger } = this.#options;
+    const { options, prepared } = change;
     if (options.transaction === undefined) {
       await storageQuota?.ready(options.principal.owner, ledger);
     }
-    await writeGates.opened([given.target.tableId], ledger);
-    return await this.#change(renewedDml(given, options), options, uploads);
+    await writeGates.opened([prepared.target.tableId], ledger);
+    const place = isLong ? await this.#placeOf(change) : undefined;
+    try {
+      return await this.#change(renewedChange(change), place);
+    } finally {
+      place?.giveBack();
+    }
+  }
+
+  /** Waits for a reader; undefined if the change reads its rows on the event loop. */
+  async #placeOf(change: Change): Promise<ReadingPlace | undefined> {
+    const readers = this.#readersOf(change);
+    if (readers === undefined) return undefined;
+    return await this.#placeIn(readers, change.prepared, change.options);
+  }
+
+  #readersOf({ options, prepared, uploads }: Change): QueryReaders | undefined {
+    return uploads === Uploads.none ? this.#readersFor(prepared, options) : undefined;
   }
 
   /** Whether the statement was refused for lack of storage that may since have become free. */
@@ -243,15 +299,9 @@ export class StatementRunner {
     return this.#hasRunTwice;
   }
 
-  async #changeLong(
-    begun: Promise<DmlOutcome>,
-    {
-      options,
-      prepared,
-      uploads,
-    }: { prepared: PreparedDml; options: RunOptions; uploads: Uploads },
-  ): Promise<StatementResult> {
+  async #changeLong(begun: Promise<DmlOutcome>, change: Change): Promise<StatementResult> {
     const { clock, store, writeGates } = this.#world;
+    const { options, prepared } = change;
     let outcome: DmlOutcome;
     try {
       outcome = await finishChange(begun, {
@@ -259,12 +309,13 @@ export class StatementRunner {
         store,
         gates: writeGates,
         tableId: prepared.target.tableId,
-        begin: () => this.#begin(renewedDml(prepared, options), options, uploads),
+        place: () => this.#placeOf(change),
+        begin: (place) => beginChangeIn(place, this.#newChange(renewedChange(change))),
         isRepeatable: options.transaction === undefined,
       });
     } catch (error) {
       if (!this.#isRunAgain(error, options)) throw error;
-      return await this.#changeLater(prepared, options, uploads);
+      return await this.#changeLater(change, false);
     }
     this.#isWaiting = true;
     const result = await changeResultInTurns(prepared, outcome, { options, clock });
@@ -273,25 +324,21 @@ export class StatementRunner {
     return result;
   }
 
-  #begin(
-    prepared: PreparedDml,
-    options: RunOptions,
-    uploads: Uploads,
-  ): DmlOutcome | Promise<DmlOutcome> {
-    const { catalog, readers, store } = this.#world;
+  #newChange(change: Change): NewChange {
+    const { catalog, store } = this.#world;
+    const { options, prepared, uploads } = change;
     const { namespace, parameters, profile, transaction } = options;
     const { ledger } = this.#options;
     const { references } = uploads;
-    const hasUploads = uploads !== Uploads.none;
     const principal = ownerOfWrites(options.principal, catalog);
-    return beginChange({
+    return {
       prepared,
       ledger,
       namespace,
       store,
-      readers: hasUploads || profile !== undefined ? undefined : readers,
+      readers: this.#readersOf(change),
       source: () => options.source?.(),
-      runAt: (atSeq) =>
+      runAt: (atSeq, mayLeave) =>
         newRun(this.#world, {
           principal,
           namespace,
@@ -300,18 +347,18 @@ export class StatementRunner {
           writes: store,
           transaction,
           profile,
-          uploads: hasUploads ? uploads : undefined,
+          uploads: uploads === Uploads.none ? undefined : uploads,
           ledger,
-          turnEndMs: hasUploads || profile !== undefined ? undefined : this.#turnEndMs,
+          turnEndMs: this.#turnEndMs(mayLeave),
         }),
-    });
+    };
   }
 
   async #changeWithFiles(given: PreparedDml, options: RunOptions): Promise<StatementResult> {
     const uploads = await this.#stage(given, options);
     let result: StatementResult;
     try {
-      result = await this.#change(renewedDml(given, options), options, uploads);
+      result = await this.#change(renewedChange({ prepared: given, options, uploads }));
     } catch (error) {
       uploads.fail(error);
       throw error;
@@ -333,55 +380,18 @@ export class StatementRunner {
   }
 }
 
-/** What a change answers once it is durable. */
-function changeResult(
-  { cells, fields, kind, storedNumbers }: PreparedDml,
-  { applied, returned, rowCount }: DmlOutcome,
-  { parameters, principal: { userId: asUser } }: RunOptions,
-): StatementResult {
-  const lastSeq = applied.commit?.lastSeq ?? null;
-  const notices = storedNumbers.length === 0 ? undefined : noticesOf(storedNumbers, parameters);
-  const noticed = notices === undefined || rowCount === 0 ? undefined : { notices };
-  if (fields === undefined || returned === undefined) {
-    const message = rowCount === 1 ? MESSAGES_OF_ONE[kind] : `${VERBS[kind]} ${rowCount} row(s)`;
-    return { rowCount, message, asUser, lastSeq, ...noticed };
-  }
-  const rows: unknown[][] = [];
-  for (const batch of returned) cells.append(batch, rows);
-  return { schema: fields, rows, rowCount, asUser, lastSeq, ...noticed };
-}
-
-/** The same for a long answer. The commit is made, so nothing ends this. */
-async function changeResultInTurns(
-  prepared: PreparedDml,
-  outcome: DmlOutcome,
-  { clock, options }: { clock: Clock; options: RunOptions },
-): Promise<StatementResult> {
-  const { returned } = outcome;
-  const first = changeResult(prepared, { ...outcome, returned: returned && [] }, options);
-  if (returned === undefined || first.rows === undefined) return first;
-  const rows: unknown[][] = [];
-  const pause = pauser(clock);
-  for (const batch of returned) {
-    prepared.cells.append(batch, rows);
-    await pause();
-  }
-  return { ...first, rows };
-}
-
-function queryResult(
-  { fields = [] }: PreparedQuery,
-  rows: readonly (readonly unknown[])[],
-  { principal }: RunOptions,
-): StatementResult {
-  return { schema: fields, rows, rowCount: rows.length, asUser: principal.userId };
-}
-
 /** The statement as it is to be run after a wait. @throws {DatabaseError} */
-function renewedDml(given: PreparedDml, options: RunOptions): PreparedDml {
+function renewedQuery(given: PreparedQuery, options: RunOptions): PreparedQuery {
   const prepared = options.renewed?.() ?? given;
-  assert(prepared.kind !== "query", "a text stays the statement that it is");
+  assert(prepared.kind === "query", "a text stays the statement that it is");
   return prepared;
+}
+
+/** The same. @throws {DatabaseError} */
+function renewedChange(change: Change): Change {
+  const prepared = change.options.renewed?.() ?? change.prepared;
+  assert(prepared.kind !== "query", "a text stays the statement that it is");
+  return { ...change, prepared };
 }
 
 /** The first write of a user gives it the number that owns its rows. */

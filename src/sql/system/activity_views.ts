@@ -4,9 +4,10 @@
 import { shownMs } from "../../base/clock.ts";
 import { BIGINT, DATETIME, DOUBLE, TEXT } from "../../types/mod.ts";
 import type { SystemView } from "../bind/query/select_world.ts";
-import { shownSql } from "../common/activity.ts";
+import { heldBytesOf, shownSql } from "../common/activity.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import { parseLimitsOf } from "../common/parameters.ts";
+import type { RequestLedger } from "../execute/run/request_ledger.ts";
 import { ADMIN_ONLY, view } from "./system_view.ts";
 
 type ActivityViewWorld = Pick<SqlEnvironment, "activity" | "clock" | "limits">;
@@ -43,14 +44,19 @@ function queriesView({ activity, clock, limits }: ActivityViewWorld): SystemView
           shownSql({ sql, statements }, parseLimitsOf(limits), {
             hasLiterals: userId === call.userId,
           }),
-          ledger.cancelledBy === undefined ? "running" : "cancelling",
+          stateOf(ledger),
           startedAtMs * 1000,
           shownMs(clock.monotonicMs() - ledger.startMs),
           ledger.rowsRead,
-          (ledger.memory?.bytes ?? 0) + ledger.bytesElsewhere,
+          heldBytesOf(ledger),
         ]),
     ADMIN_ONLY,
   );
+}
+
+function stateOf({ cancelledBy, isWaiting }: RequestLedger): string {
+  if (cancelledBy !== undefined) return "cancelling";
+  return isWaiting ? "waiting" : "running";
 }
 
 function queryStatsView({ activity, clock }: ActivityViewWorld): SystemView {

@@ -14,6 +14,7 @@ import { FURTHER_TURN_MS_MAX, TURN_MS_MAX } from "../../../base/limits.ts";
 import type { Batch } from "../../../types/mod.ts";
 import { checkDeadline, type RequestLedger } from "./request_ledger.ts";
 import type { Run } from "./run.ts";
+import { TURN_OVER } from "./turn.ts";
 
 export interface Operator {
   next(): Batch | undefined;
@@ -52,11 +53,8 @@ export interface DrainOptions {
   readonly onBatch: (batch: Batch) => void;
   /** Ends a turn early: what was drained should be taken away first. */
   readonly isEnough?: (() => boolean) | undefined;
-  /**
-   * Called when the first turn did not reach the end: the operator is closed, and what was drained
-   * is forgotten, if this returns what takes its place.
-   */
-  readonly insteadOfMore?: (() => Promise<void> | undefined) | undefined;
+  /** Whether TURN_OVER is thrown when the first turn did not reach the end. */
+  readonly mayLeave?: boolean | undefined;
   /** Called between two turns; what it returns is waited for. */
   readonly onTurn?: (() => Promise<void> | undefined) | undefined;
 }
@@ -70,14 +68,14 @@ export function drain(operator: Operator, options: DrainOptions): Promise<void> 
   let isAtEnd = true;
   try {
     isAtEnd = drainTurn(operator, options, TURN_MS_MAX);
+    if (!isAtEnd && options.mayLeave === true) {
+      isAtEnd = true;
+      throw TURN_OVER;
+    }
   } finally {
     if (isAtEnd) operator.close();
   }
-  if (isAtEnd) return undefined;
-  const instead = options.insteadOfMore?.();
-  if (instead === undefined) return drainFurther(operator, options);
-  operator.close();
-  return instead;
+  return isAtEnd ? undefined : drainFurther(operator, options);
 }
 
 async function drainFurther(operator: Operator, options: DrainOptions): Promise<void> {

@@ -32,6 +32,8 @@ export interface RequestLedger {
   temporary: TemporaryFiles | undefined;
   /** How long the request has been asked to sleep in all. */
   sleepMs: number;
+  /** Whether the statement at hand waits for its turn to read. */
+  isWaiting: boolean;
   /** Ends its wait before the time, whatever it waits for. */
   wake: (() => void) | undefined;
   /** Publishes how far the statement is, where the event loop does not see this ledger. */
@@ -64,6 +66,7 @@ export function newLedger(
     bytesElsewhere: 0,
     temporary: undefined,
     sleepMs: 0,
+    isWaiting: false,
     wake: undefined,
   };
 }

@@ -1,0 +1,101 @@
+/**
+ * The order in which waiting statements get a reader. It is fair to users: however many statements
+ * one of them has sent, a statement of another waits for about one of those.
+ *
+ * - The user with the fewest readers at work comes first. Among equals, it is the user who has been
+ *   without a reader for longest. A user who had none yet counts from the first statement that
+ *   waits, so new users cannot keep others from their turn.
+ * - The statements of one user come in the order of their arrival.
+ *
+ * Invariant: a user is listed while a statement of the user waits or has a reader.
+ */
+import { assert, defined } from "../../base/assert.ts";
+
+export interface Queued {
+  readonly userId: string;
+}
+
+interface QueuedUser<Entry> {
+  /** In the order of arrival. */
+  readonly waiting: Set<Entry>;
+  readersAtWork: number;
+  /** When the user had a reader last, or began to wait: larger is later. */
+  since: number;
+}
+
+export class ReaderQueue<Entry extends Queued> {
+  readonly #users = new Map<string, QueuedUser<Entry>>();
+  #length = 0;
+  #now = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** Statements of one user. */
+  lengthOf(userId: string): number {
+    return this.#users.get(userId)?.waiting.size ?? 0;
+  }
+
+  all(): readonly Entry[] {
+    return [...this.#users.values()].flatMap(({ waiting }) => waiting.values().toArray());
+  }
+
+  /** The statement that comes next; it goes on waiting. */
+  first(): Entry | undefined {
+    let best: QueuedUser<Entry> | undefined;
+    for (const user of this.#users.values()) {
+      if (user.waiting.size > 0 && (best === undefined || isBefore(user, best))) best = user;
+    }
+    return best?.waiting.values().next().value;
+  }
+
+  add(entry: Entry): void {
+    this.#userOf(entry.userId).waiting.add(entry);
+    this.#length += 1;
+  }
+
+  /** A statement waits no longer, for whatever reason. */
+  remove(entry: Entry): void {
+    const { userId } = entry;
+    const wasThere = this.#users.get(userId)?.waiting.delete(entry) === true;
+    assert(wasThere, "a statement leaves the queue once");
+    this.#length -= 1;
+    this.#forgetIdle(userId);
+  }
+
+  noteTaken(userId: string): void {
+    this.#userOf(userId).readersAtWork += 1;
+  }
+
+  noteGivenBack(userId: string): void {
+    const user = defined(this.#users.get(userId), "who has a reader is listed");
+    user.readersAtWork -= 1;
+    user.since = this.#tick();
+    this.#forgetIdle(userId);
+  }
+
+  #userOf(userId: string): QueuedUser<Entry> {
+    let user = this.#users.get(userId);
+    if (user === undefined) {
+      user = { waiting: new Set(), readersAtWork: 0, since: this.#tick() };
+      this.#users.set(userId, user);
+    }
+    return user;
+  }
+
+  #tick(): number {
+    this.#now += 1;
+    return this.#now;
+  }
+
+  #forgetIdle(userId: string): void {
+    const user = this.#users.get(userId);
+    if (user?.readersAtWork === 0 && user.waiting.size === 0) this.#users.delete(userId);
+  }
+}
+
+function isBefore<Entry>(a: QueuedUser<Entry>, b: QueuedUser<Entry>): boolean {
+  if (a.readersAtWork !== b.readersAtWork) return a.readersAtWork < b.readersAtWork;
+  return a.since < b.since;
+}

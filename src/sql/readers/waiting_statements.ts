@@ -1,0 +1,183 @@
+/**
+ * Statements that wait until there is a reader for them, and memory.
+ *
+ *     waiting ──a reader is free, and memory──► given a place
+ *        └──killed, out of time, client gone, server stops──► refused
+ *
+ * - A statement that waits holds nothing: no rows, no snapshot, no file.
+ * - While all statements together hold as much memory as they may, none is given a place.
+ */
+import { type CancelTimer, type Clock, HOUR_MS } from "../../base/clock.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { checkDeadline, type RequestLedger } from "../execute/run/request_ledger.ts";
+import type { Prepared } from "../prepare/prepared.ts";
+import { ReaderQueue } from "./reader_queue.ts";
+
+/** A statement that asks for a place to read its rows. */
+export interface Asking {
+  readonly userId: string;
+  readonly prepared: Prepared;
+  readonly ledger: Pick<
+    RequestLedger,
+    "cancelledBy" | "deadlineMs" | "isWaiting" | "memory" | "wake"
+  >;
+}
+
+export interface WaitingOptions<Place> {
+  readonly clock: Clock;
+  /** Whether all statements together hold less memory than they may. */
+  readonly hasMemory: () => boolean;
+  /** Chooses a place for the next statement; undefined if it has to wait. */
+  readonly placeFor: (asking: Asking, waitedMs: number) => Place | undefined;
+}
+
+/** How many statements wait, and have waited since the start. */
+export interface WaitingCounts {
+  readonly waiting: number;
+  readonly waited: number;
+  readonly waitedMs: number;
+}
+
+/** Statements of one user that may wait. Each takes some kilobytes besides its connection. */
+export const WAITING_PER_USER_MAX = 2000;
+
+/** How often it is looked whether memory is free again. */
+const LOOK_MS = 20;
+
+interface Waiting<Place> extends Asking {
+  readonly sinceMs: number;
+  readonly give: (place: Place) => void;
+  readonly refuse: (error: unknown) => void;
+  cancelTimer: CancelTimer | undefined;
+}
+
+export class WaitingStatements<Place> {
+  readonly #options: WaitingOptions<Place>;
+  readonly #queue = new ReaderQueue<Waiting<Place>>();
+  #isTimed = false;
+  #waitedCount = 0;
+  #waitedMs = 0;
+
+  constructor(options: WaitingOptions<Place>) {
+    this.#options = options;
+  }
+
+  get counts(): WaitingCounts {
+    return { waiting: this.#queue.length, waited: this.#waitedCount, waitedMs: this.#waitedMs };
+  }
+
+  /** Whether a statement waits. */
+  get areThere(): boolean {
+    return this.#queue.length > 0;
+  }
+
+  /**
+   * Resolves with a place once the turn of the statement has come.
+   *
+   * @throws {DatabaseError} LIMIT_EXCEEDED, STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN, as a
+   * rejection.
+   */
+  place(asking: Asking): Promise<Place> {
+    const { clock } = this.#options;
+    const { ledger, prepared, userId } = asking;
+    const { promise, reject: refuse, resolve: give } = Promise.withResolvers<Place>();
+    if (this.#queue.lengthOf(userId) >= WAITING_PER_USER_MAX) {
+      refuse(tooManyWaiting());
+      return promise;
+    }
+    const sinceMs = clock.monotonicMs();
+    const waiting: Waiting<Place> = {
+      userId,
+      prepared,
+      ledger,
+      sinceMs,
+      give,
+      refuse,
+      cancelTimer: undefined,
+    };
+    // The first turn of the statement is forgotten.
+    ledger.memory = undefined;
+    ledger.isWaiting = true;
+    ledger.wake = () => this.#look(waiting);
+    this.#queue.add(waiting);
+    // Otherwise there is no place for those who wait already.
+    if (this.#queue.length === 1) this.serve();
+    if (ledger.isWaiting) {
+      this.#waitedCount += 1;
+      this.#look(waiting);
+    }
+    return promise;
+  }
+
+  /** Gives places to the statements that come next, as far as there are any. */
+  serve(): void {
+    for (let next = this.#queue.first(); next !== undefined; next = this.#queue.first()) {
+      if (!this.#options.hasMemory()) {
+        this.#lookLater();
+        return;
+      }
+      const waitedMs = this.#options.clock.monotonicMs() - next.sinceMs;
+      const place = this.#options.placeFor(next, waitedMs);
+      if (place === undefined) return;
+      this.#leave(next);
+      next.give(place);
+    }
+  }
+
+  noteTaken(userId: string): void {
+    this.#queue.noteTaken(userId);
+  }
+
+  noteGivenBack(userId: string): void {
+    this.#queue.noteGivenBack(userId);
+    this.serve();
+  }
+
+  /** Refuses all that wait: the server stops. */
+  close(): void {
+    for (const waiting of this.#queue.all()) {
+      waiting.ledger.cancelledBy ??= "shutdown";
+      this.#look(waiting);
+    }
+  }
+
+  /** Ends the wait if the statement may wait no longer. */
+  #look(waiting: Waiting<Place>): void {
+    const { clock } = this.#options;
+    const { ledger } = waiting;
+    try {
+      const leftMs = ledger.deadlineMs - checkDeadline(ledger, clock);
+      waiting.cancelTimer?.();
+      waiting.cancelTimer = clock.after(Math.min(leftMs, HOUR_MS), () => this.#look(waiting));
+    } catch (error) {
+      this.#leave(waiting);
+      waiting.refuse(error);
+    }
+  }
+
+  #leave(waiting: Waiting<Place>): void {
+    const { ledger, sinceMs } = waiting;
+    this.#queue.remove(waiting);
+    this.#waitedMs += this.#options.clock.monotonicMs() - sinceMs;
+    waiting.cancelTimer?.();
+    ledger.isWaiting = false;
+    ledger.wake = undefined;
+  }
+
+  #lookLater(): void {
+    if (this.#isTimed) return;
+    this.#isTimed = true;
+    this.#options.clock.after(LOOK_MS, () => {
+      this.#isTimed = false;
+      this.serve();
+    });
+  }
+}
+
+function tooManyWaiting(): DatabaseError {
+  return new DatabaseError(
+    "LIMIT_EXCEEDED",
+    `Cannot run the statement: ${WAITING_PER_USER_MAX} statements of its user wait already`,
+    { hint: "send fewer long statements at a time, or raise server.workers" },
+  );
+}

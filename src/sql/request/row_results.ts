@@ -1,0 +1,71 @@
+/**
+ * The result entries of statements that read or change rows.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import type { Clock } from "../../base/clock.ts";
+import { pauser } from "../../base/pauser.ts";
+import type { Value } from "../../types/mod.ts";
+import { noticesOf } from "../bind/stored_numbers.ts";
+import type { StatementResult } from "../common/engine.ts";
+import type { DmlOutcome } from "../execute/change/change_writer.ts";
+import type { PreparedDml, PreparedQuery } from "../prepare/prepared.ts";
+
+export interface ResultOptions {
+  readonly principal: Principal;
+  /** Parameters, then lifted literals. */
+  readonly parameters: readonly Value[];
+}
+
+const VERBS = { insert: "Inserted", update: "Updated", delete: "Deleted" } as const;
+
+/** What most changes answer, so that it is the same text each time. */
+const MESSAGES_OF_ONE = {
+  insert: "Inserted 1 row(s)",
+  update: "Updated 1 row(s)",
+  delete: "Deleted 1 row(s)",
+} as const;
+
+/** What a change answers once it is durable. */
+export function changeResult(
+  { cells, fields, kind, storedNumbers }: PreparedDml,
+  { applied, returned, rowCount }: DmlOutcome,
+  { parameters, principal: { userId: asUser } }: ResultOptions,
+): StatementResult {
+  const lastSeq = applied.commit?.lastSeq ?? null;
+  const notices = storedNumbers.length === 0 ? undefined : noticesOf(storedNumbers, parameters);
+  const noticed = notices === undefined || rowCount === 0 ? undefined : { notices };
+  if (fields === undefined || returned === undefined) {
+    const message = rowCount === 1 ? MESSAGES_OF_ONE[kind] : `${VERBS[kind]} ${rowCount} row(s)`;
+    return { rowCount, message, asUser, lastSeq, ...noticed };
+  }
+  const rows: unknown[][] = [];
+  for (const batch of returned) cells.append(batch, rows);
+  return { schema: fields, rows, rowCount, asUser, lastSeq, ...noticed };
+}
+
+/** The same for a long answer. The commit is made, so nothing ends this. */
+export async function changeResultInTurns(
+  prepared: PreparedDml,
+  outcome: DmlOutcome,
+  { clock, options }: { clock: Clock; options: ResultOptions },
+): Promise<StatementResult> {
+  const { returned } = outcome;
+  const first = changeResult(prepared, { ...outcome, returned: returned && [] }, options);
+  if (returned === undefined || first.rows === undefined) return first;
+  const rows: unknown[][] = [];
+  const pause = pauser(clock);
+  for (const batch of returned) {
+    prepared.cells.append(batch, rows);
+    await pause();
+  }
+  return { ...first, rows };
+}
+
+/** Rows of a query as the answer has them. */
+export function queryResult(
+  { fields = [] }: PreparedQuery,
+  rows: readonly (readonly unknown[])[],
+  { principal }: ResultOptions,
+): StatementResult {
+  return { schema: fields, rows, rowCount: rows.length, asUser: principal.userId };
+}

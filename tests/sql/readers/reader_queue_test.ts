@@ -1,0 +1,147 @@
+/**
+ * Goal: whatever users send, and however long it runs, the queue is fair to each of them. Readers,
+ * users and run times are random, and the order is compared with what the rules say.
+ */
+import { describe, expect, test } from "bun:test";
+import { ReaderQueue } from "../../../src/sql/readers/reader_queue.ts";
+import { SeededRandom } from "../../support/seeded_random.ts";
+
+interface Statement {
+  readonly userId: string;
+  readonly number: number;
+}
+
+/** Readers, of which each runs one statement of the queue at a time. */
+class Readers {
+  readonly queue = new ReaderQueue<Statement>();
+  readonly atWork: Statement[] = [];
+  readonly begun: Statement[] = [];
+  readonly #count: number;
+  #number = 0;
+
+  constructor(count: number) {
+    this.#count = count;
+  }
+
+  send(userId: string): Statement {
+    this.#number += 1;
+    const statement = { userId, number: this.#number };
+    this.queue.add(statement);
+    this.serve();
+    return statement;
+  }
+
+  /** Ends the statement that began first, or the one at a place. */
+  end(at = 0): void {
+    const [ended] = this.atWork.splice(at, 1);
+    if (ended === undefined) throw new Error("No statement is at work");
+    this.queue.noteGivenBack(ended.userId);
+    this.serve();
+  }
+
+  serve(): void {
+    while (this.atWork.length < this.#count) {
+      const next = this.queue.first();
+      if (next === undefined) return;
+      this.queue.remove(next);
+      this.queue.noteTaken(next.userId);
+      this.atWork.push(next);
+      this.begun.push(next);
+    }
+  }
+
+  atWorkOf(userId: string): number {
+    return this.atWork.filter((statement) => statement.userId === userId).length;
+  }
+}
+
+function users(statements: readonly Statement[]): string {
+  return statements.map(({ userId }) => userId).join("");
+}
+
+describe("ReaderQueue", () => {
+  test("takes statements of one user in the order of their arrival", () => {
+    const readers = new Readers(1);
+    const sent = [1, 2, 3, 4].map(() => readers.send("a"));
+    for (let end = 0; end < 4; end += 1) readers.end();
+    expect(readers.begun).toEqual(sent);
+    expect([readers.queue.length, readers.queue.first()]).toEqual([0, undefined]);
+  });
+
+  test.each([1, 2, 5])("gives a new user the next of %i readers that is free", (count) => {
+    const readers = new Readers(count);
+    for (let number = 0; number < 1000; number += 1) readers.send("a");
+    readers.end();
+    const other = readers.send("b");
+    readers.end();
+    expect(readers.begun.at(-1)).toEqual(other);
+  });
+
+  test("gives users turns, whatever each of them has sent", () => {
+    const readers = new Readers(1);
+    for (const userId of "aaaaaaabbcbc") readers.send(userId);
+    while (readers.atWork.length > 0) readers.end();
+    expect(users(readers.begun)).toBe("abcabcabaaaa");
+  });
+
+  test("gives a user with fewer readers at work the next one", () => {
+    const readers = new Readers(3);
+    for (const userId of "aaaabbb") readers.send(userId);
+    expect(users(readers.atWork)).toBe("aaa");
+    readers.end();
+    readers.end();
+    expect(users(readers.atWork)).toBe("abb");
+    // Both have one, and `b` was the last to give one up.
+    readers.end(1);
+    expect(users(readers.atWork)).toBe("aba");
+  });
+
+  test("leaves out a statement that waits no longer", () => {
+    const readers = new Readers(1);
+    const [, second] = [1, 2, 3].map(() => readers.send("a"));
+    if (second !== undefined) readers.queue.remove(second);
+    readers.end();
+    expect(readers.begun.map(({ number }) => number)).toEqual([1, 3]);
+    expect(() => second !== undefined && readers.queue.remove(second)).toThrow("leaves the queue");
+  });
+
+  test("over random statements serves whom the rules name, and keeps nobody from a turn", () => {
+    for (let seed = 1; seed <= 40; seed += 1) {
+      const random = new SeededRandom(seed);
+      const below = (count: number): number => Math.floor(random.unit() * count);
+      const readers = new Readers(1 + below(4));
+      /** Users that were served since a user began to wait for a first reader. */
+      const overtaken = new Map<string, string[]>();
+      for (let step = 0; step < 400; step += 1) {
+        const waiting = readers.queue.all();
+        const before = new Map("abcdefgh".split("").map((id) => [id, readers.atWorkOf(id)]));
+        if (random.unit() < 0.55 || readers.atWork.length === 0) {
+          const userId = "abcdefgh"[below(1 + below(8))] ?? "a";
+          readers.send(userId);
+        } else {
+          const at = below(readers.atWork.length);
+          const { userId: ended = "" } = readers.atWork[at] ?? {};
+          before.set(ended, (before.get(ended) ?? 0) - 1);
+          const begunCount = readers.begun.length;
+          readers.end(at);
+          const [served] = readers.begun.slice(begunCount);
+          if (served === undefined) continue;
+          const fewest = Math.min(...waiting.map(({ userId }) => before.get(userId) ?? 0));
+          expect(before.get(served.userId)).toBe(fewest);
+          const ofUser = waiting.filter(({ userId }) => userId === served.userId);
+          expect(Math.min(...ofUser.map(({ number }) => number))).toBe(served.number);
+          overtaken.delete(served.userId);
+          const passed = [...overtaken].filter(([userId]) => before.get(userId) === 0);
+          // Whoever has no reader is overtaken once by each of the others.
+          for (const [, others] of passed) expect(others).not.toContain(served.userId);
+          for (const [, others] of passed) others.push(served.userId);
+        }
+        for (const { userId } of readers.queue.all()) {
+          if (readers.atWorkOf(userId) > 0) overtaken.delete(userId);
+          else if (!overtaken.has(userId)) overtaken.set(userId, []);
+        }
+        expect(readers.queue.length).toBe(readers.queue.all().length);
+      }
+    }
+  });
+});

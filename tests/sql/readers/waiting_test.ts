@@ -1,0 +1,242 @@
+/**
+ * Statements that wait for a reader: in which order they come, what they read once they begin, and
+ * what ends their wait. The one reader is held until a test lets it go on.
+ */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { type LogFields, silentLog } from "../../../src/base/log.ts";
+import type { SqlResponse } from "../../../src/sql/mod.ts";
+import { WAITING_PER_USER_MAX } from "../../../src/sql/readers/waiting_statements.ts";
+import { HeldReaders } from "../../support/held_readers.ts";
+import { ManualClock } from "../../support/manual_clock.ts";
+import { type RequestParts, TestEngine } from "../../support/sql_engine.ts";
+import { until } from "../../support/until.ts";
+
+let clock: ManualClock;
+let readers: HeldReaders;
+let engine: TestEngine;
+let warnings: string[];
+
+beforeEach(async () => {
+  clock = new ManualClock();
+  readers = new HeldReaders();
+  warnings = [];
+  engine = await TestEngine.open({
+    clock,
+    config: "server.workers = 1",
+    heldReaders: readers,
+    readsElsewhere: true,
+    log: { ...silentLog, warn: (text: string, _fields?: LogFields) => void warnings.push(text) },
+  });
+  await engine.run(
+    "CREATE TABLE t (id INT PRIMARY KEY, v INT) WITH (TYPE = 'SHARED');" +
+      "CREATE TABLE u (id INT PRIMARY KEY, v INT) WITH (TYPE = 'SHARED');" +
+      "INSERT INTO t VALUES (1, 10), (2, 20);" +
+      "CREATE USER ann WITH PASSWORD 'Correct-horse-9' ROLE dba;" +
+      "CREATE USER ben WITH PASSWORD 'Correct-horse-9' ROLE dba",
+  );
+});
+afterEach(() => engine[Symbol.asyncDispose]());
+
+/** In the order of their ends. */
+let ends: string[] = [];
+beforeEach(() => {
+  ends = [];
+});
+
+/** Sends a statement of a user; the first of all has the reader, and the others wait. */
+function send(
+  sql: string,
+  { name = sql, userId = "root", ...parts }: RequestParts & { name?: string; userId?: string } = {},
+): Promise<SqlResponse> {
+  engine.userId = userId;
+  const answer = engine.ask(sql, parts).finally(() => ends.push(name));
+  engine.userId = "root";
+  return answer;
+}
+
+/** The rows of an answer that must be a success. */
+function rowsOf({ error, results }: SqlResponse): unknown {
+  expect(error?.message).toBeUndefined();
+  return results.at(-1)?.rows;
+}
+
+const SUM = "SELECT sum(v) FROM t";
+
+function counts(): { waiting: number; waited: number } {
+  const { waited = -1, waiting = -1 } = engine.database.readerCounts() ?? {};
+  return { waiting, waited };
+}
+
+/** Has the reader busy with a statement, so that others wait behind it. */
+async function busy(): Promise<{ readonly answer: Promise<SqlResponse> }> {
+  readers.hold();
+  const answer = send(SUM, { name: "first" });
+  await until(() => engine.database.readerCounts()?.busy === 1);
+  return { answer };
+}
+
+async function queryId(like: string): Promise<string> {
+  const { error, results } = await engine.ask(
+    `SELECT query_id, state FROM system.queries WHERE sql LIKE '${like}'`,
+  );
+  expect(error).toBeUndefined();
+  const [[id, state] = []] = results.at(-1)?.rows ?? [];
+  expect(state).toBe("waiting");
+  return String(id);
+}
+
+describe("statements that find no reader free", () => {
+  test("come in turn by user, those of one user as they arrived", async () => {
+    readers.hold();
+    const answers = [
+      ...[1, 2, 3].map((at) => send(SUM, { name: `root${at}` })),
+      ...[1, 2].map((at) => send(SUM, { name: `ann${at}`, userId: "ann" })),
+      send("UPDATE u SET v = v + 1", { name: "ben1", userId: "ben" }),
+    ];
+    await until(() => counts().waiting === 5);
+    readers.release();
+    for (const answer of answers) expect((await answer).error?.message).toBeUndefined();
+    expect(ends).toEqual(["root1", "ann1", "ben1", "root2", "ann2", "root3"]);
+    expect(counts()).toEqual({ waiting: 0, waited: 5 });
+  });
+
+  test("read what is newest when they begin, in a transaction what it began with", async () => {
+    const first = await busy();
+    const query = send(SUM);
+    const inTransaction = send(`BEGIN READ ONLY; ${SUM}; COMMIT`);
+    const change = send("INSERT INTO u SELECT * FROM t");
+    await until(() => counts().waiting === 3);
+    await engine.run("INSERT INTO t VALUES (3, 70)");
+    readers.release();
+    expect(rowsOf(await first.answer)).toEqual([[30]]);
+    expect(rowsOf(await query)).toEqual([[100]]);
+    expect((await inTransaction).results[1]?.rows).toEqual([[30]]);
+    expect((await change).results[0]?.rowCount).toBe(3);
+  });
+
+  test("are bound anew if a definition has changed", async () => {
+    const first = await busy();
+    const statements = [
+      send("SELECT v, id FROM t ORDER BY id"),
+      send("SELECT * FROM t ORDER BY id"),
+      send("SELECT sum(v) FROM u"),
+      send("UPDATE u SET v = 1"),
+      send("DELETE FROM t WHERE v > 10"),
+    ];
+    await until(() => counts().waiting === 5);
+    await engine.run("ALTER TABLE t ADD COLUMN w INT DEFAULT 5; DROP TABLE u");
+    readers.release();
+    await first.answer;
+    const answers = await Promise.all(statements);
+    expect(answers.map(({ error }) => error?.condition)).toEqual([
+      undefined,
+      undefined,
+      "TABLE_NOT_FOUND",
+      "TABLE_NOT_FOUND",
+      undefined,
+    ]);
+    const rows = answers[1]?.results[0]?.rows?.map((row) => row.slice(0, 3));
+    expect(rows).toEqual([
+      [1, 10, 5],
+      [2, 20, 5],
+    ]);
+    expect(answers[4]?.results[0]?.rowCount).toBe(1);
+  });
+});
+
+describe("a wait is ended", () => {
+  test("by KILL", async () => {
+    const first = await busy();
+    const killed = [send("SELECT max(v) FROM t"), send("UPDATE t SET v = 0")];
+    await until(() => counts().waiting === 2);
+    await engine.run(`KILL QUERY '${await queryId("%max%")}'`);
+    await engine.run(`KILL QUERY '${await queryId("UPDATE%")}'`);
+    const conditions = (await Promise.all(killed)).map(({ error }) => error?.condition);
+    expect(conditions).toEqual(["CANCELLED", "CANCELLED"]);
+    expect([readers.jobCount, counts().waiting]).toEqual([1, 0]);
+    readers.release();
+    expect(rowsOf(await first.answer)).toEqual([[30]]);
+  });
+
+  test("by its deadline, at that moment", async () => {
+    const first = await busy();
+    const late = send("SELECT max(v) FROM t", { timeoutMs: 700 });
+    await until(() => counts().waiting === 1);
+    clock.advance(699);
+    for (let turn = 0; turn < 20; turn += 1) await clock.yield();
+    expect(counts().waiting).toBe(1);
+    clock.advance(1);
+    expect((await late).error?.condition).toBe("STATEMENT_TIMEOUT");
+    readers.release();
+    await first.answer;
+  });
+
+  test("by a client that leaves", async () => {
+    const first = await busy();
+    let leave: (() => void) | undefined;
+    const left = send(SUM, { reader: { onLeave: (callback) => (leave = callback) } });
+    await until(() => counts().waiting === 1);
+    leave?.();
+    expect((await left).error?.condition).toBe("CANCELLED");
+    readers.release();
+    await first.answer;
+  });
+
+  test("by the end of the server", async () => {
+    const first = await busy();
+    const waiting = send("SELECT max(v) FROM t");
+    await until(() => counts().waiting === 1);
+    await engine.database.close();
+    expect((await waiting).error?.condition).toBe("SHUTTING_DOWN");
+    await first.answer;
+    await engine.reopen();
+  });
+});
+
+test("statements whose reader fails go on in the next one", async () => {
+  const first = await busy();
+  const waiting = [send("SELECT max(v) FROM t"), send("INSERT INTO u SELECT * FROM t")];
+  await until(() => counts().waiting === 2);
+  readers.failAll();
+  readers.release();
+  expect((await first.answer).error?.condition).toBe("INTERNAL_ERROR");
+  const [max, insert] = await Promise.all(waiting);
+  expect([max?.results[0]?.rows, insert?.results[0]?.rowCount]).toEqual([[[20]], 2]);
+});
+
+test("statements run on the event loop where no reader can be opened, with one warning", async () => {
+  readers.isRefusing = true;
+  const answers = await Promise.all([send(SUM), send(SUM), send("INSERT INTO u SELECT * FROM t")]);
+  expect(answers.map(({ error }) => error)).toEqual([undefined, undefined, undefined]);
+  expect(await engine.rows("SELECT sum(v) FROM u")).toEqual([[30]]);
+  expect([readers.jobCount, counts().waited]).toEqual([0, 0]);
+  expect(warnings.filter((text) => text.includes("reader thread"))).toHaveLength(1);
+});
+
+test("statements that waited run on the event loop once no reader can be opened any more", async () => {
+  const first = await busy();
+  const waiting = send("SELECT max(v) FROM t");
+  await until(() => counts().waiting === 1);
+  readers.isRefusing = true;
+  readers.failAll();
+  expect((await first.answer).error?.condition).toBe("INTERNAL_ERROR");
+  expect(rowsOf(await waiting)).toEqual([[20]]);
+});
+
+test("so many statements of one user wait, and no more", async () => {
+  const first = await busy();
+  const sent = Array.from({ length: WAITING_PER_USER_MAX }, () => send(SUM, { userId: "ann" }));
+  await until(() => counts().waiting === WAITING_PER_USER_MAX);
+  const { error } = await send(SUM, { userId: "ann" });
+  expect([error?.condition, error?.hint]).toEqual([
+    "LIMIT_EXCEEDED",
+    "send fewer long statements at a time, or raise server.workers",
+  ]);
+  // That is no matter to others.
+  const other = send("SELECT max(v) FROM t", { name: "other", userId: "ben" });
+  readers.release();
+  await first.answer;
+  expect(rowsOf(await other)).toEqual([[20]]);
+  expect(ends.indexOf("other")).toBeLessThan(4);
+  for (const answer of sent) expect(rowsOf(await answer)).toEqual([[30]]);
+});
