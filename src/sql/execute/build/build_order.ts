@@ -53,6 +53,7 @@ export function buildOrder(
       const sortOver = (ordered: Operator): Operator => sort(run, ordered, rowsMax);
       const plain = (leftOut: number): Operator =>
         new Limit(sort(run, input(run), allRows), {
+          run,
           limit: Number.POSITIVE_INFINITY,
           offset: leftOut,
         });
@@ -63,7 +64,7 @@ export function buildOrder(
   const input = buildPlan(node.input);
   const layout = layoutOf(node.input.columns);
   if (node.ties === undefined) {
-    return (run) => new Limit(input(run), { limit: limit(run), offset: offset(run) });
+    return (run) => new Limit(input(run), { run, limit: limit(run), offset: offset(run) });
   }
   const keys = sortKeys(node.ties, layout);
   return (run) =>

@@ -61,10 +61,10 @@ export function buildRowRead(root: PlanNode): RowRead | undefined {
 export function buildSystemView(node: Extract<PlanNode, { kind: "system" }>): OperatorFactory {
   const { columns, positions, source } = node;
   const types = columns.map(({ type }) => type);
-  return ({ principal }) => {
-    const { isImpersonated, role, userId } = principal;
+  return (run) => {
+    const { isImpersonated, role, userId } = run.principal;
     const portions = source({ userId, role, isImpersonated, positions });
-    return new PortionSource(portions, { positions, types });
+    return new PortionSource(portions, { run, positions, types });
   };
 }
 

@@ -9,7 +9,8 @@ import type { Batch, DataType } from "../../../types/mod.ts";
 import type { Partitions } from "../../spill/mod.ts";
 import type { Evaluator } from "../evaluate/expression.ts";
 import type { HeldColumns } from "../held/held_columns.ts";
-import { NOTHING_YET, type Operator } from "../run/operator.ts";
+import { nextRows } from "../run/next_rows.ts";
+import type { Operator } from "../run/operator.ts";
 import type { Run } from "../run/run.ts";
 import { PartitionWork, type SpillSite } from "../run/spilling.ts";
 import type { JoinOptions } from "./hash_join.ts";
@@ -111,19 +112,18 @@ export class JoinPartitions {
 export class DividedJoin implements Operator {
   readonly #options: DividedJoinOptions;
   readonly #partitions: JoinPartitions;
-  readonly #steps: Iterator<undefined, void>;
+  readonly #held: HeldSide;
   #work: Operator | undefined;
 
   constructor(options: DividedJoinOptions, held: HeldSide) {
     this.#options = options;
+    this.#held = held;
     this.#partitions = new JoinPartitions(options);
-    this.#steps = this.#divide(held);
   }
 
   next(): Batch | undefined {
-    if (this.#work !== undefined) return this.#work.next();
-    if (this.#steps.next().done === true) this.#work = this.#partitions.work();
-    return NOTHING_YET;
+    this.#work ??= this.#divide();
+    return this.#work.next();
   }
 
   close(): void {
@@ -131,20 +131,22 @@ export class DividedJoin implements Operator {
     this.#partitions.close();
   }
 
-  *#divide({ batches, side }: HeldSide): Generator<undefined, void> {
+  #divide(): Operator {
+    const { batches, side } = this.#held;
     for (const batch of batches) {
+      this.#options.run.checkTime();
       this.#partitions.add(side, batch);
-      yield undefined;
     }
-    yield* this.#addAll(side);
-    yield* this.#addAll(side === "left" ? "right" : "left");
+    this.#addAll(side);
+    this.#addAll(side === "left" ? "right" : "left");
+    return this.#partitions.work();
   }
 
-  *#addAll(side: Side): Generator<undefined, void> {
-    const { rows } = this.#options.sides[side];
-    for (let batch = rows.next(); batch !== undefined; batch = rows.next()) {
-      if (batch.rowCount > 0) this.#partitions.add(side, batch);
-      yield undefined;
+  #addAll(side: Side): void {
+    const { run, sides } = this.#options;
+    const { rows } = sides[side];
+    for (let batch = nextRows(rows, run); batch !== undefined; batch = nextRows(rows, run)) {
+      this.#partitions.add(side, batch);
     }
   }
 }

@@ -6,9 +6,9 @@
  *                             └──left ends──► done (first the lonely right rows of a full join)
  *
  * A semi join passes the left rows that have a partner, an anti join those that have none. Without
- * keys every left row meets every right row. A call makes at most one batch of pairs, so that a
- * product of a billion rows lets others run and can be stopped. Left rows without a partner come
- * after the pairs of their batch.
+ * keys every left row meets every right row. Pairs are made a batch at a time, and the clock is
+ * looked at before each, so that a product of a billion rows can be stopped. Left rows without a
+ * partner come after the pairs of their batch.
  *
  * Beyond the memory both sides are divided (`divided_join.ts`); where the key alone decides, held
  * keys stay, and only rows of other keys go to disk.
@@ -26,7 +26,8 @@ import {
 import { type Evaluator, selectRows } from "../evaluate/expression.ts";
 import { HeldColumns } from "../held/held_columns.ts";
 import { NO_KEY } from "../keys/key_index.ts";
-import { NOTHING_YET, type Operator } from "../run/operator.ts";
+import { nextRows } from "../run/next_rows.ts";
+import type { Operator } from "../run/operator.ts";
 import { endsRequest } from "../run/request_ledger.ts";
 import { rowsWhere, type SpillOptions, SpillSite } from "../run/spilling.ts";
 import {
@@ -76,8 +77,6 @@ export class HashJoin implements Operator {
   #held: HeldColumns;
   #table: JoinTable;
   #isBuilt = false;
-  /** Once the right side has ended, until the table is built. */
-  #finishing: Iterator<undefined, void> | undefined;
   #fault: DatabaseError | undefined;
   /** Of a full join: 1 for each held row that has had a partner. */
   #isPaired = new Uint8Array(0);
@@ -106,25 +105,22 @@ export class HashJoin implements Operator {
   }
 
   next(): Batch | undefined {
+    if (!this.#isBuilt) this.#build();
     if (this.#divided !== undefined) return this.#divided.next();
     if (this.#otherWork !== undefined) return this.#otherWork.next();
-    if (!this.#isBuilt) return this.#options.isGuarded ? this.#buildGuarded() : this.#build();
-    if (this.#pairing !== undefined) return this.#pair(this.#pairing);
-    const batch = this.#options.left.next();
-    if (batch === undefined) return this.#lonelyRightRows();
-    if (batch.rowCount === 0) return NOTHING_YET;
-    if (this.#fault !== undefined) throw this.#fault;
-    const { join, leftKeys, residual, run } = this.#options;
-    const keys = leftKeys.map((key) => key(batch, run));
-    if (this.#others !== undefined) return this.#chooseKnown(batch, keys, this.#others);
-    const numbers = this.#table.numbersOf(keys, batch.rowCount);
-    if (this.#isChoice && residual === undefined) return this.#choose(batch, numbers);
-    if (join === "inner" && residual === undefined && this.#table.isUnique) {
-      return this.#pairAll(batch, numbers);
+    const { left, run } = this.#options;
+    for (;;) {
+      let joined: Batch | undefined;
+      if (this.#pairing === undefined) {
+        const batch = nextRows(left, run);
+        if (batch === undefined) return this.#lonelyRightRows();
+        joined = this.#joined(batch);
+      } else {
+        run.checkTime();
+        joined = this.#pair(this.#pairing);
+      }
+      if (joined !== undefined && joined.rowCount > 0) return joined;
     }
-    const hasPartner = new Uint8Array(batch.rowCount);
-    this.#pairing = { batch, numbers, hasPartner, leftRow: 0, candidateIndex: 0 };
-    return NOTHING_YET;
   }
 
   close(): void {
@@ -136,37 +132,50 @@ export class HashJoin implements Operator {
     this.#site.close();
   }
 
-  #buildGuarded(): Batch {
+  #build(): void {
+    this.#isBuilt = true;
     try {
-      return this.#build();
+      this.#readRight();
     } catch (error) {
-      if (!(error instanceof DatabaseError)) throw error;
+      if (!this.#options.isGuarded || !(error instanceof DatabaseError)) throw error;
       if (endsRequest(error)) throw error;
       this.#fault = error;
-      this.#isBuilt = true;
-      return NOTHING_YET;
     }
   }
 
-  #build(): Batch {
-    if (this.#finishing !== undefined) {
-      if (this.#finishing.next().done === true) this.#isBuilt = true;
-      return NOTHING_YET;
+  #readRight(): void {
+    const { join, right, rightKeys, run } = this.#options;
+    for (let batch = nextRows(right, run); batch !== undefined; batch = nextRows(right, run)) {
+      const keys = rightKeys.map((key) => key(batch, run));
+      if (this.#others !== undefined) {
+        this.#keepOthers(batch, keys, this.#others);
+        continue;
+      }
+      this.#held.append(batch.columns, batch.rowCount);
+      this.#table.add(keys, batch.rowCount);
+      if (this.#site.isDue) this.#divide();
+      // It reads the rest of the right side.
+      if (this.#divided !== undefined) return;
     }
-    const { right, rightKeys, run } = this.#options;
-    const batch = right.next();
-    if (batch === undefined) {
-      this.#finishing = this.#finishBuild();
-      return NOTHING_YET;
+    if (this.#others !== undefined) return;
+    this.#table.finish(() => run.checkTime());
+    if (join === "full") this.#isPaired = new Uint8Array(this.#held.rowCount);
+  }
+
+  /** Rows that a left batch gives at once; undefined for none, and where pairs are to be made. */
+  #joined(batch: Batch): Batch | undefined {
+    if (this.#fault !== undefined) throw this.#fault;
+    const { join, leftKeys, residual, run } = this.#options;
+    const keys = leftKeys.map((key) => key(batch, run));
+    if (this.#others !== undefined) return this.#chooseKnown(batch, keys, this.#others);
+    const numbers = this.#table.numbersOf(keys, batch.rowCount);
+    if (this.#isChoice && residual === undefined) return this.#choose(batch, numbers);
+    if (join === "inner" && residual === undefined && this.#table.isUnique) {
+      return this.#pairAll(batch, numbers);
     }
-    const { rowCount } = batch;
-    if (rowCount === 0) return NOTHING_YET;
-    const keys = rightKeys.map((key) => key(batch, run));
-    if (this.#others !== undefined) return this.#keepOthers(batch, keys, this.#others);
-    this.#held.append(batch.columns, rowCount);
-    this.#table.add(keys, rowCount);
-    if (this.#site.isDue) this.#divide();
-    return NOTHING_YET;
+    const hasPartner = new Uint8Array(batch.rowCount);
+    this.#pairing = { batch, numbers, hasPartner, leftRow: 0, candidateIndex: 0 };
+    return undefined;
   }
 
   /** Goes over to partitions on disk. */
@@ -176,7 +185,7 @@ export class HashJoin implements Operator {
     const options = dividedOptions(this.#options, this.#site, join);
     if (this.#isChoice && residual === undefined) {
       this.#others = new JoinPartitions(options);
-      this.#table.finish();
+      this.#table.finish(() => this.#options.run.checkTime());
       return;
     }
     this.#divided = new DividedJoin(options, { side: "right", batches: heldBatches(this.#held) });
@@ -194,32 +203,25 @@ export class HashJoin implements Operator {
   }
 
   /** Sends right rows to disk whose key is not held. */
-  #keepOthers(batch: Batch, keys: readonly Vector[], others: JoinPartitions): Batch {
+  #keepOthers(batch: Batch, keys: readonly Vector[], others: JoinPartitions): void {
     const numbers = this.#table.heldNumbersOf(keys, batch.rowCount);
     const unknown = rowsWhere(batch.rowCount, (row) => numbers[row] === NO_KEY);
     if (unknown.count > 0) others.add("right", keepRows(batch, unknown));
-    return NOTHING_YET;
   }
 
   /** Left rows whose key is held are decided now; others are sent to disk. */
-  #chooseKnown(batch: Batch, keys: readonly Vector[], others: JoinPartitions): Batch {
+  #chooseKnown(batch: Batch, keys: readonly Vector[], others: JoinPartitions): Batch | undefined {
     const numbers = this.#table.heldNumbersOf(keys, batch.rowCount);
     const unknown = rowsWhere(batch.rowCount, (row) => numbers[row] === NO_KEY);
     if (unknown.count === 0) return this.#choose(batch, numbers);
     others.add("left", keepRows(batch, unknown));
     const known = rowsWhere(batch.rowCount, (row) => numbers[row] !== NO_KEY);
     const knownNumbers = numbers.filter((number) => number !== NO_KEY);
-    return known.count === 0 ? NOTHING_YET : this.#choose(keepRows(batch, known), knownNumbers);
-  }
-
-  *#finishBuild(): Generator<undefined, void> {
-    if (this.#others !== undefined) return;
-    yield* this.#table.finishSteps();
-    if (this.#options.join === "full") this.#isPaired = new Uint8Array(this.#held.rowCount);
+    return known.count === 0 ? undefined : this.#choose(keepRows(batch, known), knownNumbers);
   }
 
   /** The pairs of a whole batch, where no key has two held rows. */
-  #pairAll(batch: Batch, numbers: Int32Array): Batch {
+  #pairAll(batch: Batch, numbers: Int32Array): Batch | undefined {
     const { rows, starts } = this.#table;
     const leftRows = new Uint32Array(batch.rowCount);
     const rightRows = new Uint32Array(batch.rowCount);
@@ -233,11 +235,11 @@ export class HashJoin implements Operator {
       rightRows[count] = rows[start] ?? 0;
       count += 1;
     }
-    return count === 0 ? NOTHING_YET : this.#pairsOf(batch, leftRows, { rightRows, count });
+    return count === 0 ? undefined : this.#pairsOf(batch, leftRows, { rightRows, count });
   }
 
   /** The left rows that a semi or anti join passes, where the key alone decides. */
-  #choose(batch: Batch, numbers: Int32Array): Batch {
+  #choose(batch: Batch, numbers: Int32Array): Batch | undefined {
     const { starts } = this.#table;
     const hasPartner = new Uint8Array(batch.rowCount);
     for (let row = 0; row < batch.rowCount; row += 1) {
@@ -247,7 +249,7 @@ export class HashJoin implements Operator {
     return this.#chosen(batch, hasPartner);
   }
 
-  #chosen(batch: Batch, hasPartner: Uint8Array): Batch {
+  #chosen(batch: Batch, hasPartner: Uint8Array): Batch | undefined {
     const wanted = this.#options.join === "semi" ? 1 : 0;
     const rows = new Uint32Array(batch.rowCount);
     let count = 0;
@@ -256,7 +258,7 @@ export class HashJoin implements Operator {
       rows[count] = row;
       count += 1;
     }
-    if (count === 0) return NOTHING_YET;
+    if (count === 0) return undefined;
     return keepRows(this.#keptOf(batch), { rows, count });
   }
 
@@ -265,12 +267,12 @@ export class HashJoin implements Operator {
     return { rowCount, columns: kept };
   }
 
-  #pair(pairing: Pairing): Batch {
+  #pair(pairing: Pairing): Batch | undefined {
     const { batch, numbers } = pairing;
     if (pairing.leftRow >= batch.rowCount) {
       this.#pairing = undefined;
       if (this.#isChoice) return this.#chosen(batch, pairing.hasPartner);
-      return this.#options.join === "inner" ? NOTHING_YET : this.#lonelyRows(pairing);
+      return this.#options.join === "inner" ? undefined : this.#lonelyRows(pairing);
     }
     const leftRows = new Uint32Array(PAIRS_MAX);
     const rightRows = new Uint32Array(PAIRS_MAX);
@@ -298,14 +300,14 @@ export class HashJoin implements Operator {
     }
     pairing.leftRow = leftRow;
     pairing.candidateIndex = candidateIndex;
-    return count === 0 ? NOTHING_YET : this.#keptPairs(pairing, leftRows, { rightRows, count });
+    return count === 0 ? undefined : this.#keptPairs(pairing, leftRows, { rightRows, count });
   }
 
   #keptPairs(
     pairing: Pairing,
     leftRows: Uint32Array,
     { count, rightRows }: { count: number; rightRows: Uint32Array },
-  ): Batch {
+  ): Batch | undefined {
     const { join, residual, run } = this.#options;
     const { hasPartner } = pairing;
     const isNoted = join !== "inner";
@@ -325,14 +327,14 @@ export class HashJoin implements Operator {
       hasPartner[leftRows[pair] ?? 0] = 1;
       if (join === "full") this.#isPaired[rightRows[pair] ?? 0] = 1;
     }
-    return this.#isChoice ? NOTHING_YET : keepRows(this.#keptOf(pairs), kept);
+    return this.#isChoice ? undefined : keepRows(this.#keptOf(pairs), kept);
   }
 
   /** Held rows that no left row met, a batch at a time, beside NULLs. */
   #lonelyRightRows(): Batch | undefined {
     if (this.#others !== undefined) {
       this.#otherWork = this.#others.work();
-      return NOTHING_YET;
+      return this.#otherWork.next();
     }
     if (this.#options.join !== "full") return undefined;
     const rows = new Uint32Array(BATCH_ROWS_MAX);
@@ -351,7 +353,7 @@ export class HashJoin implements Operator {
     return this.#keptOf({ rowCount: count, columns: [...left, ...right.columns] });
   }
 
-  #lonelyRows({ batch, hasPartner }: Pairing): Batch {
+  #lonelyRows({ batch, hasPartner }: Pairing): Batch | undefined {
     const rows = new Uint32Array(batch.rowCount);
     let count = 0;
     for (let row = 0; row < batch.rowCount; row += 1) {
@@ -359,7 +361,7 @@ export class HashJoin implements Operator {
       rows[count] = row;
       count += 1;
     }
-    if (count === 0) return NOTHING_YET;
+    if (count === 0) return undefined;
     const left = batch.columns.map((column) => take(column, { rows, count }));
     const right = this.#options.rightTypes.map(() => constVector(null, count));
     return this.#keptOf({ rowCount: count, columns: [...left, ...right] });

@@ -13,13 +13,16 @@ import { type Batch, constVector, take, type Vector } from "../../../types/mod.t
 import { selectRows } from "../evaluate/expression.ts";
 import { HeldColumns } from "../held/held_columns.ts";
 import { NO_KEY } from "../keys/key_index.ts";
-import { NOTHING_YET, type Operator } from "../run/operator.ts";
+import { nextRows } from "../run/next_rows.ts";
+import type { Operator } from "../run/operator.ts";
 import { SpillSite } from "../run/spilling.ts";
 import { DividedJoin, type DividedPair, dividedOptions, heldBatches } from "./divided_join.ts";
 import type { JoinOptions } from "./hash_join.ts";
 import { JoinTable } from "./join_table.ts";
 
 const PAIRS_MAX: number = 2 * BATCH_ROWS_MAX;
+/** Held rows that are looked at together: most of them may have been met before. */
+const LOOKED_MAX: number = 32 * BATCH_ROWS_MAX;
 const CHOSEN_MAX: number = 16 * BATCH_ROWS_MAX;
 
 /** Where the marking of one right batch stands. */
@@ -42,9 +45,7 @@ export class HeldSemiJoin implements Operator {
   #isKeyMet = new Uint8Array(0);
   /** 1 for a held row that has had a partner; with a residual. */
   #isRowMet = new Uint8Array(0);
-  #phase: "hold" | "finish" | "mark" | "choose" = "hold";
-  #finishing: Iterator<undefined, void> | undefined;
-  #marking: Marking | undefined;
+  #isRead = false;
   #chosen = new Uint32Array(0);
   #chosenCount = 0;
   #position = 0;
@@ -58,18 +59,12 @@ export class HeldSemiJoin implements Operator {
   }
 
   next(): Batch | undefined {
-    if (this.#divided !== undefined) return this.#divided.next();
-    switch (this.#phase) {
-      case "hold":
-        return this.#hold();
-      case "finish":
-        if (this.#finishing?.next().done !== false) this.#beginMarking();
-        return NOTHING_YET;
-      case "mark":
-        return this.#marking === undefined ? this.#markNext() : this.#markPairs(this.#marking);
-      case "choose":
-        return this.#choose();
+    if (!this.#isRead) {
+      this.#isRead = true;
+      this.#hold();
+      if (this.#divided === undefined) this.#mark();
     }
+    return this.#divided === undefined ? this.#choose() : this.#divided.next();
   }
 
   close(): void {
@@ -79,30 +74,18 @@ export class HeldSemiJoin implements Operator {
     this.#site.close();
   }
 
-  #hold(): Batch {
+  #hold(): void {
     const { left, leftKeys, run } = this.#options;
-    const batch = left.next();
-    if (batch === undefined) {
-      this.#finishing = this.#table.finishSteps();
-      this.#phase = "finish";
-    } else if (batch.rowCount > 0) {
-      this.#held.append(batch.columns, batch.rowCount);
-      this.#table.add(
-        leftKeys.map((key) => key(batch, run)),
-        batch.rowCount,
-      );
+    for (let batch = nextRows(left, run); batch !== undefined; batch = nextRows(left, run)) {
+      const { columns, rowCount } = batch;
+      const keys = leftKeys.map((key) => key(batch, run));
+      this.#held.append(columns, rowCount);
+      this.#table.add(keys, rowCount);
       if (this.#site.isDue) this.#divide();
+      // It reads the rest of the left side.
+      if (this.#divided !== undefined) return;
     }
-    return NOTHING_YET;
-  }
-
-  #beginMarking(): void {
-    this.#isKeyMet = new Uint8Array(Math.max(0, this.#table.starts.length - 1));
-    this.#isRowMet = new Uint8Array(this.#held.rowCount);
-    this.#site.memory.take(this.#isKeyMet.length + this.#isRowMet.length);
-    // Nobody asks whether there is a partner.
-    if (this.#held.rowCount === 0) this.#finishMarking();
-    else this.#phase = "mark";
+    this.#table.finish(() => run.checkTime());
   }
 
   /** Goes over to partitions on disk. */
@@ -119,43 +102,54 @@ export class HeldSemiJoin implements Operator {
     this.#site.close();
   }
 
-  #markNext(): Batch {
+  /** Reads the right side. */
+  #mark(): void {
+    this.#isKeyMet = new Uint8Array(Math.max(0, this.#table.starts.length - 1));
+    this.#isRowMet = new Uint8Array(this.#held.rowCount);
+    this.#site.memory.take(this.#isKeyMet.length + this.#isRowMet.length);
+    // Without held rows nobody asks whether there is a partner.
+    while (this.#held.rowCount > 0 && this.#markNext());
+    this.#finishMarking();
+  }
+
+  /** Returns whether there was a batch. */
+  #markNext(): boolean {
     const { residual, right, rightKeys, run } = this.#options;
-    const batch = right.next();
-    if (batch === undefined) {
-      this.#finishMarking();
-      return NOTHING_YET;
-    }
-    if (batch.rowCount === 0) return NOTHING_YET;
+    const batch = nextRows(right, run);
+    if (batch === undefined) return false;
     const keys = rightKeys.map((key) => key(batch, run));
     const numbers = this.#table.numbersOf(keys, batch.rowCount);
     if (residual !== undefined) {
-      this.#marking = { batch, numbers, rightRow: 0, candidateIndex: 0 };
-      return NOTHING_YET;
+      const marking = { batch, numbers, rightRow: 0, candidateIndex: 0 };
+      while (marking.rightRow < batch.rowCount) this.#markPairs(marking);
+      return true;
     }
     const isMet = this.#isKeyMet;
     for (let row = 0; row < numbers.length; row += 1) {
       const number = numbers[row] ?? NO_KEY;
       if (number !== NO_KEY) isMet[number] = 1;
     }
-    return NOTHING_YET;
+    return true;
   }
 
   /** At most one batch of pairs: their rows must satisfy the residual, too. */
-  #markPairs(marking: Marking): Batch {
+  #markPairs(marking: Marking): void {
+    this.#options.run.checkTime();
     const { batch, numbers } = marking;
     const { rows, starts } = this.#table;
     const heldRows = new Uint32Array(PAIRS_MAX);
     const rightRows = new Uint32Array(PAIRS_MAX);
     let count = 0;
+    let lookedCount = 0;
     let { candidateIndex, rightRow } = marking;
-    while (count < PAIRS_MAX && rightRow < batch.rowCount) {
+    while (count < PAIRS_MAX && lookedCount < LOOKED_MAX && rightRow < batch.rowCount) {
       const number = numbers[rightRow] ?? NO_KEY;
       if (number !== NO_KEY) {
         const start = starts[number] ?? 0;
         const end = starts[number + 1] ?? 0;
         let position = start + candidateIndex;
-        for (; position < end && count < PAIRS_MAX; position += 1) {
+        for (; position < end && count < PAIRS_MAX && lookedCount < LOOKED_MAX; position += 1) {
+          lookedCount += 1;
           const held = rows[position] ?? 0;
           if (this.#isRowMet[held] === 1) continue;
           heldRows[count] = held;
@@ -173,8 +167,6 @@ export class HeldSemiJoin implements Operator {
     marking.rightRow = rightRow;
     marking.candidateIndex = candidateIndex;
     if (count > 0) this.#test(batch, { heldRows, rightRows, count });
-    if (rightRow >= batch.rowCount) this.#marking = undefined;
-    return NOTHING_YET;
   }
 
   #test(
@@ -193,7 +185,6 @@ export class HeldSemiJoin implements Operator {
 
   /** Which held rows go up. */
   #finishMarking(): void {
-    this.#phase = "choose";
     const { join, residual } = this.#options;
     const isMet = this.#isRowMet;
     if (residual === undefined) {

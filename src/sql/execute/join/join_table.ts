@@ -31,10 +31,6 @@ interface Waiting {
   readonly nulls: Uint8Array | undefined;
 }
 
-/** Batches that are numbered, counted or placed in one step, and numbers that are added up. */
-const STEP_BATCHES = 16;
-const STEP_NUMBERS = 262_144;
-
 export class JoinTable {
   readonly #index: KeyIndex;
   readonly #memory: MemoryBudget;
@@ -94,36 +90,32 @@ export class JoinTable {
     this.#addHashed(keys, rowCount);
   }
 
-  /** Nothing is added from now on. Each step takes a few milliseconds. */
-  *finishSteps(): Generator<undefined, void> {
+  /** Nothing is added from now on. @param checkTime Called from time to time. */
+  finish(checkTime: () => void): void {
     this.#release();
     const waiting = this.#waiting;
     this.#waiting = undefined;
     if (waiting !== undefined && this.#liesClose()) {
       const span = this.#max - this.#min + 1;
       this.#isDense = true;
-      for (const { nulls, values } of waiting) {
+      this.#numbers = waiting.map(({ nulls, values }) => {
         const numbers =
           values instanceof Int32Array
             ? distancesOfInt32(values, this.#min)
             : distancesOfFloat64(values, this.#min);
         clearNulls(numbers, nulls);
-        this.#numbers.push(numbers);
-        if (this.#numbers.length % STEP_BATCHES === 0) yield undefined;
-      }
+        return numbers;
+      });
       this.#memory.take(4 * span);
-      yield* this.#sortSteps(span);
+      this.#sort(span, checkTime);
     } else {
-      yield* this.#hashSteps(waiting ?? []);
-      yield* this.#sortSteps(this.#isBare ? 1 : this.#index.count);
+      for (const { nulls, values } of waiting ?? []) {
+        checkTime();
+        this.#addHashed([vectorOf(values, nulls)], values.length);
+      }
+      this.#sort(this.#isBare ? 1 : this.#index.count, checkTime);
     }
     this.#numbers = [];
-  }
-
-  /** The same at once. */
-  finish(): void {
-    const steps = this.finishSteps();
-    while (steps.next().done !== true);
   }
 
   /** The number of each row's key, or NO_KEY where no held row can have it. */
@@ -188,13 +180,6 @@ export class JoinTable {
       this.#addHashed([vectorOf(values, nulls)], values.length);
   }
 
-  *#hashSteps(waiting: readonly Waiting[]): Generator<undefined, void> {
-    for (const { nulls, values } of waiting) {
-      this.#addHashed([vectorOf(values, nulls)], values.length);
-      yield undefined;
-    }
-  }
-
   #addHashed(keys: readonly Vector[], rowCount: number): void {
     const bytesBefore = this.#index.bytes;
     const numbers = this.#isBare ? new Int32Array(rowCount) : this.#index.add(keys, rowCount);
@@ -204,23 +189,20 @@ export class JoinTable {
   }
 
   /** Sorts the rows by their numbers, by counting; those of one number keep their order. */
-  *#sortSteps(keyCount: number): Generator<undefined, void> {
+  #sort(keyCount: number, checkTime: () => void): void {
     const starts = new Int32Array(keyCount + 1);
     let most = 0;
-    for (const [i, numbers] of this.#numbers.entries()) {
+    for (const numbers of this.#numbers) {
+      checkTime();
       most = Math.max(most, countNumbers(numbers, starts));
-      if ((i + 1) % STEP_BATCHES === 0) yield undefined;
     }
-    for (let from = 1; from <= keyCount; from += STEP_NUMBERS) {
-      addUp(starts, from, Math.min(keyCount + 1, from + STEP_NUMBERS));
-      yield undefined;
-    }
+    addUp(starts);
     const rows = new Uint32Array(starts[keyCount] ?? 0);
     let row = 0;
-    for (const [i, numbers] of this.#numbers.entries()) {
+    for (const numbers of this.#numbers) {
+      checkTime();
       placeRows(numbers, rows, { next: starts, firstRow: row });
       row += numbers.length;
-      if ((i + 1) % STEP_BATCHES === 0) yield undefined;
     }
     assert(row === this.#rowCount, "every held row was numbered");
     // Each start has moved to the next one.
@@ -268,9 +250,9 @@ function countNumbers(numbers: Int32Array, counts: Int32Array): number {
   return most;
 }
 
-function addUp(counts: Int32Array, from: number, to: number): void {
-  let sum = counts[from - 1] ?? 0;
-  for (let i = from; i < to; i += 1) {
+function addUp(counts: Int32Array): void {
+  let sum = 0;
+  for (let i = 0; i < counts.length; i += 1) {
     sum += counts[i] ?? 0;
     counts[i] = sum;
   }

@@ -18,7 +18,8 @@ import type { Evaluator } from "../evaluate/expression.ts";
 import { HeldColumns } from "../held/held_columns.ts";
 import type { MemoryBudget } from "../held/memory_budget.ts";
 import { keyTextOf } from "../keys/key_text.ts";
-import { NOTHING_YET, type Operator } from "../run/operator.ts";
+import { nextRows } from "../run/next_rows.ts";
+import type { Operator } from "../run/operator.ts";
 import { endsRequest } from "../run/request_ledger.ts";
 import type { Run } from "../run/run.ts";
 import { heldBatches } from "./divided_join.ts";
@@ -54,8 +55,7 @@ export class NotedKeys implements Operator {
   #ahead: HeldColumns | undefined;
   #last: Batch | undefined;
   #batches: Iterator<Batch, void> | undefined;
-  #fault: unknown;
-  #hasFailed = false;
+  #fault: DatabaseError | undefined;
 
   constructor(options: NotedKeysOptions) {
     const { parts, run } = options;
@@ -84,20 +84,19 @@ export class NotedKeys implements Operator {
     this.#last = undefined;
     if (last !== undefined) return last;
     // Whose turn it was to read ahead must not take a failure for its own.
-    if (this.#hasFailed) throw this.#fault;
+    if (this.#fault !== undefined) throw this.#fault;
     return this.#isEnded ? undefined : this.#take();
   }
 
   /** Takes a batch ahead of its reader; false when there is no reason to take another. */
   takeAhead(): boolean {
-    if (this.#isEnded || this.#hasFailed || this.#keys === undefined) return false;
+    if (this.#isEnded || this.#fault !== undefined || this.#keys === undefined) return false;
     if (this.#last !== undefined) this.#hold(this.#last);
     this.#last = undefined;
     try {
-      const batch = this.#take();
-      if (batch !== undefined && batch.rowCount > 0) this.#last = batch;
+      this.#last = this.#take();
     } catch (error) {
-      this.#hasFailed = true;
+      if (!(error instanceof DatabaseError) || endsRequest(error)) throw error;
       this.#fault = error;
     }
     return true;
@@ -122,7 +121,8 @@ export class NotedKeys implements Operator {
   }
 
   #take(): Batch | undefined {
-    const batch = this.#options.input.next();
+    const { input, run } = this.#options;
+    const batch = nextRows(input, run);
     if (batch === undefined) this.#isEnded = true;
     else if (this.#keys !== undefined) this.#note(batch, this.#keys);
     return batch;
@@ -151,7 +151,6 @@ export class NotedKeys implements Operator {
   /** Undefined if a key cannot be computed: the join fails by itself where it needs the key. */
   #vectorsOf(batch: Batch): Vector[] | undefined {
     const { keys, run } = this.#options;
-    if (batch.rowCount === 0) return [];
     try {
       return keys.map((key) => key(batch, run));
     } catch (error) {
@@ -189,7 +188,7 @@ export class KeyedSide implements Operator {
   next(): Batch | undefined {
     const { isFirst, lookUp, noted, scan } = this.#options;
     if (this.#rows === undefined) {
-      if (isFirst && noted.takeAhead()) return NOTHING_YET;
+      if (isFirst) while (noted.takeAhead());
       const { keys } = noted;
       this.#rows = keys === undefined ? scan() : lookUp(keys);
     }

@@ -17,7 +17,8 @@ import { type Evaluator, selectRows } from "../evaluate/expression.ts";
 import type { MemoryBudget } from "../held/memory_budget.ts";
 import { columnsFromRows } from "../operators/filter.ts";
 import { InnerRun } from "../run/inner_run.ts";
-import { made, NOTHING_YET, type Operator, type OperatorFactory } from "../run/operator.ts";
+import { nextRows } from "../run/next_rows.ts";
+import { made, type Operator, type OperatorFactory } from "../run/operator.ts";
 import type { Run } from "../run/run.ts";
 
 export interface LateralOptions {
@@ -52,13 +53,14 @@ export class LateralJoin implements Operator {
   }
 
   next(): Batch | undefined {
-    const current = this.#current;
-    if (current === undefined) return this.#take();
-    current.right ??= this.#open(current);
-    const batch = current.right.next();
-    if (batch === undefined) return this.#end(current);
-    if (batch.rowCount === 0) return NOTHING_YET;
-    return this.#paired(current, batch);
+    for (;;) {
+      const current = this.#current ?? this.#take();
+      if (current === undefined) return undefined;
+      current.right ??= this.#open(current);
+      const batch = nextRows(current.right, this.#options.run);
+      const rows = batch === undefined ? this.#end(current) : this.#paired(current, batch);
+      if (rows !== undefined) return rows;
+    }
   }
 
   close(): void {
@@ -67,13 +69,13 @@ export class LateralJoin implements Operator {
     this.#memory.close();
   }
 
-  #take(): Batch | undefined {
+  #take(): Current | undefined {
     const { captures, left, run } = this.#options;
-    const batch = left.next();
-    if (batch === undefined || batch.rowCount === 0) return batch;
+    const batch = nextRows(left, run);
+    if (batch === undefined) return undefined;
     const captured = captures.map(({ evaluate, id }) => [id, evaluate(batch, run)] as const);
     this.#current = { batch, captured, row: 0, right: undefined, hasPartner: false };
-    return NOTHING_YET;
+    return this.#current;
   }
 
   #open({ captured, row }: Current): Operator {
@@ -83,8 +85,8 @@ export class LateralJoin implements Operator {
     return made(right, new InnerRun(run, { outer, memory: this.#memory }));
   }
 
-  /** Ends the row. */
-  #end(current: Current): Batch {
+  /** Ends the row. Returns it if it is lonely, and wanted nevertheless. */
+  #end(current: Current): Batch | undefined {
     const { join, rightTypes } = this.#options;
     current.right?.close();
     current.right = undefined;
@@ -93,12 +95,12 @@ export class LateralJoin implements Operator {
     current.hasPartner = false;
     current.row += 1;
     if (current.row >= batch.rowCount) this.#current = undefined;
-    if (hasPartner || join !== "left") return NOTHING_YET;
+    if (hasPartner || join !== "left") return undefined;
     const nulls: Value[] = rightTypes.map(() => null);
     return beside(batch, row, { rowCount: 1, columns: columnsFromRows([nulls], rightTypes) });
   }
 
-  #paired(current: Current, right: Batch): Batch {
+  #paired(current: Current, right: Batch): Batch | undefined {
     const { condition, run } = this.#options;
     const pairs = beside(current.batch, current.row, right);
     if (condition === undefined) {
@@ -106,7 +108,7 @@ export class LateralJoin implements Operator {
       return pairs;
     }
     const kept = selectRows(condition(pairs, run), pairs.rowCount);
-    if (kept.count === 0) return NOTHING_YET;
+    if (kept.count === 0) return undefined;
     current.hasPartner = true;
     return keepRows(pairs, kept);
   }

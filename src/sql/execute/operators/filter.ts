@@ -18,7 +18,8 @@ import {
 } from "../../../types/mod.ts";
 import type { Selector } from "../evaluate/condition.ts";
 import type { Evaluator } from "../evaluate/expression.ts";
-import { NOTHING_YET, type Operator } from "../run/operator.ts";
+import { nextRows } from "../run/next_rows.ts";
+import type { Operator } from "../run/operator.ts";
 import type { Run } from "../run/run.ts";
 
 export interface FilterOptions {
@@ -41,15 +42,17 @@ export class Filter implements Operator {
   }
 
   next(): Batch | undefined {
-    const batch = this.#input.next();
-    if (batch === undefined || batch.rowCount === 0) return batch;
     const { condition, kept, run } = this.#options;
-    const rows = condition(batch, run, this.#rowsOf(batch));
-    if (rows.count === 0) return NOTHING_YET;
-    const columns = kept.map((position) =>
-      defined(batch.columns[position], "a batch has its columns"),
-    );
-    return keepRows({ rowCount: batch.rowCount, columns }, rows);
+    for (;;) {
+      const batch = nextRows(this.#input, run);
+      if (batch === undefined) return undefined;
+      const rows = condition(batch, run, this.#rowsOf(batch));
+      if (rows.count === 0) continue;
+      const columns = kept.map((position) =>
+        defined(batch.columns[position], "a batch has its columns"),
+      );
+      return keepRows({ rowCount: batch.rowCount, columns }, rows);
+    }
   }
 
   #rowsOf({ rowCount }: Batch): RowNumbers {
@@ -154,30 +157,38 @@ export class BatchSource implements Operator {
   }
 }
 
+export interface PortionSourceOptions {
+  readonly run: Run;
+  /** Of the columns that are wanted. */
+  readonly positions: readonly number[];
+  readonly types: readonly DataType[];
+}
+
 /** Yields some columns of rows that are made portion by portion. */
 export class PortionSource implements Operator {
   readonly #portions: Iterator<readonly Row[]>;
   readonly #positions: readonly number[];
   readonly #types: readonly DataType[];
+  readonly #run: Run;
   #rows: RowSource | undefined;
 
-  constructor(
-    portions: Iterable<readonly Row[]>,
-    { positions, types }: { positions: readonly number[]; types: readonly DataType[] },
-  ) {
+  constructor(portions: Iterable<readonly Row[]>, { positions, run, types }: PortionSourceOptions) {
     this.#portions = portions[Symbol.iterator]();
     this.#positions = positions;
+    this.#run = run;
     this.#types = types;
   }
 
   next(): Batch | undefined {
-    const batch = this.#rows?.next();
-    if (batch !== undefined) return batch;
-    const portion = this.#portions.next();
-    if (portion.done === true) return undefined;
-    const rows = portion.value.map((row) => this.#positions.map((at) => row[at] ?? null));
-    this.#rows = new RowSource(rows, this.#types);
-    return this.#rows.next() ?? NOTHING_YET;
+    for (;;) {
+      const batch = this.#rows?.next();
+      if (batch !== undefined) return batch;
+      this.#run.checkTime();
+      const portion = this.#portions.next();
+      if (portion.done === true) return undefined;
+      const rows = portion.value.map((row) => this.#positions.map((at) => row[at] ?? null));
+      this.#rows = new RowSource(rows, this.#types);
+    }
   }
 
   close(): void {
@@ -208,23 +219,28 @@ export function rowsFromBatch({ columns, rowCount }: Batch): Row[] {
 /** Skips `offset` rows, then passes at most `limit`. */
 export class Limit implements Operator {
   readonly #input: Operator;
+  readonly #run: Run;
   #toSkip: number;
   #toPass: number;
 
-  constructor(input: Operator, { limit, offset }: { limit: number; offset: number }) {
+  constructor(
+    input: Operator,
+    { limit, offset, run }: { run: Run; limit: number; offset: number },
+  ) {
     this.#input = input;
+    this.#run = run;
     this.#toSkip = offset;
     this.#toPass = limit;
   }
 
   next(): Batch | undefined {
     if (this.#toPass === 0) return undefined;
-    const batch = this.#input.next();
-    if (batch === undefined || batch.rowCount === 0) return batch;
-    if (this.#toSkip >= batch.rowCount) {
+    let batch = nextRows(this.#input, this.#run);
+    while (batch !== undefined && this.#toSkip >= batch.rowCount) {
       this.#toSkip -= batch.rowCount;
-      return NOTHING_YET;
+      batch = nextRows(this.#input, this.#run);
     }
+    if (batch === undefined) return undefined;
     const start = this.#toSkip;
     const end = Math.min(batch.rowCount, start + this.#toPass);
     this.#toSkip = 0;

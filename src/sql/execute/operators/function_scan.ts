@@ -15,7 +15,8 @@ import {
 } from "../../../types/mod.ts";
 import type { BoundTableFunction } from "../../bind/bound.ts";
 import type { Evaluator } from "../evaluate/expression.ts";
-import { NOTHING_YET, type Operator } from "../run/operator.ts";
+import { nextRows } from "../run/next_rows.ts";
+import type { Operator } from "../run/operator.ts";
 import type { Run } from "../run/run.ts";
 import { columnsFromRows } from "./filter.ts";
 
@@ -50,6 +51,7 @@ export class FunctionScan implements Operator {
 
   next(): Batch | undefined {
     const { calls, run, types } = this.#options;
+    run.checkTime();
     this.#sources ??= calls.map((call) => sourceOf(call, run));
     const rows: Row[] = [];
     while (rows.length < BATCH_ROWS_MAX) {
@@ -96,6 +98,9 @@ interface Expanding {
   sources: readonly Source[] | undefined;
 }
 
+/** Rows of the input between two looks at the clock. */
+const ROWS_PER_LOOK = 1024;
+
 /** Joins each row of an input with the rows that its functions return. */
 export class Expand implements Operator {
   readonly #options: ExpandOptions;
@@ -106,13 +111,12 @@ export class Expand implements Operator {
   }
 
   next(): Batch | undefined {
-    const { calls, input, run } = this.#options;
-    if (this.#current !== undefined) return this.#expand(this.#current);
-    const batch = input.next();
-    if (batch === undefined || batch.rowCount === 0) return batch;
-    const args = calls.map((call) => call.args.map((evaluate) => evaluate(batch, run)));
-    this.#current = { batch, args, row: 0, sources: undefined };
-    return NOTHING_YET;
+    for (;;) {
+      const current = this.#current ?? this.#take();
+      if (current === undefined) return undefined;
+      const rows = this.#expand(current);
+      if (rows !== undefined) return rows;
+    }
   }
 
   close(): void {
@@ -121,8 +125,18 @@ export class Expand implements Operator {
     this.#options.input.close();
   }
 
-  #expand(current: Expanding): Batch {
-    const { calls, keptCount, types } = this.#options;
+  #take(): Expanding | undefined {
+    const { calls, input, run } = this.#options;
+    const batch = nextRows(input, run);
+    if (batch === undefined) return undefined;
+    const args = calls.map((call) => call.args.map((evaluate) => evaluate(batch, run)));
+    this.#current = { batch, args, row: 0, sources: undefined };
+    return this.#current;
+  }
+
+  #expand(current: Expanding): Batch | undefined {
+    const { calls, keptCount, run, types } = this.#options;
+    run.checkTime();
     const { batch } = current;
     const numbers = new Uint32Array(BATCH_ROWS_MAX);
     const rows: Row[] = [];
@@ -135,13 +149,14 @@ export class Expand implements Operator {
       if (row === undefined) {
         current.sources = undefined;
         current.row += 1;
+        if (current.row % ROWS_PER_LOOK === 0) run.checkTime();
         continue;
       }
       numbers[rows.length] = current.row;
       rows.push(row);
     }
     if (current.row >= batch.rowCount) this.#current = undefined;
-    if (rows.length === 0) return NOTHING_YET;
+    if (rows.length === 0) return undefined;
     const kept = { rows: numbers, count: rows.length };
     const columns = batch.columns.slice(0, keptCount).map((column) => taken(column, kept));
     return { rowCount: rows.length, columns: [...columns, ...columnsFromRows(rows, types)] };

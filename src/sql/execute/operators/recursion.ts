@@ -11,7 +11,7 @@ import { HeldRows } from "../held/held_rows.ts";
 import type { MemoryBudget } from "../held/memory_budget.ts";
 import { Grouping } from "../keys/grouping.ts";
 import { InnerRun } from "../run/inner_run.ts";
-import { made, NOTHING_YET, type Operator, type OperatorFactory } from "../run/operator.ts";
+import { made, type Operator, type OperatorFactory } from "../run/operator.ts";
 import type { Run, SharedRows, StepAnswers } from "../run/run.ts";
 
 /** Reads rows that others read, too. */
@@ -25,12 +25,14 @@ export class SharedRowsReader implements Operator {
   }
 
   next(): Batch | undefined {
-    const batch = this.#shared.read(this.#position);
-    if (batch !== undefined) {
-      this.#position += batch.rowCount;
-      return batch;
+    for (;;) {
+      const batch = this.#shared.read(this.#position);
+      if (batch !== undefined) {
+        this.#position += batch.rowCount;
+        return batch;
+      }
+      if (!this.#shared.advance()) return undefined;
     }
-    return this.#shared.advance() ? NOTHING_YET : undefined;
   }
 
   close(): void {
@@ -95,10 +97,24 @@ export class Recursion implements Operator {
   }
 
   next(): Batch | undefined {
-    const batch = this.#stepped();
-    if (batch === undefined) return this.#begin() ? NOTHING_YET : undefined;
-    const fresh = this.#fresh(batch);
-    if (fresh.rowCount === 0) return NOTHING_YET;
+    for (;;) {
+      this.#options.run.checkTime();
+      const batch = this.#stepped();
+      if (batch === undefined) {
+        if (!this.#begin()) return undefined;
+        continue;
+      }
+      const fresh = this.#fresh(batch);
+      if (fresh.rowCount > 0) return this.#kept(fresh);
+    }
+  }
+
+  close(): void {
+    this.#endStep();
+  }
+
+  /** Rows that go up, and into the next step. */
+  #kept(fresh: Batch): Batch {
     this.#rowCount += fresh.rowCount;
     if (this.#rowCount > RECURSION_ROWS_MAX) {
       throw new DatabaseError(
@@ -109,10 +125,6 @@ export class Recursion implements Operator {
     }
     this.#made.append(fresh.columns, fresh.rowCount);
     return fresh;
-  }
-
-  close(): void {
-    this.#endStep();
   }
 
   #endStep(): void {

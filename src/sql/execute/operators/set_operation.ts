@@ -8,7 +8,8 @@ import { type Batch, type DataType, keepRows } from "../../../types/mod.ts";
 import type { Partitions } from "../../spill/mod.ts";
 import { Grouping } from "../keys/grouping.ts";
 import { NO_KEY } from "../keys/key_index.ts";
-import { NOTHING_YET, type Operator } from "../run/operator.ts";
+import { nextRows } from "../run/next_rows.ts";
+import type { Operator } from "../run/operator.ts";
 import { PartitionWork, rowsWhere, type SpillOptions, SpillSite } from "../run/spilling.ts";
 
 /** All rows of one input, then all of another. */
@@ -27,7 +28,7 @@ export class Concatenation implements Operator {
     const batch = this.#first.next();
     if (batch !== undefined) return batch;
     this.#isFirstOver = true;
-    return NOTHING_YET;
+    return this.#second.next();
   }
 
   close(): void {
@@ -75,16 +76,15 @@ export class SetOperation implements Operator {
 
   next(): Batch | undefined {
     if (this.#later !== undefined) return this.#later.next();
-    if (!this.#isCounted) return this.#count();
-    const batch = this.#options.left.next();
-    if (batch === undefined) return this.#workLater();
-    if (batch.rowCount === 0) return batch;
-    const { known, numbers } = this.#numbered(batch, this.#divided?.left);
-    const { rowCount } = known;
-    return keepRows(
-      known,
-      rowsWhere(rowCount, (row) => this.#isKept(numbers[row] ?? 0)),
-    );
+    if (!this.#isCounted) this.#count();
+    const { left, run } = this.#options;
+    for (;;) {
+      const batch = nextRows(left, run);
+      if (batch === undefined) return this.#workLater();
+      const { known, numbers } = this.#numbered(batch, this.#divided?.left);
+      const kept = rowsWhere(known.rowCount, (row) => this.#isKept(numbers[row] ?? 0));
+      if (kept.count > 0) return keepRows(known, kept);
+    }
   }
 
   close(): void {
@@ -96,16 +96,14 @@ export class SetOperation implements Operator {
     this.#site.close();
   }
 
-  #count(): Batch {
-    const batch = this.#options.right.next();
-    if (batch === undefined) {
-      this.#isCounted = true;
-    } else if (batch.rowCount > 0) {
+  #count(): void {
+    this.#isCounted = true;
+    const { right, run } = this.#options;
+    for (let batch = nextRows(right, run); batch !== undefined; batch = nextRows(right, run)) {
       for (const number of this.#numbered(batch, this.#divided?.right).numbers) {
         this.#counts[number] = (this.#counts[number] ?? 0) + 1;
       }
     }
-    return NOTHING_YET;
   }
 
   /** Rows whose groups are in memory, and the numbers of these; others go to their partitions. */
@@ -156,7 +154,7 @@ export class SetOperation implements Operator {
         right: divided.right.reader(partition),
       });
     });
-    return NOTHING_YET;
+    return this.#later.next();
   }
 
   #isKept(number: number): boolean {

@@ -22,7 +22,7 @@ export function buildValues(node: Extract<PlanNode, { kind: "values" }>): Operat
   if (constants !== undefined) return () => new ConstantSource(constants, types);
   const rows = new CompiledRows(node.rows);
   const positions = types.map((_, position) => position);
-  return (run) => new PortionSource(rows.portions(run), { positions, types });
+  return (run) => new PortionSource(rows.portions(run), { run, positions, types });
 }
 
 /** Rows that are compiled at a step, and computed. */

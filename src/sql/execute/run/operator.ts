@@ -108,6 +108,3 @@ function drainTurn(
     if (isEnough?.() === true) return false;
   }
 }
-
-/** Says "nothing yet": work was done, ask again. */
-export const NOTHING_YET: Batch = { rowCount: 0, columns: [] };

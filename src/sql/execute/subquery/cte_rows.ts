@@ -10,6 +10,7 @@ import { type BlockRef, piecesOf, type SpillFile } from "../../spill/mod.ts";
 import { buildPlan } from "../build/build.ts";
 import { HeldRows } from "../held/held_rows.ts";
 import { batchBytes } from "../held/memory_budget.ts";
+import { nextRows } from "../run/next_rows.ts";
 import { made, type Operator, type OperatorFactory } from "../run/operator.ts";
 import { type Run, type SharedRows } from "../run/run.ts";
 import { SpillSite } from "../run/spilling.ts";
@@ -41,9 +42,8 @@ export class CteRows implements SharedRows {
   readonly #site: SpillSite;
   readonly #rows: HeldRows;
   readonly #columnCount: number;
+  readonly #run: Run;
   #rowCount = 0;
-  /** Rows that are being written are still read from memory. */
-  #spilling: Iterator<undefined, void> | undefined;
   #spilled: SpilledRows | undefined;
   #isOver = false;
 
@@ -53,6 +53,7 @@ export class CteRows implements SharedRows {
     this.#site = new SpillSite({ run, node: planOfCte(cte) });
     this.#rows = new HeldRows(types, this.#site.memory);
     this.#columnCount = types.length;
+    this.#run = run;
     this.#input = made(factoryOf(cte), run);
     this.#onUnused = onUnused;
   }
@@ -71,17 +72,12 @@ export class CteRows implements SharedRows {
 
   advance(): boolean {
     if (this.#isOver) return false;
-    if (this.#spilling !== undefined) {
-      if (this.#spilling.next().done === true) this.#spilling = undefined;
-      return true;
-    }
-    const batch = this.#input.next();
+    const batch = nextRows(this.#input, this.#run);
     if (batch === undefined) {
       this.#isOver = true;
       this.#input.close();
-      return true;
+      return false;
     }
-    if (batch.rowCount === 0) return true;
     if (this.#spilled !== undefined) {
       const columns = batch.columns.slice(0, this.#columnCount);
       append(this.#spilled, this.#rowCount, { rowCount: batch.rowCount, columns });
@@ -90,7 +86,7 @@ export class CteRows implements SharedRows {
     }
     this.#rows.append(batch.columns, batch.rowCount);
     this.#rowCount = this.#rows.rowCount;
-    if (this.#site.isDue) this.#spilling = this.#spill();
+    if (this.#site.isDue) this.#spill();
     return true;
   }
 
@@ -108,11 +104,11 @@ export class CteRows implements SharedRows {
     this.#site.close();
   }
 
-  *#spill(): Generator<undefined, void> {
+  #spill(): void {
     const spilled = { file: this.#site.file(this.#columnCount), blocks: [], starts: [] };
     for (let start = 0; start < this.#rowCount; start += BATCH_ROWS_MAX) {
+      this.#run.checkTime();
       append(spilled, start, this.#rows.batchFrom(start));
-      yield undefined;
     }
     this.#spilled = spilled;
     this.#rows.clear();

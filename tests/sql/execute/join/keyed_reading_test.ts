@@ -3,10 +3,12 @@
  * Method: batches of an operator that says when it was asked.
  */
 import { expect, test } from "bun:test";
+import { DatabaseError } from "../../../../src/base/errors.ts";
 import { MemoryBudget } from "../../../../src/sql/execute/held/memory_budget.ts";
 import { NotedKeys } from "../../../../src/sql/execute/join/keyed_reading.ts";
 import type { Operator } from "../../../../src/sql/execute/run/operator.ts";
 import { type Run } from "../../../../src/sql/execute/run/run.ts";
+import { TURN_OVER } from "../../../../src/sql/execute/run/turn.ts";
 import { type Batch, BIGINT, valueAt, vectorFromValues } from "../../../../src/types/mod.ts";
 
 function batchOf(from: number, rowCount: number): Batch {
@@ -32,7 +34,7 @@ function inputOf(batches: readonly (Batch | Error)[]): Operator {
 function notedOf(batches: readonly (Batch | Error)[]): { noted: NotedKeys; memory: MemoryBudget } {
   const memory = new MemoryBudget(1_000_000);
   const noted = new NotedKeys({
-    run: { memory } as Partial<Run> as Run,
+    run: { memory, checkTime: () => undefined } as Partial<Run> as Run,
     input: inputOf(batches),
     types: [BIGINT],
     keys: [({ columns: [column] }) => column ?? vectorFromValues(BIGINT, [])],
@@ -78,12 +80,22 @@ test("a batch with many keys is passed on as it is, and no other is taken ahead"
 });
 
 test("a failure waits for the reader of the side that failed", () => {
-  const { noted } = notedOf([batchOf(1, 1), new Error("broken")]);
+  const broken = new DatabaseError("DIVISION_BY_ZERO", "broken");
+  const { noted } = notedOf([batchOf(1, 1), broken]);
   while (noted.takeAhead()) expect(noted.keys).toBeUndefined();
   expect(noted.keys).toBeUndefined();
   expect(valuesOf(noted.next())).toEqual([1]);
-  expect(() => noted.next()).toThrow("broken");
+  expect(() => noted.next()).toThrow(broken);
 });
+
+test.each([TURN_OVER, new DatabaseError("CANCELLED", "killed"), new TypeError("a bug")])(
+  "an end of the statement waits for nobody: %s",
+  (end) => {
+    const { noted } = notedOf([batchOf(1, 1), end]);
+    expect(noted.takeAhead()).toBe(true);
+    expect(() => noted.takeAhead()).toThrow(end);
+  },
+);
 
 test("keys are noted as rows pass, too", () => {
   const { noted } = notedOf([batchOf(5, 2)]);
