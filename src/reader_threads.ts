@@ -1,6 +1,8 @@
 /**
  * Opens the threads that read, each set up with what the configuration allows one reader.
  */
+import { MessageChannel } from "node:worker_threads";
+import type { ReaderSetup } from "./reader_thread.ts";
 import type { OpenReader, ReaderSettings, ToReader } from "./sql/mod.ts";
 import { startThread } from "./threads/mod.ts";
 
@@ -8,12 +10,25 @@ const ENTRY = new URL("./reader_thread.ts", import.meta.url);
 
 /** @param settings Of a reader, by its number. */
 export function readerThreads(settings: (number: number) => ReaderSettings): OpenReader {
-  return (number, events) => {
-    const thread = startThread<ReaderSettings | ToReader, Parameters<typeof events.onMessage>[0]>(
-      ENTRY,
-      events,
-    );
-    thread?.post(settings(number));
-    return thread;
+  return (number, { onFailure, onMessage }) => {
+    const { port1: answers, port2: inThread } = new MessageChannel();
+    const thread = startThread<ReaderSetup | ToReader, Parameters<typeof onMessage>[0]>(ENTRY, {
+      onMessage,
+      onFailure(reason) {
+        answers.close();
+        onFailure(reason);
+      },
+    });
+    if (thread === undefined) return undefined;
+    thread.post({ settings: settings(number), answers: inThread }, [inThread]);
+    return {
+      post: (message) => thread.post(message),
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a port is no window
+      answer: (message) => answers.postMessage(message),
+      close() {
+        thread.close();
+        answers.close();
+      },
+    };
   };
 }

@@ -53,8 +53,13 @@ export {
 export { isFileLive, sweepDroppedTables, sweepFiles } from "./files/uploads.ts";
 export { LocalSqlEngine } from "./local_engine.ts";
 export { inProcessReader } from "./readers/in_process_reader.ts";
-export type { ToReader } from "./readers/job.ts";
-export { QueryReader, type ReaderSettings, waitInThread } from "./readers/query_reader.ts";
+export type { AnswerMessage, ToReader } from "./readers/job.ts";
+export {
+  QueryReader,
+  type ReaderSettings,
+  waitForAnswer,
+  waitInThread,
+} from "./readers/query_reader.ts";
 export {
   type Dividing,
   type OpenReader,

@@ -72,6 +72,6 @@ export { LocalBlobStore } from "./directory/local_blob_store.ts";
 export { type ListedStorage, unavailable } from "./directory/storage_directory.ts";
 export { LocalStore } from "./local_store.ts";
 export type { LocalStoreOptions } from "./local_store_options.ts";
-export { NEEDS_EVENT_LOOP, ReplicaStore } from "./replica/replica_store.ts";
+export { ReplicaStore } from "./replica/replica_store.ts";
 export { Storages } from "./storages.ts";
 export { refusalFor } from "./table/open_segment.ts";

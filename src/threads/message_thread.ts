@@ -4,7 +4,8 @@
 import { hasRoomForThread } from "../base/bun_disk.ts";
 
 export interface MessageThread<ToThread> {
-  post(message: ToThread): void;
+  /** @param moved What the thread has from then on, and nobody here. */
+  post(message: ToThread, moved?: readonly Bun.Transferable[]): void;
   /** Ends the thread at once, whatever it does. */
   close(): void;
 }
@@ -46,7 +47,7 @@ export function startThread<ToThread, FromThread>(
   worker.unref();
   return {
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is no window
-    post: (message) => worker.postMessage(message),
+    post: (message, moved = []) => worker.postMessage(message, [...moved]),
     close,
   };
 }

@@ -273,6 +273,62 @@ describe("a long query in a reader", () => {
   );
 });
 
+describe("what only the event loop has, a reader asks for", () => {
+  /** Statements that run for longer than their first turn, and what they answer. */
+  test.each([
+    [
+      "rows that a transaction has staged",
+      `BEGIN; INSERT INTO r.t SELECT g, 0, 0, 'staged ' || g FROM generate_series(-3000, -2) AS x(g);
+        SELECT count(*), count(DISTINCT s) FROM r.t WHERE id < -1 OR s LIKE '%staged%' OR length(repeat(s, 20)) < 0;
+        ROLLBACK`,
+      [[2999, 2999]],
+    ],
+    [
+      "rows of a system view",
+      `SELECT count(*) > 20000, bool_and(a.category IS NOT NULL)
+        FROM system.settings a, system.settings b, system.settings c WHERE a.name <> b.name || c.name`,
+      [[true, true]],
+    ],
+    [
+      "ids",
+      "SELECT count(DISTINCT snowflake_id()) - count(*), min(snowflake_id()) > 0 FROM r.t",
+      [[0, true]],
+    ],
+  ] as const)(
+    "%s",
+    async (_, sql, rows) => {
+      const before = await metric("tidemark_queries_in_readers_total");
+      const { body } = await server.sql(sql);
+      expect(body.error).toBeUndefined();
+      const [told] = body.results.flatMap((result) => (result.rows?.length ? [result.rows] : []));
+      expect(told).toEqual(rows.map((row) => [...row]));
+      expect(await metric("tidemark_queries_in_readers_total")).toBeGreaterThan(before);
+      await untilIdle();
+    },
+    MS_MAX,
+  );
+
+  test.each([
+    `BEGIN; INSERT INTO r.t SELECT g, 0, 0, 'x' FROM generate_series(-3000, -2) AS x(g); ${ENDLESS}; ROLLBACK`,
+    "SELECT count(*) FROM system.settings a, system.settings b, system.settings c, system.settings d WHERE a.name = b.name || c.name || d.name",
+    "SELECT (SELECT count(*) FROM system.settings s WHERE s.name > x.s || snowflake_id()) FROM r.t x, r.t y",
+  ])(
+    "and is ended by KILL QUERY: %s",
+    async (sql) => {
+      const before = await metric("tidemark_queries_in_readers_total");
+      const running = server.sql(sql);
+      await until(async () => (await metric("tidemark_queries_in_readers_total")) > before);
+      const [[queryId] = []] = await server.rows(
+        "SELECT query_id FROM system.queries WHERE sql NOT LIKE '%system.queries%'",
+      );
+      await server.rows(`KILL QUERY '${String(queryId)}'`);
+      expect((await running).body.error).toMatchObject({ reason: "cancelled" });
+      await until(async () => (await metric("tidemark_readers_busy")) === 0);
+    },
+    MS_MAX,
+  );
+});
+
 describe("the files that a reader has read go", () => {
   test(
     "when their table is dropped while it reads",

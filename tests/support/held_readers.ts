@@ -57,6 +57,7 @@ export class HeldReaders {
           if (this.#isHolding) reader.held.push(message);
           else port.post(message);
         },
+        answer: (message) => port.answer(message),
         close: () => {
           this.#open.delete(reader);
           port.close();

@@ -37,7 +37,7 @@ const STAGES: Readonly<Record<string, readonly [file: string, line: string]>> = 
   compile: ["sql/execute/build/build.ts", "const build = buildNode(node, use);"],
   build: [
     "sql/execute/operators/scan.ts",
-    "const hasOverlay = run.transaction?.hasStaged(table.tableId) === true;",
+    "const hasOverlay = run.staged?.hasStaged(table.tableId) === true;",
   ],
   evaluate: ["sql/execute/operators/filter.ts", "const { effort } = this.#run;"],
   turn: ["sql/execute/run/operator.ts", "const turnEndMs = clock.monotonicMs() + turnMs;"],
@@ -94,9 +94,9 @@ const STAGES: Readonly<Record<string, readonly [file: string, line: string]>> = 
     "sql/readers/query_reader.ts",
     "const { batch, bytes, moved } = portableBatch(rows, columnCount);",
   ],
-  "reader, taken": ["sql/readers/reader.ts", "this.#pendingKib += message.kib;"],
+  "reader, taken": ["sql/readers/running_job.ts", "this.#pendingKib += message.kib;"],
   "reader, ended": [
-    "sql/readers/reader.ts",
+    "sql/readers/running_job.ts",
     'this.#ended = rowsRead === undefined ? "refused" : "read";',
   ],
   "live plan": ["sql/prepare/live_planner.ts", "refuseAggregates(bound, node);"],

@@ -20,8 +20,9 @@ import type {
 /** What a statement needs to be allowed; checked at every execution. */
 export type Requirement =
   | { readonly action: "read" | "write"; readonly table: TableEntry }
-  | { readonly action: "read-system"; readonly name: string; readonly isOpen: boolean }
-  /** Open to everybody; only the event loop has ids to give. */
+  /** With the name and the namespace of the view. */
+  | { readonly action: "read-system"; readonly name: string; readonly view: SystemView }
+  /** Open to everybody. */
   | { readonly action: "take-id" }
   | { readonly action: "sleep"; readonly position: number };
 
@@ -164,6 +165,14 @@ export interface BoundRecursion {
 }
 
 export type SetOperator = "union" | "intersect" | "except";
+
+/** A view of the system or information_schema namespace. */
+export interface SystemView {
+  readonly columns: readonly { readonly name: string; readonly type: DataType }[];
+  readonly rows: SystemRows;
+  /** Readable by every role, filtered to the caller. */
+  readonly isOpen: boolean;
+}
 
 /**
  * Yields the rows of a system view as the caller may see them, columns in declared order: in

@@ -108,6 +108,6 @@ function askedOf(
     const { position } = requirement;
     return { statement: "maintain", action: "call PG_SLEEP", position };
   }
-  if (requirement.action === "take-id" || requirement.isOpen) return undefined;
+  if (requirement.action === "take-id" || requirement.view.isOpen) return undefined;
   return { statement: "inspect", action: `read ${requirement.name}` };
 }

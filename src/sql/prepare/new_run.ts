@@ -22,7 +22,7 @@ import {
 } from "../execute/run/run.ts";
 import type { Sleeps } from "../execute/run/sleeps.ts";
 import type { StorageMeter } from "../execute/run/storage_meter.ts";
-import type { Transaction } from "../execute/run/transaction.ts";
+import type { StagedRows, Transaction } from "../execute/run/transaction.ts";
 import { TURN_OVER } from "../execute/run/turn.ts";
 import { Subqueries } from "../execute/subquery/subqueries.ts";
 import type { CallWorld } from "../functions/base/function.ts";
@@ -48,6 +48,8 @@ export interface NewRun {
   /** What a statement outside a transaction reads. */
   readonly atSeq: Seq;
   readonly transaction?: Transaction | undefined;
+  /** The staged rows of a transaction that is in another thread. */
+  readonly staged?: StagedRows | undefined;
   /** The store that takes the changes. */
   readonly writes?: WriteStore | undefined;
   /** The time of the statement; absent: now, or that of the transaction. */
@@ -102,6 +104,7 @@ class StatementRun implements NotedRun {
   readonly writes: WriteStore | undefined;
   readonly principal: Principal;
   readonly transaction: Transaction | undefined;
+  readonly staged: StagedRows | undefined;
   readonly snapshotSeq: Seq;
   readonly slots: readonly Value[];
   readonly storageMeter: StorageMeter | undefined;
@@ -130,6 +133,7 @@ class StatementRun implements NotedRun {
     this.writes = options.writes;
     this.principal = principal;
     this.transaction = transaction;
+    this.staged = transaction ?? options.staged;
     this.snapshotSeq = transaction?.snapshotSeq ?? options.atSeq;
     this.slots = options.slots;
     this.storageMeter = world.storageQuota;

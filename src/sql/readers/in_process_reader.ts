@@ -3,15 +3,16 @@
  * same messages, and takes no thread and no time of its own.
  */
 import type { Clock } from "../../base/clock.ts";
-import type { FromReader, ToReader } from "./job.ts";
+import type { AnswerMessage, FromReader, ToReader } from "./job.ts";
 import { QueryReader, type QueryReaderParts } from "./query_reader.ts";
 import type { OpenReader } from "./query_readers.ts";
 
 export function inProcessReader(
-  parts: Omit<QueryReaderParts, "post" | "wait"> & { readonly clock: Clock },
+  parts: Omit<QueryReaderParts, "post" | "takeAnswer" | "wait"> & { readonly clock: Clock },
 ): OpenReader {
   return (_number, { onMessage }) => {
     let isOpen = true;
+    const answers: AnswerMessage[] = [];
     const later = async (work: () => void): Promise<void> => {
       await parts.clock.yield();
       if (isOpen) work();
@@ -20,8 +21,11 @@ export function inProcessReader(
       ...parts,
       post: (message, moved) => {
         const copy: FromReader = structuredClone(message, { transfer: [...moved] });
-        void later(() => onMessage(copy));
+        // The answer is there when this returns.
+        if (copy.kind === "ask") onMessage(copy);
+        else void later(() => onMessage(copy));
       },
+      takeAnswer: () => answers.shift(),
       // Rows are taken in later turns of this very thread.
       wait: () => false,
     });
@@ -29,6 +33,9 @@ export function inProcessReader(
       post(message: ToReader) {
         const copy = structuredClone(message);
         void later(() => reader.receive(copy));
+      },
+      answer(message) {
+        answers.push(structuredClone(message));
       },
       close() {
         isOpen = false;

@@ -10,6 +10,11 @@
  *     event loop ──run──► first reader ──rows … rows, parted──► event loop ──whole──► first reader
  *                ──run──► others       ──rows … rows, end─────► event loop
  *
+ * What only the event loop has, a reader asks for in the middle of its job, and waits for the
+ * answer, which comes by a port of its own.
+ *
+ *     reader ──ask──► event loop ──answer──► reader
+ *
  * Numbers that both change while a job runs lie in shared memory, as `JOB_WORDS` says.
  */
 import type { Principal } from "../../auth/mod.ts";
@@ -19,9 +24,11 @@ import type { SeqEra } from "../../base/seq_times.ts";
 import type { NamespaceEntry, TableEntry, ViewEntry } from "../../catalog/mod.ts";
 import type { DroppedShares, SharedTable } from "../../storage/mod.ts";
 import type { ThreadFailure } from "../../threads/mod.ts";
-import type { Batch, DataType, Value } from "../../types/mod.ts";
+import type { Batch, DataType, Row, Value } from "../../types/mod.ts";
+import type { SystemView } from "../bind/bound.ts";
 import type { CellPlace } from "../bind/cell_error.ts";
 import type { ResultFormat } from "../common/row_text.ts";
+import type { StagedRow } from "../execute/run/transaction.ts";
 import type { QueryStatement } from "../parse/ast/ast.ts";
 
 /** The numbers of a job in shared memory, by their place. */
@@ -39,7 +46,9 @@ export const JOB_WORDS = {
    * sent as batches.
    */
   format: 4,
-  count: 5,
+  /** Answers that the event loop has sent to the job. */
+  answered: 5,
+  count: 6,
 } as const;
 
 export type JobWords = Int32Array<SharedArrayBuffer>;
@@ -62,6 +71,12 @@ export const CANCEL_CAUSES = ["kill", "drop", "shutdown"] as const;
 export interface NamedRelations {
   readonly tables: readonly TableEntry[];
   readonly views: readonly ViewEntry[];
+  readonly systemViews: readonly NamedSystemView[];
+}
+
+export interface NamedSystemView extends Pick<SystemView, "columns" | "isOpen"> {
+  /** With its namespace. */
+  readonly name: string;
 }
 
 /** The source of a plan. For a change, a reader reads only the rows that the change needs. */
@@ -114,6 +129,8 @@ export interface QueryJob {
   readonly nowMicros: number;
   readonly eras: readonly SeqEra[];
   readonly tables: readonly SharedTable[];
+  /** Tables in whose place rows are read that the transaction has staged. */
+  readonly stagedTableIds: readonly number[];
   readonly dropped: DroppedShares;
   /** How long it may take, in milliseconds; Infinity is for ever. */
   readonly timeMs: number;
@@ -130,6 +147,37 @@ export interface WholeMessage {
 export interface DropMessage {
   readonly kind: "drop";
   readonly dropped: DroppedShares;
+}
+
+/** What only the event loop has. A reading is one pass over some rows, by a number of its own. */
+export type Question =
+  /** Ids of SNOWFLAKE_ID(). */
+  | { readonly kind: "ids"; readonly count: number }
+  /** The next rows of a system view, as its caller sees them, of the columns at these positions. */
+  | {
+      readonly kind: "system";
+      readonly reading: number;
+      readonly name: string;
+      readonly positions: readonly number[];
+    }
+  /** The next rows that the transaction has staged of a table. */
+  | { readonly kind: "staged"; readonly reading: number; readonly tableId: number };
+
+/** By the kind of the question. Rows: none if more may follow, undefined at the end. */
+export interface Answers {
+  readonly ids: readonly number[];
+  readonly system: readonly Row[] | undefined;
+  readonly staged: readonly KeyedRow[] | undefined;
+}
+
+export type KeyedRow = readonly [keyText: string, staged: StagedRow];
+
+export type Answer = Answers[keyof Answers];
+
+export interface AnswerMessage {
+  /** Of the question: a reader may give up a question before the answer comes. */
+  readonly number: number;
+  readonly answer: Answer;
 }
 
 export type ToReader = QueryJob | WholeMessage | DropMessage;
@@ -149,6 +197,10 @@ export type FromReader =
       readonly kib: number;
     }
   | { readonly kind: "end"; readonly totals: JobTotals }
+  /** The reader waits for the answer. */
+  | { readonly kind: "ask"; readonly number: number; readonly question: Question }
+  /** A reading of rows is left before its end. */
+  | { readonly kind: "left"; readonly reading: number }
   /** The first reader waits for the rows of all parts. */
   | { readonly kind: "parted" }
   | {

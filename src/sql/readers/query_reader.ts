@@ -12,7 +12,7 @@ import type { Log } from "../../base/log.ts";
 import { putNewest } from "../../base/newest.ts";
 import type { Random } from "../../base/random.ts";
 import type { NamespaceEntry } from "../../catalog/mod.ts";
-import { NEEDS_EVENT_LOOP, ReplicaStore } from "../../storage/mod.ts";
+import { ReplicaStore } from "../../storage/mod.ts";
 import { failureFrom } from "../../threads/mod.ts";
 import { type Batch, portableBatch } from "../../types/mod.ts";
 import { CellError } from "../bind/cell_error.ts";
@@ -31,6 +31,9 @@ import { newRun, type QueryWorld } from "../prepare/new_run.ts";
 import { type Prepared, prepare } from "../prepare/prepared.ts";
 import { SpillSpace, type TemporaryFiles } from "../spill/mod.ts";
 import {
+  type Answer,
+  type AnswerMessage,
+  type Answers,
   CANCEL_CAUSES,
   FORMATS,
   type FromReader,
@@ -39,10 +42,12 @@ import {
   type JobWords,
   PLANS_MAX,
   type QueryJob,
+  type Question,
   type ToReader,
   WINDOW_KIB,
 } from "./job.ts";
 import { newDivision } from "./part_share.ts";
+import { type Asked, Questions } from "./questions.ts";
 import { worldIn } from "./relations.ts";
 
 const ENCODER = new TextEncoder();
@@ -76,7 +81,15 @@ export interface QueryReaderParts {
    * if it cannot take any meanwhile.
    */
   readonly wait: (words: JobWords, takenKib: number) => boolean;
+  /**
+   * Waits until the event loop has sent more answers than `answeredCount`, or for a while. Returns
+   * the oldest answer that was not taken yet, if there is one.
+   */
+  readonly takeAnswer: (words: JobWords, answeredCount: number) => AnswerMessage | undefined;
 }
+
+/** Says that the plan of this reader is not the one that was divided; no failure. */
+const OTHER_PLAN: Error = new Error("The plan has come out as another one");
 
 /** A plan that is compiled for the readers that divide it. */
 interface DividedQuery {
@@ -93,19 +106,30 @@ export function waitInThread(words: JobWords, takenKib: number): boolean {
   return true;
 }
 
+/** The same for the answer to a question. */
+export function waitForAnswer(words: JobWords, answeredCount: number): void {
+  Atomics.wait(words, JOB_WORDS.answered, answeredCount, LOOK_MS);
+}
+
 export class QueryReader {
   readonly #parts: QueryReaderParts;
   readonly #store: ReplicaStore;
   readonly #spillSpace: SpillSpace;
   readonly #plans = new Map<number, Prepared>();
   readonly #divided = new WeakMap<Prepared, DividedQuery>();
+  /** Those of the job at hand. */
+  #questions: Questions | undefined;
+  #questionCount = 0;
   /** Goes on once the rows of all parts have come. */
   #whole: ((gathered: readonly Batch[]) => void) | undefined;
 
   constructor(parts: QueryReaderParts) {
     this.#parts = parts;
     const { disk } = parts;
-    this.#store = new ReplicaStore(disk, parts.settings.cacheBytes);
+    this.#store = new ReplicaStore(disk, {
+      cacheBytes: parts.settings.cacheBytes,
+      nextId: () => this.#currentQuestions.snowflakeId(),
+    });
     this.#spillSpace = new SpillSpace({ disk, log: this.#log(), ...parts.settings.spill });
   }
 
@@ -122,7 +146,7 @@ export class QueryReader {
       if (message.kind === "run") this.#run(message);
       else whole?.(message.gathered);
     } catch (error) {
-      if (error === NEEDS_EVENT_LOOP) this.#post({ kind: "refused" });
+      if (error === OTHER_PLAN) this.#post({ kind: "refused" });
       else this.#fail(error);
     }
   }
@@ -137,6 +161,9 @@ export class QueryReader {
     this.#store.open(job.tables, { upTo: job.snapshotSeq, eras: job.eras });
     const prepared = this.#planOf(job);
     const ledger = new JobLedger(job, clock);
+    const questions = this.#newQuestions(job, ledger);
+    this.#questions = questions;
+    ledger.questions = questions;
     const { namespace, nowMicros, part, principal, slots, snapshotSeq } = job;
     const division = part === undefined ? undefined : newDivision(part);
     const run = newRun(this.#world(job), {
@@ -145,6 +172,7 @@ export class QueryReader {
       slots,
       atSeq: snapshotSeq,
       nowMicros,
+      staged: questions,
       ledger,
       division,
     });
@@ -182,13 +210,39 @@ export class QueryReader {
     this.#post({ kind: "end", totals: { rowsRead: ledger.rowsRead } });
   }
 
+  get #currentQuestions(): Questions {
+    return defined(this.#questions, "a plan runs in a job");
+  }
+
+  #newQuestions({ stagedTableIds, words }: QueryJob, ledger: JobLedger): Questions {
+    return new Questions({
+      stagedTableIds,
+      ask: <K extends Question["kind"]>(question: Asked<K>) =>
+        this.#answerTo(question, words, ledger) as Answers[K],
+      leave: (reading) => this.#post({ kind: "left", reading }),
+    });
+  }
+
+  /** @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN */
+  #answerTo(question: Question, words: JobWords, ledger: JobLedger): Answer {
+    this.#questionCount += 1;
+    const number = this.#questionCount;
+    const answeredCount = Atomics.load(words, JOB_WORDS.answered);
+    this.#post({ kind: "ask", number, question });
+    for (;;) {
+      const message = this.#parts.takeAnswer(words, answeredCount);
+      if (message?.number === number) return message.answer;
+      ledger.look();
+    }
+  }
+
   #fail(error: unknown): void {
     const cell = error instanceof CellError && error.position === undefined ? error : undefined;
     const failure = failureFrom(cell?.reason ?? error);
     this.#post({ kind: "failed", failure, place: cell?.place });
   }
 
-  /** @throws NEEDS_EVENT_LOOP if the plan of this reader has come out as another one. */
+  /** @throws OTHER_PLAN if the plan of this reader has come out as another one. */
   #dividedOf(prepared: Prepared, part: JobPart): DividedQuery {
     const { plan } = prepared;
     const known = this.#divided.get(prepared);
@@ -196,7 +250,7 @@ export class QueryReader {
     const { at, shape } = part;
     const isSame = plan !== undefined && shapeOf(plan) === shape;
     const divided = isSame ? dividedAt(plan, at) : undefined;
-    if (divided === undefined) throw NEEDS_EVENT_LOOP;
+    if (divided === undefined) throw OTHER_PLAN;
     const query: DividedQuery = {
       at,
       shape,
@@ -214,8 +268,11 @@ export class QueryReader {
     if (source === undefined) throw new Error(`A reader was not told what plan ${plan} is`);
     const { rowCounts } = source;
     const { statement, world } = worldIn(source, {
-      rowsOf: ({ tableId }) => rowCounts.get(tableId) ?? 0,
-      spanOf: ({ tableId }, columnId) => this.#store.valueSpan(tableId, columnId),
+      questions: () => this.#currentQuestions,
+      statistics: {
+        rowsOf: ({ tableId }) => rowCounts.get(tableId) ?? 0,
+        spanOf: ({ tableId }, columnId) => this.#store.valueSpan(tableId, columnId),
+      },
     });
     const prepared = prepare(source.node, { world, statement });
     putNewest(this.#plans, [plan, prepared], PLANS_MAX);
@@ -286,6 +343,7 @@ class JobLedger implements RequestLedger {
   sleepMs = 0;
   isWaiting = false;
   wake: (() => void) | undefined;
+  questions: Questions | undefined;
   readonly #words: JobWords;
   readonly #clock: Clock;
 
@@ -302,7 +360,8 @@ class JobLedger implements RequestLedger {
 
   noteProgress(): void {
     Atomics.store(this.#words, JOB_WORDS.kiloRowsRead, Math.floor(this.rowsRead / 1000));
-    Atomics.store(this.#words, JOB_WORDS.heldKib, Math.ceil((this.memory?.bytes ?? 0) / 1024));
+    const bytes = (this.memory?.bytes ?? 0) + (this.questions?.stagedBytes ?? 0);
+    Atomics.store(this.#words, JOB_WORDS.heldKib, Math.ceil(bytes / 1024));
   }
 
   /** @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN */

@@ -15,16 +15,19 @@
 import { assert } from "../../base/assert.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { SeldomLog } from "../../base/seldom_log.ts";
-import type { MessageThread, ThreadEvents } from "../../threads/mod.ts";
+import type { ThreadEvents } from "../../threads/mod.ts";
 import { divisionOf } from "../plan/divided.ts";
 import type { Prepared } from "../prepare/prepared.ts";
 import { DividedQuery } from "./divided_query.ts";
-import type { FromReader, ToReader } from "./job.ts";
-import { Reader, type ReaderParts, type ReaderQuery, type StartedRead } from "./reader.ts";
+import type { FromReader } from "./job.ts";
+import {
+  Reader,
+  type ReaderParts,
+  type ReaderPort,
+  type ReaderQuery,
+  type StartedRead,
+} from "./reader.ts";
 import { type Asking, type WaitingCounts, WaitingStatements } from "./waiting_statements.ts";
-
-/** A thread that reads, or a stand-in in the thread of the event loop. */
-export type ReaderPort = MessageThread<ToReader>;
 
 export type ReaderEvents = ThreadEvents<FromReader>;
 
@@ -156,7 +159,7 @@ export class QueryReaders {
 
   /** Whether a reader can read the rows of a statement, or those that a change is made of. */
   canRead(prepared: Prepared): boolean {
-    return !this.#refused.has(prepared) && isOfTables(prepared);
+    return !this.#refused.has(prepared) && isReadable(prepared);
   }
 
   /**
@@ -233,6 +236,7 @@ export class QueryReaders {
     const dividing = { ...DIVIDING, ...this.#parts.dividing };
     // A change takes its rows in the order in which the event loop would read them.
     if (prepared.kind !== "query" || this.#undivided.has(prepared)) return undefined;
+    if (!isOfStoredRows(query)) return undefined;
     const division = divisionOf(prepared.plan);
     if (division === undefined) return undefined;
     const expectedMs = division.rowCount >= LONG_ROWS ? Number.POSITIVE_INFINITY : 0;
@@ -349,8 +353,19 @@ export class QueryReaders {
   }
 }
 
-/** Whether all that a statement reads are stored tables, and it neither sleeps nor takes ids. */
-function isOfTables({ plan, requirements }: Prepared): boolean {
-  if (plan === undefined) return false;
-  return requirements.every(({ action }) => action === "read" || action === "write");
+/** Whether a statement has rows to read, and does not sleep. */
+function isReadable({ plan, requirements }: Prepared): boolean {
+  return plan !== undefined && requirements.every(({ action }) => action !== "sleep");
+}
+
+/**
+ * Whether all readers would read the same rows. Answers of the event loop are of the moment in
+ * which a reader asks.
+ */
+function isOfStoredRows({ prepared, staged }: ReaderQuery): boolean {
+  return prepared.requirements.every(
+    (requirement) =>
+      requirement.action === "write" ||
+      (requirement.action === "read" && staged?.hasStaged(requirement.table.tableId) !== true),
+  );
 }

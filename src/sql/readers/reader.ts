@@ -5,34 +5,33 @@
 
 import type { Principal } from "../../auth/mod.ts";
 import { assert, defined } from "../../base/assert.ts";
-import type { CancelTimer, Clock } from "../../base/clock.ts";
+import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { putNewest } from "../../base/newest.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { Catalog, NamespaceEntry, TableEntry } from "../../catalog/mod.ts";
-import type { SharingStore, Store, TableShares, TableSharing } from "../../storage/mod.ts";
+import type { SharingStore, Store, TableSharing } from "../../storage/mod.ts";
 import { errorFromFailure, type MessageThread, type ThreadEvents } from "../../threads/mod.ts";
 import type { Batch, DataType, Value } from "../../types/mod.ts";
 import { CellError } from "../bind/cell_error.ts";
 import type { ResultFormat, RowText } from "../common/row_text.ts";
-import { checkDeadline, type RequestLedger } from "../execute/run/request_ledger.ts";
+import { ownerOf } from "../execute/operators/scan.ts";
+import type { RequestLedger } from "../execute/run/request_ledger.ts";
+import type { StagedRows } from "../execute/run/transaction.ts";
 import type { QueryStatement } from "../parse/ast/ast.ts";
 import type { Prepared } from "../prepare/prepared.ts";
+import { JobAnswers } from "./answers.ts";
 import {
-  CANCEL_CAUSES,
-  FORMATS,
+  type AnswerMessage,
   type FromReader,
-  JOB_WORDS,
   type JobPart,
-  type JobWords,
-  newJobWords,
   PLANS_MAX,
   type PlanSource,
   type ToReader,
-  WINDOW_KIB,
 } from "./job.ts";
-import { relationsOf } from "./relations.ts";
+import { relationsOf, systemViewsIn } from "./relations.ts";
+import { RunningJob } from "./running_job.ts";
 
 /** The source of a plan. */
 export interface QuerySource {
@@ -57,6 +56,8 @@ export interface ReaderQuery {
   readonly namespace: string;
   readonly snapshotSeq: Seq;
   readonly nowMicros: number;
+  /** The rows that its transaction has staged. */
+  readonly staged: StagedRows | undefined;
   readonly ledger: QueryLedger;
   /** @throws {DatabaseError} The statement ends then. */
   onBatch(batch: Batch): void;
@@ -89,9 +90,15 @@ export interface ReaderRead extends StartedRead {
   readonly done: Promise<void>;
 }
 
+/** A thread that reads, or a stand-in in the thread of the event loop. */
+export interface ReaderPort extends MessageThread<ToReader> {
+  /** Answers the question for which the reader waits. */
+  answer(message: AnswerMessage): void;
+}
+
 export interface ReaderParts {
   readonly sharing: SharingStore;
-  readonly store: Pick<Store, "liveRowCount">;
+  readonly store: Pick<Store, "liveRowCount" | "snowflakeId">;
   readonly catalog: Catalog;
   readonly clock: Clock;
   readonly log: Log;
@@ -107,12 +114,6 @@ export interface ReaderWatch {
   readonly onGone: (reason: string) => void;
 }
 
-/** How often the event loop looks at a reader that is busy. */
-const LOOK_MS = 50;
-
-/** A reader that goes on for so long after its statement had to end hangs. */
-const HUNG_MS = 2000;
-
 export class Reader {
   readonly events: ThreadEvents<FromReader>;
   readonly #parts: ReaderParts;
@@ -120,8 +121,8 @@ export class Reader {
   readonly #sharing: TableSharing;
   /** The plans that it has, as it forgets them itself. */
   readonly #plans = new Map<number, true>();
-  #port: MessageThread<ToReader> | undefined;
-  #job: Job | undefined;
+  #port: ReaderPort | undefined;
+  #job: RunningJob | undefined;
 
   constructor(parts: ReaderParts, watch: ReaderWatch) {
     this.#parts = parts;
@@ -139,7 +140,7 @@ export class Reader {
     };
   }
 
-  attach(port: MessageThread<ToReader>): void {
+  attach(port: ReaderPort): void {
     this.#port = port;
   }
 
@@ -176,7 +177,8 @@ export class Reader {
       tables.map(({ tableId }) => tableId),
       snapshotSeq,
     );
-    const job = new Job(query, { clock, plan, shares, onHung: () => this.#hang() });
+    const answers = this.#answersTo(query);
+    const job = new RunningJob(query, { answers, clock, plan, shares, onHung: () => this.#hang() });
     this.#job = job;
     const { userId } = principal;
     this.#watch.onBegun(userId);
@@ -195,6 +197,9 @@ export class Reader {
         nowMicros,
         eras: sharing.seqEras,
         tables: shares.tables,
+        stagedTableIds: tables.flatMap(({ tableId }) =>
+          query.staged?.hasStaged(tableId) === true ? [tableId] : [],
+        ),
         dropped: this.#sharing.takeDropped(),
         timeMs: ledger.deadlineMs - clock.monotonicMs(),
         words: job.words,
@@ -220,12 +225,28 @@ export class Reader {
     const { catalog, store } = this.#parts;
     const { namespace } = query;
     const { node, types } = query.source();
-    const relations = relationsOf({ namespace, node, types }, catalog);
+    const systemViews = systemViewsIn(query.prepared.requirements);
+    const relations = relationsOf({ namespace, node, types }, catalog, systemViews);
     const counted = tables.map(({ tableId }): [number, number] => [
       tableId,
       store.liveRowCount(tableId, undefined),
     ]);
     return { node, types, namespace, relations, rowCounts: new Map(counted) };
+  }
+
+  #answersTo({ prepared, principal, staged }: ReaderQuery): JobAnswers {
+    const { catalog, clock, store } = this.#parts;
+    const { isImpersonated, role, userId } = principal;
+    return new JobAnswers({
+      clock,
+      store,
+      systemViews: systemViewsIn(prepared.requirements),
+      caller: { isImpersonated, role, userId },
+      stagedOf: (tableId) => {
+        const table = defined(catalog.tableById(tableId), "a table has staged rows of its form");
+        return staged?.stagedOf(tableId, ownerOf(principal, table)) ?? [];
+      },
+    });
   }
 
   #receive(message: FromReader): void {
@@ -236,6 +257,17 @@ export class Reader {
     const job = defined(this.#job, "a reader speaks of its statement");
     if (message.kind === "rows" || message.kind === "text") {
       job.takeRows(message);
+      return;
+    }
+    if (message.kind === "ask") {
+      const answer = job.answerTo(message);
+      if (answer === undefined) return;
+      this.#port?.answer(answer);
+      job.noteAnswered();
+      return;
+    }
+    if (message.kind === "left") {
+      job.leave(message.reading);
       return;
     }
     if (message.kind === "parted") {
@@ -277,195 +309,6 @@ export class Reader {
     this.#job = undefined;
     this.#watch.onGone(reason);
     job?.fail(job.reasonToEnd() ?? new Error(`A reader thread failed: ${reason}`));
-  }
-}
-
-type RowMessage = Extract<FromReader, { kind: "rows" | "text" }>;
-
-interface JobOptions {
-  readonly clock: Clock;
-  readonly plan: number;
-  readonly shares: TableShares;
-  readonly onHung: () => void;
-}
-
-/** The statement that a reader runs. */
-class Job implements ReaderRead {
-  readonly words: JobWords = newJobWords();
-  readonly plan: number;
-  readonly #query: ReaderQuery;
-  readonly #clock: Clock;
-  readonly #shares: TableShares;
-  readonly #onHung: () => void;
-  readonly #rowsReadBefore: number;
-  readonly #settled = Promise.withResolvers<ReadOutcome>();
-  readonly #done = Promise.withResolvers<void>();
-  readonly #queue: RowMessage[] = [];
-  #isPumping = false;
-  /** The outcome in the reader, while rows still wait here. */
-  #ended: ReadOutcome | Error | undefined;
-  #isOver = false;
-  #pendingKib = 0;
-  /** Bytes that the ledger was told the reader holds. */
-  #heldBytes = 0;
-  #endAskedMs: number | undefined;
-  #cancelLook: CancelTimer;
-
-  constructor(query: ReaderQuery, { clock, onHung, plan, shares }: JobOptions) {
-    this.plan = plan;
-    this.#query = query;
-    this.#clock = clock;
-    this.#shares = shares;
-    this.#onHung = onHung;
-    this.#rowsReadBefore = query.ledger.rowsRead;
-    query.ledger.wake = () => this.#look();
-    this.#cancelLook = clock.after(LOOK_MS, () => this.#lookLater());
-  }
-
-  get outcome(): Promise<ReadOutcome> {
-    return this.#settled.promise;
-  }
-
-  get done(): Promise<void> {
-    return this.#done.promise;
-  }
-
-  takeRows(message: RowMessage): void {
-    if (this.#isOver) return;
-    this.#queue.push(message);
-    this.#pendingKib += message.kib;
-    if (!this.#isPumping) void this.#pump();
-  }
-
-  noteParted(): void {
-    this.#query.onParted?.();
-  }
-
-  /** The reader is done. @param rowsRead undefined if it refused the statement. */
-  end(rowsRead: number | undefined): void {
-    this.#letGo();
-    if (rowsRead !== undefined) this.#query.ledger.rowsRead = this.#rowsReadBefore + rowsRead;
-    this.#ended = rowsRead === undefined ? "refused" : "read";
-    if (!this.#isPumping) this.#settle();
-  }
-
-  /** The reader is done, or gone. The rows before the failure are still taken. */
-  fail(error: Error): void {
-    this.#ended = error;
-    if (!this.#isPumping || this.reasonToEnd() !== undefined) this.#settle();
-    this.#letGo();
-    this.#shares.noteDamage(error);
-  }
-
-  stop(): void {
-    if (this.#isOver) return;
-    this.#raise("kill");
-    this.#reject(new Error("Nobody wants the rows any more"));
-  }
-
-  /** Why the statement has to end; undefined while it may go on. */
-  reasonToEnd(): Error | undefined {
-    try {
-      checkDeadline(this.#query.ledger, this.#clock);
-      return undefined;
-    } catch (error) {
-      return error instanceof Error ? error : new Error(String(error));
-    }
-  }
-
-  async #pump(): Promise<void> {
-    this.#isPumping = true;
-    try {
-      for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
-        if (this.#isOver) break;
-        this.#give(next);
-        const waiting = this.#query.taken?.();
-        if (waiting !== undefined) await waiting;
-        this.#askForText();
-        this.#pendingKib -= next.kib;
-        Atomics.add(this.words, JOB_WORDS.takenKib, next.kib);
-        Atomics.notify(this.words, JOB_WORDS.takenKib);
-      }
-    } catch (error) {
-      this.#raise("kill");
-      this.#reject(error);
-    }
-    this.#isPumping = false;
-    if (this.#ended !== undefined) this.#settle();
-  }
-
-  #give(message: RowMessage): void {
-    if (message.kind === "rows") this.#query.onBatch(message.batch);
-    else this.#query.onText?.(message);
-  }
-
-  /** Has the reader encode the rows to come, if they go into a streamed answer. */
-  #askForText(): void {
-    const format = this.#query.textFormat?.();
-    if (format === undefined) return;
-    Atomics.store(this.words, JOB_WORDS.format, FORMATS.indexOf(format) + 1);
-  }
-
-  #lookLater(): void {
-    this.#look();
-    if (this.#ended === undefined && !this.#isLetGo) {
-      this.#cancelLook = this.#clock.after(LOOK_MS, () => this.#lookLater());
-    }
-  }
-
-  #look(): void {
-    const { ledger } = this.#query;
-    // The deadline of a client that takes rows is later than it seems until it has taken them.
-    const mayEnd = ledger.cancelledBy !== undefined || !this.#isPumping;
-    const reason = mayEnd ? this.reasonToEnd() : undefined;
-    if (reason !== undefined) {
-      // The caller need not wait until the reader has noticed.
-      this.#raise(ledger.cancelledBy ?? "kill");
-      this.#reject(reason);
-    }
-    const kiloRows = Atomics.load(this.words, JOB_WORDS.kiloRowsRead);
-    ledger.rowsRead = Math.max(ledger.rowsRead, this.#rowsReadBefore + kiloRows * 1000);
-    this.#noteHeld(Atomics.load(this.words, JOB_WORDS.heldKib) * 1024);
-    const nowMs = this.#clock.monotonicMs();
-    const isToEnd = this.#isOver || nowMs >= ledger.deadlineMs;
-    // A reader that waits for its rows to be taken does not hang.
-    const isWaiting = !this.#isOver && this.#pendingKib > WINDOW_KIB;
-    if (!isToEnd || isWaiting) this.#endAskedMs = undefined;
-    else this.#endAskedMs ??= nowMs;
-    if (this.#endAskedMs !== undefined && nowMs - this.#endAskedMs >= HUNG_MS) this.#onHung();
-  }
-
-  #noteHeld(bytes: number): void {
-    this.#query.ledger.bytesElsewhere += bytes - this.#heldBytes;
-    this.#heldBytes = bytes;
-  }
-
-  #raise(cause: (typeof CANCEL_CAUSES)[number]): void {
-    Atomics.store(this.words, JOB_WORDS.cancelled, CANCEL_CAUSES.indexOf(cause) + 1);
-    Atomics.notify(this.words, JOB_WORDS.takenKib);
-  }
-
-  #isLetGo = false;
-
-  #letGo(): void {
-    this.#isLetGo = true;
-    this.#cancelLook();
-    this.#query.ledger.wake = undefined;
-    this.#noteHeld(0);
-    this.#shares.release();
-    this.#done.resolve();
-  }
-
-  #settle(): void {
-    this.#isOver = true;
-    const ended = defined(this.#ended, "the reader has ended");
-    if (ended instanceof Error) this.#settled.reject(ended);
-    else this.#settled.resolve(ended);
-  }
-
-  #reject(error: unknown): void {
-    this.#isOver = true;
-    this.#settled.reject(error);
   }
 }
 

@@ -5,7 +5,6 @@
  * anew in a reader, and goes there at once the next time.
  */
 import type { RequestLedger } from "../execute/run/request_ledger.ts";
-import type { Transaction } from "../execute/run/transaction.ts";
 import { orderedColumnOf } from "../plan/ordered_input.ts";
 import type { PlanNode } from "../plan/plan.ts";
 import { nodesOf } from "../plan/plan_walk.ts";
@@ -28,15 +27,9 @@ const LONG = new WeakSet<Prepared>();
 /** The readers that can read the rows of a statement; undefined if it stays on the event loop. */
 export function readersFor(
   prepared: Prepared,
-  {
-    readers,
-    transaction,
-  }: { readers: QueryReaders | undefined; transaction: Transaction | undefined },
+  readers: QueryReaders | undefined,
 ): QueryReaders | undefined {
-  if (prepared.build === undefined || readers?.canRead(prepared) !== true) return undefined;
-  // Only the event loop has the rows that a transaction has staged.
-  const hasStaged = transaction !== undefined && transaction.tableIds.length > 0;
-  return hasStaged ? undefined : readers;
+  return prepared.build !== undefined && readers?.canRead(prepared) === true ? readers : undefined;
 }
 
 /** Whether a statement goes to a reader without being begun on the event loop. */
@@ -46,7 +39,12 @@ export function isKnownLong(prepared: Prepared, { takesAll }: QueryReaders): boo
 
 /** A statement took longer than a turn. */
 export function noteLong(prepared: Prepared): void {
-  if (!mayReadInOrder(prepared.plan)) LONG.add(prepared);
+  if (!mayReadInOrder(prepared.plan) && !readsSystem(prepared)) LONG.add(prepared);
+}
+
+/** Operators look at system views when no reader and no memory is free. */
+function readsSystem({ requirements }: Prepared): boolean {
+  return requirements.some(({ action }) => action === "read-system");
 }
 
 /** Whether the first rows of a table are wanted in an order that the event loop may have. */
@@ -74,6 +72,7 @@ export function queryFor(
     namespace,
     snapshotSeq: run.snapshotSeq,
     nowMicros: run.call.nowMicros,
+    staged: run.staged,
     ledger,
   };
 }

@@ -87,9 +87,9 @@ export class StatementRunner {
   }
 
   /** The readers that can read the rows of a statement; undefined if it stays here. */
-  #readersFor(prepared: Prepared, { profile, transaction }: RunOptions): QueryReaders | undefined {
+  #readersFor(prepared: Prepared, { profile }: RunOptions): QueryReaders | undefined {
     if (profile !== undefined) return undefined;
-    return readersFor(prepared, { readers: this.#world.readers, transaction });
+    return readersFor(prepared, this.#world.readers);
   }
 
   #placeIn(

@@ -3,7 +3,7 @@
  */
 import { shownMs } from "../../base/clock.ts";
 import { BIGINT, DATETIME, DOUBLE, TEXT } from "../../types/mod.ts";
-import type { SystemView } from "../bind/query/select_world.ts";
+import type { SystemView } from "../bind/bound.ts";
 import { heldBytesOf, shownSql } from "../common/activity.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import { parseLimitsOf } from "../common/parameters.ts";

@@ -14,8 +14,7 @@ import {
   typeName,
   type Value,
 } from "../../types/mod.ts";
-import type { SystemCall } from "../bind/bound.ts";
-import type { SystemView } from "../bind/query/select_world.ts";
+import type { SystemCall, SystemView } from "../bind/bound.ts";
 import { type ShownView, visibleViews } from "../common/views.ts";
 import { compareNames, namespaceRows, visibleTables } from "./show_rows.ts";
 import { OPEN, portionedView, view } from "./system_view.ts";

@@ -3,7 +3,7 @@
  * of the same columns that show everybody their own.
  */
 import { BIGINT, DATETIME, DOUBLE, INT, JSON_TEXT, type Row, TEXT } from "../../types/mod.ts";
-import type { SystemView } from "../bind/query/select_world.ts";
+import type { SystemView } from "../bind/bound.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import { ADMIN_ONLY, type ColumnList, OPEN, view } from "./system_view.ts";
 

@@ -3,7 +3,7 @@
  * `system.audit_log`.
  */
 import { BIGINT, DATETIME, JSON_TEXT, type Row, TEXT } from "../../types/mod.ts";
-import type { SystemView } from "../bind/query/select_world.ts";
+import type { SystemView } from "../bind/bound.ts";
 import type { AuditLog } from "../common/audit_log.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import { ADMIN_ONLY, view } from "./system_view.ts";

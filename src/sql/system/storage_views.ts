@@ -19,7 +19,7 @@ import {
   TEXT,
   typeName,
 } from "../../types/mod.ts";
-import type { SystemView } from "../bind/query/select_world.ts";
+import type { SystemView } from "../bind/bound.ts";
 import { storageIdOf } from "../common/storage_templates.ts";
 import { MANIFEST_COLUMNS, type ManifestWorld, manifestViewRows } from "./manifest_rows.ts";
 import { SHOW_STORAGES_COLUMNS, type StorageListWorld, storageRows } from "./show_rows.ts";

@@ -2,8 +2,7 @@
  * How a system view is written down: its columns, and a function that makes its rows.
  */
 import type { DataType, Row } from "../../types/mod.ts";
-import type { SystemCall, SystemRows } from "../bind/bound.ts";
-import type { SystemView } from "../bind/query/select_world.ts";
+import type { SystemCall, SystemRows, SystemView } from "../bind/bound.ts";
 
 export type ColumnList = readonly (readonly [string, DataType])[];
 

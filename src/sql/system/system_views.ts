@@ -15,7 +15,7 @@ import {
   TEXT,
   typeName,
 } from "../../types/mod.ts";
-import type { SystemView } from "../bind/query/select_world.ts";
+import type { SystemView } from "../bind/bound.ts";
 import type { SqlEnvironment } from "../common/environment.ts";
 import type { SettingRow } from "../common/layers_above.ts";
 import { storageIdOf } from "../common/storage_templates.ts";

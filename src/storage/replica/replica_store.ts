@@ -50,12 +50,10 @@ interface OpenTable {
   readonly expiredSeq: number;
 }
 
-/** Thrown by a call that only the event loop can answer; no failure. */
-export const NEEDS_EVENT_LOOP: Error = new Error("Only the event loop can answer the call");
-
 export class ReplicaStore implements ReadStore {
   readonly #disk: Disk;
   readonly #cache: ChunkCache;
+  readonly #nextId: () => number;
   readonly #segments = new Map<number, KnownSegment>();
   readonly #memtables = new Map<number, KeyedMemtable>();
   readonly #paths = new Map<number, string>();
@@ -63,9 +61,13 @@ export class ReplicaStore implements ReadStore {
   #upTo: Seq = SEQ_ZERO;
   #times = new SeqTimes({ eras: [] });
 
-  /** @param cacheBytes For unpacked parts of segments. */
-  constructor(disk: Disk, cacheBytes: number) {
+  /**
+   * @param options.cacheBytes For unpacked parts of segments.
+   * @param options.nextId Gets an id from the store that issues them.
+   */
+  constructor(disk: Disk, { cacheBytes, nextId }: { cacheBytes: number; nextId: () => number }) {
     this.#disk = disk;
+    this.#nextId = nextId;
     this.#cache = new ChunkCache(cacheBytes);
   }
 
@@ -138,9 +140,8 @@ export class ReplicaStore implements ReadStore {
     return this.#times.lastSeqUpTo(unixMs);
   }
 
-  /** Ids come from one place. @throws NEEDS_EVENT_LOOP */
   snowflakeId(): number {
-    throw NEEDS_EVENT_LOOP;
+    return this.#nextId();
   }
 
   #opened({ definition, expiredSeq, memtables, segments }: SharedTable): OpenTable {

@@ -76,8 +76,9 @@ async function busy(): Promise<{ readonly answer: Promise<SqlResponse> }> {
 }
 
 async function queryId(like: string): Promise<string> {
+  // A query that may sleep begins on the event loop, however busy the readers are.
   const { error, results } = await engine.ask(
-    `SELECT query_id, state FROM system.queries WHERE sql LIKE '${like}'`,
+    `SELECT query_id, state, pg_sleep(0) FROM system.queries WHERE sql LIKE '${like}'`,
   );
   expect(error).toBeUndefined();
   const [[id, state] = []] = results.at(-1)?.rows ?? [];

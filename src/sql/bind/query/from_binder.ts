@@ -196,7 +196,7 @@ function bindTable(item: FromTable, world: SelectWorld): FromResult {
       statement.newColumn(column),
     );
     const shown = `${namespace}.${name.name}`;
-    statement.requirements.push({ action: "read-system", name: shown, isOpen: view.isOpen });
+    statement.requirements.push({ action: "read-system", name: shown, view });
     return relationResult(
       { kind: "system", source: view.rows, name: shown, alias, columns },
       {

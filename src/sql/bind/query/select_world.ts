@@ -6,15 +6,7 @@ import type { TableEntry } from "../../../catalog/mod.ts";
 import type { DataType } from "../../../types/mod.ts";
 import type { AstNode, SelectStatement } from "../../parse/ast/ast.ts";
 import type { Correlation, Place, StatementBinding } from "../binding.ts";
-import type { BoundCte, BoundRecursion, BoundSelect, SystemRows } from "../bound.ts";
-
-/** A view of the system or information_schema namespace. */
-export interface SystemView {
-  readonly columns: readonly { readonly name: string; readonly type: DataType }[];
-  readonly rows: SystemRows;
-  /** Readable by every role, filtered to the caller. */
-  readonly isOpen: boolean;
-}
+import type { BoundCte, BoundRecursion, BoundSelect, SystemView } from "../bound.ts";
 
 /** Where names of FROM lead. */
 export interface RelationSource {

@@ -254,7 +254,7 @@ function openOrdered(
   { columnId, isDescending, rowsWanted }: WantedOrder & { rowsWanted: number },
   spanRanges: readonly CompiledRange[],
 ): OrderedScan | undefined {
-  const hasStaged = run.transaction?.hasStaged(table.tableId) === true;
+  const hasStaged = run.staged?.hasStaged(table.tableId) === true;
   // Rows that a transaction has staged are in no order.
   if (hasStaged || withTombstones) return undefined;
   const span = spanOfRanges(spanRanges, { columnId, type: typeOfColumn(table, columnId), run });

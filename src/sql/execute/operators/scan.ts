@@ -43,6 +43,8 @@ export function ownerOf(principal: Principal, table: TableEntry): number {
   return table.kind === "shared" ? SHARED_OWNER : (principal.owner ?? NOBODY);
 }
 
+const NOTHING_STAGED: ReadonlyMap<string, StagedRow> = new Map();
+
 export interface TableScanOptions {
   readonly run: Run;
   readonly table: TableEntry;
@@ -65,14 +67,16 @@ export class TableScan implements Operator {
   readonly #scan: Scan;
   /** Key columns that a transaction needs besides; dropped before a batch goes up. */
   readonly #keyPositions: readonly number[];
-  #overlayDone: boolean;
+  readonly #hasOverlay: boolean;
+  /** The staged rows to come, once the stored ones are read. */
+  #overlay: Iterator<StagedRow, void> | undefined;
   #isClosed = false;
 
   constructor(options: TableScanOptions) {
     this.#options = options;
     const { run, table, columnIds } = options;
-    const hasOverlay = run.transaction?.hasStaged(table.tableId) === true;
-    this.#overlayDone = !hasOverlay;
+    const hasOverlay = run.staged?.hasStaged(table.tableId) === true;
+    this.#hasOverlay = hasOverlay;
     this.#keyPositions = hasOverlay ? table.primaryKey.map((_, i) => columnIds.length + i) : [];
     this.#scan = openScan(options, { hasOverlay });
     holdsFromStart(this);
@@ -80,7 +84,7 @@ export class TableScan implements Operator {
 
   next(): Batch | undefined {
     const { run } = this.#options;
-    for (;;) {
+    while (this.#overlay === undefined) {
       run.checkTime();
       const batch = this.#scan.next();
       if (batch === undefined) break;
@@ -89,9 +93,9 @@ export class TableScan implements Operator {
       const rows = this.#keyPositions.length === 0 ? batch : this.#withoutStaged(batch);
       if (rows.rowCount > 0) return rows;
     }
-    if (this.#overlayDone) return undefined;
-    this.#overlayDone = true;
-    return this.#stagedRows();
+    if (!this.#hasOverlay) return undefined;
+    run.checkTime();
+    return this.#nextStaged();
   }
 
   close(): void {
@@ -104,7 +108,7 @@ export class TableScan implements Operator {
   /** Drops rows whose key the transaction has written, but for what it has taken back again. */
   #withoutStaged(batch: Batch): Batch {
     const { run, table, columnIds } = this.#options;
-    const staged = run.transaction?.stagedOf(table.tableId, ownerOf(run.principal, table));
+    const staged = run.staged?.stagedOf(table.tableId, ownerOf(run.principal, table));
     const columns = batch.columns.slice(0, columnIds.length);
     if (staged === undefined || staged.size === 0) return { rowCount: batch.rowCount, columns };
     const keys = this.#keyPositions.map((position) => batch.columns[position]);
@@ -121,12 +125,17 @@ export class TableScan implements Operator {
     return keepRows({ rowCount: batch.rowCount, columns }, { rows, count });
   }
 
-  #stagedRows(): Batch | undefined {
-    const { run, table, columnIds, withTombstones } = this.#options;
-    const staged = run.transaction?.stagedOf(table.tableId, ownerOf(run.principal, table));
-    const read = [...(staged?.values() ?? [])].filter((row) =>
-      row.isDeleted ? withTombstones && !isNothing(row) : true,
-    );
+  #nextStaged(): Batch | undefined {
+    const { batchRows, run, table, columnIds, withTombstones } = this.#options;
+    const owner = ownerOf(run.principal, table);
+    this.#overlay ??= (run.staged?.stagedOf(table.tableId, owner) ?? NOTHING_STAGED).values();
+    const read: StagedRow[] = [];
+    while (read.length < batchRows) {
+      const step = this.#overlay.next();
+      if (step.done === true) break;
+      const row = step.value;
+      if (!row.isDeleted || (withTombstones && !isNothing(row))) read.push(row);
+    }
     if (read.length === 0) return undefined;
     const columns = columnIds.map((columnId) =>
       vectorFromValues(
@@ -216,7 +225,7 @@ export function readRow(
   { key, columnIds }: { key: Row; columnIds: readonly number[] },
 ): Row | undefined {
   const owner = ownerOf(run.principal, table);
-  const staged = run.transaction?.stagedOf(table.tableId, owner);
+  const staged = run.staged?.stagedOf(table.tableId, owner);
   if (staged !== undefined && staged.size > 0) {
     const types = table.primaryKey.map((columnId) => typeOf(table, columnId));
     const mine = staged.get(keyTextOf(types, key));

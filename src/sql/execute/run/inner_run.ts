@@ -12,7 +12,6 @@ import type { TemporaryFiles } from "../../spill/mod.ts";
 import type { MemoryBudget } from "../held/memory_budget.ts";
 import type { Effort } from "./effort.ts";
 import type { Run, SubqueryAnswers } from "./run.ts";
-import type { Transaction } from "./transaction.ts";
 
 export interface InnerRunOptions extends Partial<Pick<Run, "memory" | "outer" | "working">> {
   /** Makes separate answers for this run; without it, the answers of the outer run are used. */
@@ -24,7 +23,8 @@ export class InnerRun implements Run {
   readonly store: ReadStore;
   readonly writes: WriteStore | undefined;
   readonly snapshotSeq: Seq;
-  readonly transaction: Transaction | undefined;
+  readonly transaction: Run["transaction"];
+  readonly staged: Run["staged"];
   readonly slots: readonly Value[];
   readonly profile: Run["profile"];
   readonly storageMeter: Run["storageMeter"];
@@ -48,6 +48,7 @@ export class InnerRun implements Run {
     this.writes = around.writes;
     this.snapshotSeq = around.snapshotSeq;
     this.transaction = around.transaction;
+    this.staged = around.staged;
     this.slots = around.slots;
     this.profile = around.profile;
     this.storageMeter = around.storageMeter;

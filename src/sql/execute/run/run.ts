@@ -17,7 +17,7 @@ import type { MemoryBudget } from "../held/memory_budget.ts";
 import type { Effort } from "./effort.ts";
 import type { Profile } from "./profile.ts";
 import type { StorageMeter } from "./storage_meter.ts";
-import type { Transaction } from "./transaction.ts";
+import type { StagedRows, Transaction } from "./transaction.ts";
 
 export interface Run {
   readonly principal: Principal;
@@ -28,7 +28,10 @@ export interface Run {
   mayReadHistory(table: TableEntry): boolean;
   /** Everything this statement reads is current at this seq. */
   readonly snapshotSeq: Seq;
+  /** The one that takes the changes of the statement; none in a reader. */
   readonly transaction: Transaction | undefined;
+  /** The rows that the statement reads in place of stored ones. */
+  readonly staged: StagedRows | undefined;
   /** @throws {DatabaseError} SERIALIZATION_FAILURE when a table was altered since it was bound. */
   requireUnaltered(table: TableEntry): void;
   readonly call: CallWorld;

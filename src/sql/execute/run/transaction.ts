@@ -28,6 +28,13 @@ export interface StagedRow {
   readonly stored: Row | undefined;
 }
 
+/** The staged rows of a transaction as its statements read them. */
+export interface StagedRows {
+  hasStaged(tableId: number): boolean;
+  /** Those of one owner by key text, in order of first staging; aliased. */
+  stagedOf(tableId: number, owner: number): ReadonlyMap<string, StagedRow> | undefined;
+}
+
 /** The uploads of a statement whose rows are staged here. */
 export interface HeldUploads {
   /**
@@ -54,7 +61,7 @@ export interface TransactionOptions {
   readonly isMetered: boolean;
 }
 
-export class Transaction {
+export class Transaction implements StagedRows {
   readonly snapshotSeq: Seq;
   readonly nowMicros: number;
   readonly isReadOnly: boolean;
@@ -97,7 +104,6 @@ export class Transaction {
     return [...this.#staged.keys()];
   }
 
-  /** Staged rows of one owner by key text, in order of first staging; aliased. */
   stagedOf(tableId: number, owner: number): ReadonlyMap<string, StagedRow> | undefined {
     return this.#staged.get(tableId)?.get(owner);
   }

@@ -1,0 +1,130 @@
+/**
+ * Answers what a reader asks in the middle of its job: rows that only the event loop has, and ids.
+ *
+ * - An answer is a bounded piece of work, so others run between two of them.
+ * - Rows are made as they are asked for, and nothing here holds them.
+ * - A transaction stages the rows of a statement when all that the statement reads has been read.
+ *   So its staged rows do not change during a job.
+ */
+import { defined } from "../../base/assert.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Store } from "../../storage/mod.ts";
+import type { Row } from "../../types/mod.ts";
+import type { SystemCall, SystemView } from "../bind/bound.ts";
+import { rowBytes } from "../execute/held/row_bytes.ts";
+import type { StagedRow } from "../execute/run/transaction.ts";
+import type { Answer, KeyedRow, Question } from "./job.ts";
+
+/** Rows of an answer, which take a few tenths of a millisecond to send. */
+const ROWS_MAX = 512;
+const BYTES_MAX: number = 256 * 1024;
+
+/** How long rows are made for an answer, if they come slowly. */
+const MAKE_MS_MAX = 1;
+
+export interface JobAnswersOptions {
+  readonly clock: Clock;
+  readonly store: Pick<Store, "snowflakeId">;
+  /** The system views that the statement reads, by namespace and name. */
+  readonly systemViews: ReadonlyMap<string, SystemView>;
+  readonly caller: Omit<SystemCall, "positions">;
+  /** The rows that the caller has staged of a table. */
+  readonly stagedOf: (tableId: number) => Iterable<readonly [string, StagedRow]>;
+}
+
+/** The answers to one job. */
+export class JobAnswers {
+  readonly #options: JobAnswersOptions;
+  readonly #readings = new Map<number, RowReading<Row> | RowReading<KeyedRow>>();
+
+  constructor(options: JobAnswersOptions) {
+    this.#options = options;
+  }
+
+  /** @throws {DatabaseError} The statement ends then. */
+  answer(question: Question): Answer {
+    const { clock, store } = this.#options;
+    if (question.kind === "ids") {
+      return Array.from({ length: question.count }, () => store.snowflakeId());
+    }
+    const known = this.#readings.get(question.reading);
+    const reading = known ?? this.#begun(question);
+    if (known === undefined) this.#readings.set(question.reading, reading);
+    return reading.next(clock);
+  }
+
+  /** The other rows of a reading are not needed. */
+  leave(reading: number): void {
+    this.#readings.get(reading)?.close();
+    this.#readings.delete(reading);
+  }
+
+  close(): void {
+    for (const reading of this.#readings.keys()) this.leave(reading);
+  }
+
+  #begun(question: Exclude<Question, { kind: "ids" }>): RowReading<Row> | RowReading<KeyedRow> {
+    const { caller, stagedOf, systemViews } = this.#options;
+    if (question.kind === "staged") {
+      const rows = stagedOf(question.tableId);
+      return new RowReading(shownRows(rows), ([, { row }]) => rowBytes(row));
+    }
+    const { name, positions } = question;
+    const view = defined(systemViews.get(name), "a statement requires the views that it reads");
+    return new RowReading(columnsOf(view.rows({ ...caller, positions }), positions), rowBytes);
+  }
+}
+
+/** Rows that are made portion by portion, cut into answers. */
+class RowReading<T> {
+  readonly #portions: Iterator<readonly T[]>;
+  readonly #bytesOf: (row: T) => number;
+  #portion: readonly T[] = [];
+  #position = 0;
+
+  constructor(portions: Iterable<readonly T[]>, bytesOf: (row: T) => number) {
+    this.#portions = portions[Symbol.iterator]();
+    this.#bytesOf = bytesOf;
+  }
+
+  /** Possibly no rows, if they come slowly; undefined at the end. */
+  next(clock: Clock): readonly T[] | undefined {
+    const rows: T[] = [];
+    const endMs = clock.monotonicMs() + MAKE_MS_MAX;
+    let bytes = 0;
+    for (let portions = 0; ; portions += 1) {
+      for (; this.#position < this.#portion.length; this.#position += 1) {
+        if (rows.length === ROWS_MAX || bytes >= BYTES_MAX) return rows;
+        const row = this.#portion[this.#position] as T;
+        bytes += this.#bytesOf(row);
+        rows.push(row);
+      }
+      if (portions > 0 && clock.monotonicMs() >= endMs) return rows;
+      const step = this.#portions.next();
+      if (step.done === true) return rows.length === 0 ? undefined : rows;
+      this.#portion = step.value;
+      this.#position = 0;
+    }
+  }
+
+  close(): void {
+    this.#portions.return?.();
+  }
+}
+
+function* columnsOf(
+  portions: Iterable<readonly Row[]>,
+  positions: readonly number[],
+): Generator<readonly Row[]> {
+  for (const portion of portions) {
+    yield portion.map((row) => positions.map((position) => row[position] ?? null));
+  }
+}
+
+/** Of each row what a scan shows: its values, or those of its tombstone. */
+function* shownRows(rows: Iterable<readonly [string, StagedRow]>): Generator<readonly KeyedRow[]> {
+  for (const [keyText, { isDeleted, row, stored }] of rows) {
+    const shown = isDeleted ? stored : row;
+    yield [[keyText, { row: shown ?? [], isDeleted, stored: isDeleted ? shown : undefined }]];
+  }
+}
