@@ -351,7 +351,11 @@ export class LocalLiveEngine implements LiveEngine {
       case "live":
         return undefined;
       case "snapshot":
-        return new SnapshotReader({ ...reading, lastRows: start.lastRows });
+        return new SnapshotReader({
+          ...reading,
+          lastRows: start.lastRows,
+          onArrived: () => this.#pump.enqueue(subscription),
+        });
       case "resume":
         return new ReplayReader({
           ...reading,

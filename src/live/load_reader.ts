@@ -26,10 +26,11 @@ export interface LoadReader {
   /**
    * Reads on.
    *
-   * @returns undefined when the budget was used up first: call again in a later turn.
+   * @returns undefined when the budget was used up first: call again in a later turn. After
+   * "waiting", call again when the reader says that rows have arrived.
    * @throws {DatabaseError} RESUME_EXPIRED, or what an expression raises on a row.
    */
-  next(budget: Budget): LoadStep | undefined;
+  next(budget: Budget): LoadStep | "waiting" | undefined;
   /** Lets go of what was read ahead; it is read again when needed. */
   release(): void;
   /** Nobody reads on. */

@@ -45,8 +45,8 @@ export class Loading {
     this.#cancelTimeout?.();
   }
 
-  /** Reads on. @returns undefined when the budget was used up first. */
-  next(budget: Budget): LoadStep | undefined {
+  /** Reads on, as {@linkcode LoadReader.next} does. */
+  next(budget: Budget): LoadStep | "waiting" | undefined {
     return this.#reader.next(budget);
   }
 

@@ -8,16 +8,18 @@
 import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import { SEQ_ZERO, type Seq } from "../base/seq.ts";
+import type { SearchRange } from "../sql/mod.ts";
 import { type ScanBatch, SEQ_COLUMN_ID, type Store } from "../storage/mod.ts";
 import { type Batch, type Selection, slice, type Vector, valueAt } from "../types/mod.ts";
 import type { Budget } from "./budget.ts";
 import { FrameBudget } from "./frame_budget.ts";
 import { resumeExpired } from "./live_errors.ts";
 import { type LiveProgram, selectionOf, sliceRows } from "./live_program.ts";
-import type { LoadReader, LoadStep } from "./load_reader.ts";
+import type { BatchStep, LoadReader } from "./load_reader.ts";
 import { RowPage, roughBytesOf } from "./row_page.ts";
 import type { ShapedRows } from "./row_shape.ts";
 import { SnapshotScan } from "./snapshot_scan.ts";
+import { ELSEWHERE, SnapshotSearch } from "./snapshot_search.ts";
 
 /** Versions of one scan batch: large enough for vectors, small enough for a turn. */
 const SCAN_ROWS_MAX = 1024;
@@ -43,12 +45,15 @@ export interface SnapshotOptions {
   readonly frameBytesMax: number;
   /** Only the newest so many rows; undefined for all. */
   readonly lastRows: number | undefined;
+  /** Called once there may be rows after "waiting". */
+  readonly onArrived: () => void;
 }
 
 export class SnapshotReader implements LoadReader {
   readonly #options: SnapshotOptions;
   readonly #frame: FrameBudget;
   readonly #scan: SnapshotScan;
+  readonly #search: SnapshotSearch;
   #finder: LastRowsFinder | undefined;
   /** Everything up to here has been looked at. */
   #cursor: Seq = SEQ_ZERO;
@@ -63,21 +68,35 @@ export class SnapshotReader implements LoadReader {
     this.#options = options;
     this.#frame = new FrameBudget(options.frameBytesMax);
     this.#scan = new SnapshotScan(options);
+    this.#search = new SnapshotSearch(options.onArrived);
     const { lastRows } = options;
-    if (lastRows !== undefined) this.#finder = new LastRowsFinder(options, lastRows);
+    if (lastRows !== undefined) this.#finder = new LastRowsFinder(options, this.#search, lastRows);
   }
 
-  next(budget: Budget): LoadStep | undefined {
+  next(budget: Budget): BatchStep | "waiting" | undefined {
     checkHistory(this.#options);
     if (this.#finder !== undefined) {
       const start = this.#finder.next(budget);
-      if (start === undefined) return undefined;
+      if (start === undefined || start === "waiting") return start;
       this.#finder = undefined;
       this.#cursor = start;
       this.#sentSeq = start;
     }
-    const { boundary, batchSize } = this.#options;
     const program = this.#options.program();
+    const isElsewhere = this.#search.isElsewhere(program);
+    let step = isElsewhere ? this.#readFound(program, budget) : this.#readHere(program, budget);
+    if (step === ELSEWHERE) step = this.#readFound(program, budget);
+    // What is refused is read here from the next turn on.
+    if (step === "spent" || step === "refused") return undefined;
+    return step ?? this.#cut(this.#options.boundary, true);
+  }
+
+  /** Takes rows of a scan. */
+  #readHere(
+    program: LiveProgram,
+    budget: Budget,
+  ): BatchStep | typeof ELSEWHERE | "spent" | undefined {
+    const { boundary, batchSize } = this.#options;
     const isUnfiltered = program.plan.filter === undefined;
     const rowsMax = program.rowsAtOnce(SCAN_ROWS_MAX);
     const wantedCount = batchSize + 1 - this.#rowCount;
@@ -86,20 +105,49 @@ export class SnapshotReader implements LoadReader {
       upTo: boundary,
       batchRows: isUnfiltered ? Math.min(rowsMax, wantedCount) : rowsMax,
     };
-    const step = this.#scan.read({ program, bounds, budget }, (batch) =>
-      this.#takeFrom(batch, budget),
-    );
-    if (step === "spent") return undefined;
-    return step ?? this.#cut(boundary, true);
+    const search = this.#search;
+    const before = budget.left + this.#rowCount;
+    const spent = (): number => before - budget.left - this.#rowCount;
+    const step = this.#scan.read({ program, bounds, budget }, (batch) => {
+      const taken = this.#takeFrom(batch, budget);
+      return taken ?? (search.isTooLong(program, spent()) ? ELSEWHERE : undefined);
+    });
+    if (step === "spent") search.noteSpent(spent());
+    return step;
+  }
+
+  /** Takes rows that another thread finds. */
+  #readFound(
+    program: LiveProgram,
+    budget: Budget,
+  ): BatchStep | "waiting" | "spent" | "refused" | undefined {
+    const range = (): SearchRange => ({
+      after: this.#cursor,
+      upTo: this.#options.boundary,
+      // One more shows whether there is another batch.
+      rowsMax: this.#options.batchSize + 1 - this.#rowCount,
+      isOfSeqs: false,
+    });
+    return this.#search.read({ program, range, budget }, (batch) => {
+      const seqs = seqsOf(program, batch);
+      const found = { rows: planBatch(program, batch), chosen: allOf(batch.rowCount) };
+      const step = this.#takeFound(found, seqs, budget);
+      if (step === "spent") return countUpTo(seqs, this.#takenSeq);
+      if (step !== undefined) return step;
+      this.#cursor = this.#takenSeq;
+      return batch.rowCount;
+    });
   }
 
   close(): void {
     this.#scan.close();
+    this.#search.close();
     this.#finder?.close();
   }
 
   release(): void {
     this.close();
+    this.#search.noteFound();
     if (this.#page === undefined) return;
     this.#page = undefined;
     this.#frame.clear();
@@ -108,7 +156,7 @@ export class SnapshotReader implements LoadReader {
   }
 
   /** Takes the matching rows of a scan batch until a message is full or the budget used up. */
-  #takeFrom(batch: ScanBatch, budget: Budget): LoadStep | undefined {
+  #takeFrom(batch: ScanBatch, budget: Budget): BatchStep | undefined {
     const program = this.#options.program();
     const all = planBatch(program, batch);
     const seqs = seqsOf(program, batch);
@@ -134,7 +182,7 @@ export class SnapshotReader implements LoadReader {
     { rows, chosen }: { rows: Batch; chosen: Selection },
     seqs: Vector,
     budget: Budget,
-  ): LoadStep | "spent" | undefined {
+  ): BatchStep | "spent" | undefined {
     for (let start = 0; start < chosen.count; ) {
       const room = this.#options.batchSize - this.#rowCount;
       if (room === 0) return this.#cut(this.#takenSeq, false);
@@ -195,12 +243,14 @@ export class SnapshotReader implements LoadReader {
     return this.#page?.rowCount ?? 0;
   }
 
-  #cut(lastSeq: Seq, isLast: boolean): LoadStep {
+  #cut(lastSeq: Seq, isLast: boolean): BatchStep {
     const rows = this.#page ?? [];
     this.#page = undefined;
     this.#frame.clear();
     this.#cursor = lastSeq;
     this.#sentSeq = lastSeq;
+    this.#search.close();
+    this.#search.noteFound();
     return { kind: "batch", rows, lastSeq, isLast, endsRequest: true };
   }
 }
@@ -213,6 +263,7 @@ class LastRowsFinder {
   readonly #options: SnapshotOptions;
   readonly #count: number;
   readonly #scan: SnapshotScan;
+  readonly #search: SnapshotSearch;
   #span = WINDOW_SPAN_FIRST;
   /** Exclusive start of the span that is being looked at. */
   #after: Seq;
@@ -221,8 +272,9 @@ class LastRowsFinder {
   #ring: number[] = [];
   #ringStart = 0;
 
-  constructor(options: SnapshotOptions, count: number) {
+  constructor(options: SnapshotOptions, search: SnapshotSearch, count: number) {
     this.#options = options;
+    this.#search = search;
     this.#count = count;
     this.#scan = new SnapshotScan(options);
     this.#after = Math.max(0, options.boundary - this.#span) as Seq;
@@ -230,18 +282,17 @@ class LastRowsFinder {
   }
 
   /** Returns the seq above which the rows lie, or undefined when the budget was used up. */
-  next(budget: Budget): Seq | undefined {
-    const { boundary } = this.#options;
-    if (this.#count === 0) return boundary;
+  next(budget: Budget): Seq | "waiting" | undefined {
+    if (this.#count === 0) return this.#options.boundary;
     for (;;) {
       const program = this.#options.program();
-      const batchRows = program.rowsAtOnce(SCAN_ROWS_MAX);
-      const bounds = { after: this.#cursor, upTo: boundary, batchRows };
-      const end = this.#scan.read({ program, bounds, budget }, (batch) => {
-        this.#look(batch, budget);
-        return undefined;
-      });
+      const isElsewhere = this.#search.isElsewhere(program);
+      const end = isElsewhere
+        ? this.#lookElsewhere(program, budget)
+        : this.#lookHere(program, budget);
+      if (end === "waiting") return end;
       if (end === "spent") return undefined;
+      if (end === ELSEWHERE || end === "refused") continue;
       if (this.#ring.length === this.#count) {
         return ((this.#ring[this.#ringStart] ?? 0) - 1) as Seq;
       }
@@ -252,6 +303,38 @@ class LastRowsFinder {
 
   close(): void {
     this.#scan.close();
+  }
+
+  #lookHere(program: LiveProgram, budget: Budget): typeof ELSEWHERE | "spent" | undefined {
+    const batchRows = program.rowsAtOnce(SCAN_ROWS_MAX);
+    const bounds = { after: this.#cursor, upTo: this.#options.boundary, batchRows };
+    const before = budget.left;
+    const end = this.#scan.read({ program, bounds, budget }, (batch) => {
+      this.#look(batch, budget);
+      return this.#search.isTooLong(program, before - budget.left) ? ELSEWHERE : undefined;
+    });
+    if (end === "spent") this.#search.noteSpent(before - budget.left);
+    return end;
+  }
+
+  #lookElsewhere(
+    program: LiveProgram,
+    budget: Budget,
+  ): "waiting" | "spent" | "refused" | undefined {
+    const range = (): SearchRange => ({
+      after: this.#cursor,
+      upTo: this.#options.boundary,
+      rowsMax: Number.MAX_SAFE_INTEGER,
+      isOfSeqs: true,
+    });
+    return this.#search.read<never>({ program, range, budget }, ({ columns, rowCount }) => {
+      const [seqs] = columns;
+      assert(seqs !== undefined, "a search yields the seqs of its rows");
+      for (let row = 0; row < rowCount; row += 1) this.#remember(seqAt(seqs, row));
+      this.#cursor = seqAt(seqs, rowCount - 1);
+      budget.spendScanned(rowCount);
+      return rowCount;
+    });
   }
 
   #lookFurther(): void {
@@ -316,6 +399,17 @@ function seqAt(seqs: Vector, row: number): Seq {
   const seq = valueAt(seqs, row);
   assert(typeof seq === "number", "a seq is a number");
   return seq as Seq;
+}
+
+/** How many of some seqs, which ascend, are at or below a seq. */
+function countUpTo(seqs: Vector, seq: Seq): number {
+  let count = 0;
+  while (count < seqs.length && seqAt(seqs, count) <= seq) count += 1;
+  return count;
+}
+
+function allOf(rowCount: number): Selection {
+  return { rows: Uint32Array.from({ length: rowCount }, (_, row) => row), count: rowCount };
 }
 
 function firstRows({ columns, rowCount }: ShapedRows, count: number): ShapedRows {

@@ -35,7 +35,7 @@ export class SnapshotScan {
    * @param take Is given each batch, until it returns something.
    * @returns That; "spent" when the budget was used up first, undefined at the end.
    */
-  read<T extends object>(
+  read<T extends object | symbol>(
     { bounds, budget, program }: { program: LiveProgram; bounds: ScanBounds; budget: Budget },
     take: (batch: ScanBatch) => T | undefined,
   ): T | "spent" | undefined {

@@ -269,6 +269,7 @@ export class Subscription implements LiveSubscription, GroupMember {
       }
       const step = loading.next(budget);
       if (step === undefined) return true;
+      if (step === "waiting") return false;
       if (step.kind === "batch") this.#sendBatch(loading, step);
       else {
         const { draft } = step;

@@ -9,6 +9,7 @@ import type { LivePlan, LiveRequest, SqlEngine, SqlRequest, SqlResponse } from "
 import type { SqlEnvironment } from "./common/environment.ts";
 import { newLedger, type RequestLedger } from "./execute/run/request_ledger.ts";
 import { planLiveQuery } from "./prepare/live_planner.ts";
+import { LiveSearches } from "./readers/live_search.ts";
 import type { QueryReaders } from "./readers/query_readers.ts";
 import { channelOf } from "./request/answer_stream.ts";
 import { failedResponse } from "./request/at_statement.ts";
@@ -26,6 +27,7 @@ export class LocalSqlEngine implements SqlEngine {
   readonly #shortWay: ShortWay;
   readonly #idempotent: IdempotentRequests;
   readonly #activity: Activity;
+  readonly #searches: LiveSearches | undefined;
 
   /** @param readers Where long queries run; absent: on the event loop. */
   constructor(environment: SqlEnvironment, readers?: QueryReaders) {
@@ -33,6 +35,7 @@ export class LocalSqlEngine implements SqlEngine {
     this.#shortWay = new ShortWay(this.#world);
     this.#idempotent = new IdempotentRequests(environment);
     this.#activity = environment.activity;
+    this.#searches = readers === undefined ? undefined : new LiveSearches(this.#world, readers);
   }
 
   execute(principal: Principal, request: SqlRequest): SqlResponse | Promise<SqlResponse> {
@@ -99,7 +102,8 @@ export class LocalSqlEngine implements SqlEngine {
 
   planLive(principal: Principal, request: LiveRequest): LivePlan {
     const ledger = this.#newLedger(undefined);
-    return planLiveQuery(this.#world, request, { principal, ledger });
+    const searches = this.#searches;
+    return planLiveQuery(this.#world, request, { principal, ledger, searches });
   }
 
   #newLedger(timeoutMs: number | undefined): RequestLedger {

@@ -72,6 +72,7 @@ function readerOf(
     batchSize: 1000,
     frameBytesMax: 1 << 20,
     lastRows,
+    onArrived: () => undefined,
   });
   const replan = (): void => {
     program = new LiveProgram(plan);
@@ -87,7 +88,7 @@ function readAll(reader: SnapshotReader, onTurn: () => void = () => undefined) {
       onTurn();
       continue;
     }
-    if (step.kind !== "batch" || !(step.rows instanceof RowPage)) throw new Error("no page");
+    if (step === "waiting" || !(step.rows instanceof RowPage)) throw new Error("no page");
     return { turns, n: step.rows.rows().map((row) => row["n"]) };
   }
 }

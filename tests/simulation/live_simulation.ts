@@ -41,6 +41,7 @@ import {
   subscriber,
 } from "../support/live_fixture.ts";
 import type { ManualClock } from "../support/manual_clock.ts";
+import { PromptedSearch } from "../support/prompted_search.ts";
 import type { SeededRandom } from "../support/seeded_random.ts";
 
 /** What the world needs of the store under the engine. */
@@ -509,6 +510,16 @@ class World {
     this.#tamper = tamper;
     const sql = new KnownQueries();
     if (random.chance(0.3)) sql.pace = new FitfulPace(random);
+    if (random.chance(0.5)) {
+      sql.searchFor = (plan) =>
+        new PromptedSearch({
+          store: world.store,
+          plan,
+          takesAll: random.chance(0.8),
+          nextPiece: () => (random.chance(0.05) ? "refused" : 1 + random.below(6)),
+          later: (arrive) => void clock.yield().then(() => this.#take(arrive)),
+        });
+    }
     this.#engine = new LocalLiveEngine({
       store: world.store,
       sql,

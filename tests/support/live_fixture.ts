@@ -29,6 +29,7 @@ import type {
   LivePace,
   LivePlan,
   LiveRequest,
+  RowSearch,
   SqlEngine,
 } from "../../src/sql/mod.ts";
 import {
@@ -204,6 +205,8 @@ export class KnownQueries implements Pick<SqlEngine, "planLive"> {
   extraField: SchemaField | undefined;
   /** Of the queries planned from now on. */
   pace: LivePace | undefined;
+  /** Likewise: where their rows are found. */
+  searchFor: ((plan: LivePlan) => RowSearch) | undefined;
 
   planLive(principal: Principal, { sql, params }: LiveRequest): LivePlan {
     this.plannedCount += 1;
@@ -217,7 +220,8 @@ export class KnownQueries implements Pick<SqlEngine, "planLive"> {
     }
     const parameter = params[0] ?? null;
     const known = typeof parameter === "string" ? withRoom(written, parameter) : written;
-    return this.#plan(principal, sql, { ...known, parameter });
+    const plan = this.#plan(principal, sql, { ...known, parameter });
+    return { ...plan, search: this.searchFor?.(plan) };
   }
 
   #plan(principal: Principal, sql: string, known: Known & { parameter: unknown }): LivePlan {

@@ -5,6 +5,7 @@
 
 import type { Principal } from "../../auth/mod.ts";
 import type { DatabaseError } from "../../base/errors.ts";
+import type { Seq } from "../../base/seq.ts";
 import type { SchemaField } from "../../protocol/mod.ts";
 import type { Batch, DataType, Vector, WireParameter } from "../../types/mod.ts";
 import type { RowPace } from "../execute/run/pace.ts";
@@ -170,6 +171,44 @@ export interface LivePace {
   monotonicMs(): number;
 }
 
+/** Which rows of a live query are sought. */
+export interface SearchRange {
+  /** Exclusive. */
+  readonly after: Seq;
+  /** Inclusive: rows that are current at this seq. */
+  readonly upTo: Seq;
+  /** How many at most. */
+  readonly rowsMax: number;
+  /** Whether only the seq of each row is wanted. */
+  readonly isOfSeqs: boolean;
+}
+
+/** Finds rows of a live query in another thread: those that its filter keeps, in ascending seq. */
+export interface RowSearch {
+  /** Whether all rows are sought there, however few it passes by; for tests. */
+  readonly takesAll: boolean;
+  /**
+   * Begins.
+   *
+   * @param onArrived Called after `next` has said "waiting", once it may say something else.
+   * @returns undefined if only the event loop can read them.
+   * @throws {DatabaseError} @throws {CorruptionError}
+   */
+  begin(range: SearchRange, onArrived: () => void): FoundRows | undefined;
+}
+
+/** Rows of a search, as they come. */
+export interface FoundRows {
+  /**
+   * The next rows, as the columns of the plan, or `_seq` alone.
+   *
+   * @returns undefined at the end; "refused" if the event loop has to read them after all.
+   * @throws {DatabaseError} What the filter raises on a row.
+   */
+  next(): Batch | "waiting" | "refused" | undefined;
+  close(): void;
+}
+
 /** A live query, bound: what to read of each version and what to make of it. */
 export interface LivePlan {
   readonly tableId: number;
@@ -186,6 +225,8 @@ export interface LivePlan {
   readonly projections: readonly CompiledExpression[];
   /** How filter and projections are to be evaluated; undefined where no row takes long. */
   readonly pace: LivePace | undefined;
+  /** Absent where there are no other threads. */
+  readonly search?: RowSearch | undefined;
   readonly fields: readonly SchemaField[];
   /** The SQL type of each field, for making cells. */
   readonly fieldTypes: readonly DataType[];

@@ -29,6 +29,7 @@ import type {
   LivePlan,
   LiveRequest,
   NamedColumn,
+  RowSearch,
 } from "../common/engine.ts";
 import type { SqlLimits } from "../common/environment.ts";
 import { parseLimitsOf, requireNoGap, typedParameters } from "../common/parameters.ts";
@@ -49,6 +50,7 @@ import { parseRequest } from "../parse/parser.ts";
 import { equalityIn } from "../plan/access.ts";
 import { type BindingWorld, dmlWorldOf } from "./binding_world.ts";
 import { withoutTimeWords } from "./live_moments.ts";
+import type { LiveRowsQuery } from "./live_rows.ts";
 import { newRun, type RunWorld } from "./new_run.ts";
 import { boundFor } from "./prepared.ts";
 import { watchOf } from "./statement_watch.ts";
@@ -71,6 +73,8 @@ export interface LivePlanWorld extends BindingWorld, RunWorld {}
 export interface LiveCaller {
   readonly principal: Principal;
   readonly ledger: RequestLedger;
+  /** How its rows are found in another thread; absent where there is none. */
+  readonly searches?: { searchFor(query: LiveRowsQuery): RowSearch } | undefined;
 }
 
 /**
@@ -82,7 +86,7 @@ export interface LiveCaller {
 export function planLiveQuery(
   world: LivePlanWorld,
   request: LiveRequest,
-  { ledger, principal }: LiveCaller,
+  { ledger, principal, searches }: LiveCaller,
 ): LivePlan {
   const { catalog, limits } = world;
   const { types, values } = typedParameters(request.params, limits);
@@ -126,6 +130,7 @@ export function planLiveQuery(
   if (select.where !== undefined) evaluated.push(select.where);
   const fields = fieldsOf(outputs);
   const named = read.flatMap(({ origin }) => (origin === undefined ? [] : [origin.columnId]));
+  const rows = { principal: owned, namespace, types, slots: values, node, columns: read };
   return {
     tableId: table.tableId,
     tableName: `${table.namespace}.${table.name}`,
@@ -135,6 +140,7 @@ export function planLiveQuery(
     filter: select.where === undefined ? undefined : compiled(select.where),
     projections: outputs.map(({ expression }) => compiled(expression)),
     pace: evaluated.some(mayTakeLong) ? paceOf(run) : undefined,
+    search: searches?.searchFor(rows),
     fields,
     fieldTypes: outputs.map(({ expression }): DataType => expression.type),
     keyFieldIndexes: table.primaryKey.map((columnId) => fieldOf(columnId, outputs)),
