@@ -195,6 +195,18 @@ describe("a long query in a reader", () => {
   );
 
   test(
+    "is measured in it by EXPLAIN ANALYZE",
+    async () => {
+      const lines = (await server.rows(`EXPLAIN ANALYZE ${SUMS}`)).flat().map(String);
+      expect(lines.find((line) => line.includes("Aggregate"))).toInclude("rows: 1;");
+      expect(lines.at(-1)).toMatch(/^Readers: 1 {2}\(ms: \d+\.\d{3}/);
+      const lists = await server.rows("EXPLAIN ANALYZE SELECT s FROM r.t");
+      expect(String(lists.at(-1)?.[0])).toStartWith("Readers: 1");
+    },
+    MS_MAX,
+  );
+
+  test(
     "shows what it read and holds, and is ended by KILL QUERY",
     async () => {
       const running = server.sql(

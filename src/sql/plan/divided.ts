@@ -59,7 +59,12 @@ export function dividedAt(root: PlanNode, at: number): DividedPlan | undefined {
 
 /** Tells plans of one statement apart: the same text means the same nodes in the same places. */
 export function shapeOf(root: PlanNode): string {
-  return nodesOf(root).map(shapeOfNode).join("|");
+  return shapeOfNodes(nodesOf(root));
+}
+
+/** The same of the nodes of several plans. */
+export function shapeOfNodes(nodes: readonly PlanNode[]): string {
+  return nodes.map(shapeOfNode).join("|");
 }
 
 function shapeOfNode(node: PlanNode): string {

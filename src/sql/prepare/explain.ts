@@ -62,10 +62,11 @@ export function explained(
   { call, store }: { call: ExplainCall; store: Store },
 ): StatementResult {
   const tree = new Explainer(store, call, verbose).statement(prepared);
+  const { profile } = call;
   const rows: Row[] =
     format === "json"
-      ? [[JSON.stringify(tree, withDecimals)]]
-      : linesOf(tree).map((line) => [line]);
+      ? [[JSON.stringify({ ...placeFields(profile), ...tree }, withDecimals)]]
+      : [...linesOf(tree), ...placeLines(profile)].map((line) => [line]);
   return rowsResult([{ name: "plan", type: TEXT }], rows, call.principal.userId);
 }
 
@@ -364,13 +365,35 @@ function measuredFields(plan: PlanNode, measured: Measured | undefined): Record<
     groupsRead = 0,
     loops = 0,
     ms = 0,
+    partialRows = 0,
     rows = 0,
     spilledBytes = 0,
   } = measured ?? {};
   const spilled = spilledBytes === 0 ? {} : { spilled_bytes: spilledBytes };
-  const fields = { rows, loops, ms, bytes, ...spilled };
+  const partial = partialRows === 0 ? {} : { partial_rows: partialRows };
+  const fields = { rows, ...partial, loops, ms, bytes, ...spilled };
   if (plan.kind !== "scan" || isByKey(plan)) return fields;
   return { ...fields, segments_read: groupsRead, segments_pruned: groupsPruned };
+}
+
+/** In which place a statement ran that was measured. */
+function placeFields(profile: Profile | undefined): object {
+  if (profile === undefined) return {};
+  const { readerMs, waitedMs } = profile;
+  const waited = waitedMs === 0 ? {} : { waited_ms: waitedMs };
+  return { readers: readerMs.map((ms) => ({ ms })), ...waited };
+}
+
+/** The same as text. */
+function placeLines(profile: Profile | undefined): string[] {
+  if (profile === undefined) return [];
+  const { readerMs, waitedMs } = profile;
+  const details = [
+    ...(readerMs.length === 0 ? [] : [`ms: ${readerMs.map(millisecondsText).join(", ")}`]),
+    ...(waitedMs === 0 ? [] : [`waited ms: ${millisecondsText(waitedMs)}`]),
+  ];
+  const shown = details.length === 0 ? "" : `  (${details.join("; ")})`;
+  return [`Readers: ${readerMs.length}${shown}`];
 }
 
 /** The language has this function, but the type library does not know it yet. */
@@ -378,7 +401,8 @@ const { rawJSON } = JSON as unknown as { readonly rawJSON: (text: string) => obj
 
 /** Writes durations as every answer does: a number with three decimals. */
 function withDecimals(name: string, value: unknown): unknown {
-  return name === "ms" && typeof value === "number" ? rawJSON(millisecondsText(value)) : value;
+  const isMs = name === "ms" || name === "waited_ms";
+  return isMs && typeof value === "number" ? rawJSON(millisecondsText(value)) : value;
 }
 
 function textOfDetail(name: string, value: unknown): string {

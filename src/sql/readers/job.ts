@@ -30,6 +30,7 @@ import type { CellPlace } from "../bind/cell_error.ts";
 import type { ResultFormat } from "../common/row_text.ts";
 import type { StagedRow } from "../execute/run/transaction.ts";
 import type { QueryStatement } from "../parse/ast/ast.ts";
+import type { PlacedMeasures } from "../prepare/measured_nodes.ts";
 
 /** The numbers of a job in shared memory, by their place. */
 export const JOB_WORDS = {
@@ -136,6 +137,8 @@ export interface QueryJob {
   readonly timeMs: number;
   readonly words: JobWords;
   readonly part: JobPart | undefined;
+  /** Of a statement that is measured: the shape that its plan must have here, too. */
+  readonly measuredShape: string | undefined;
 }
 
 /** The rows of all parts, for the first reader. */
@@ -185,6 +188,10 @@ export type ToReader = QueryJob | WholeMessage | DropMessage;
 /** The totals of one job. */
 export interface JobTotals {
   readonly rowsRead: number;
+  /** How long the reader worked, in milliseconds. */
+  readonly workedMs: number;
+  /** Of a statement that is measured. */
+  readonly measures?: readonly PlacedMeasures[] | undefined;
 }
 
 export type FromReader =
@@ -209,7 +216,7 @@ export type FromReader =
       /** The column whose value is at fault, where that is known and its position is not. */
       readonly place?: CellPlace | undefined;
     }
-  /** The statement calls something that only the event loop has. */
+  /** The plan is another one here. */
   | { readonly kind: "refused" }
   | {
       readonly kind: "log";

@@ -21,12 +21,14 @@ import { type ResultFormat, rowText } from "../common/row_text.ts";
 import { buildPlan } from "../execute/build/build.ts";
 import type { MemoryBudget } from "../execute/held/memory_budget.ts";
 import { made, type Operator, type OperatorFactory } from "../execute/run/operator.ts";
+import { Profile } from "../execute/run/profile.ts";
 import {
   type CancelCause,
   checkDeadline,
   type RequestLedger,
 } from "../execute/run/request_ledger.ts";
-import { dividedAt, shapeOf } from "../plan/divided.ts";
+import { type DividedPlan, dividedAt, shapeOf } from "../plan/divided.ts";
+import { measuredShape, measuresOf } from "../prepare/measured_nodes.ts";
 import { newRun, type QueryWorld } from "../prepare/new_run.ts";
 import { type Prepared, prepare } from "../prepare/prepared.ts";
 import { SpillSpace, type TemporaryFiles } from "../spill/mod.ts";
@@ -39,6 +41,7 @@ import {
   type FromReader,
   JOB_WORDS,
   type JobPart,
+  type JobTotals,
   type JobWords,
   PLANS_MAX,
   type QueryJob,
@@ -95,10 +98,12 @@ const OTHER_PLAN: Error = new Error("The plan has come out as another one");
 interface DividedQuery {
   readonly at: number;
   readonly shape: string;
+  readonly plan: DividedPlan;
   readonly part: OperatorFactory;
-  readonly partColumnCount: number;
   readonly whole: OperatorFactory;
 }
+
+type JobMeasures = JobTotals["measures"];
 
 /** Blocks a thread of its own. */
 export function waitInThread(words: JobWords, takenKib: number): boolean {
@@ -120,6 +125,9 @@ export class QueryReader {
   /** Those of the job at hand. */
   #questions: Questions | undefined;
   #questionCount = 0;
+  /** How long the job has worked before the message at hand, and when that came. */
+  #workedMs = 0;
+  #sinceMs = 0;
   /** Goes on once the rows of all parts have come. */
   #whole: ((gathered: readonly Batch[]) => void) | undefined;
 
@@ -142,9 +150,14 @@ export class QueryReader {
     this.#whole = undefined;
     // The part may have failed before it was told of the others.
     if (message.kind === "whole" && whole === undefined) return;
+    this.#sinceMs = this.#parts.clock.monotonicMs();
     try {
-      if (message.kind === "run") this.#run(message);
-      else whole?.(message.gathered);
+      if (message.kind === "run") {
+        this.#workedMs = 0;
+        this.#run(message);
+      } else {
+        whole?.(message.gathered);
+      }
     } catch (error) {
       if (error === OTHER_PLAN) this.#post({ kind: "refused" });
       else this.#fail(error);
@@ -166,6 +179,7 @@ export class QueryReader {
     ledger.questions = questions;
     const { namespace, nowMicros, part, principal, slots, snapshotSeq } = job;
     const division = part === undefined ? undefined : newDivision(part);
+    const profile = this.#profileOf(job, prepared);
     const run = newRun(this.#world(job), {
       principal,
       namespace,
@@ -175,39 +189,61 @@ export class QueryReader {
       staged: questions,
       ledger,
       division,
+      profile,
     });
     const sender = new RowSender(job.words, prepared, this.#parts);
     const drained = (build: OperatorFactory, columnCount: number): void => {
       drainInto(sender, made(build, run), { columnCount, ledger });
     };
-    const { build, columnCount } = prepared;
+    const { build, columnCount, plan } = prepared;
+    const measured = (divided?: DividedPlan & { at: number }): JobMeasures =>
+      profile && plan && measuresOf(profile, plan, divided);
     if (part === undefined || division === undefined) {
       const reads = defined(build, "a reader is given what reads rows");
-      this.#ending(ledger, () => drained(reads, columnCount));
+      this.#ending(ledger, () => drained(reads, columnCount), measured);
       return;
     }
     const divided = this.#dividedOf(prepared, part);
-    const ownPart = (): void => drained(divided.part, divided.partColumnCount);
+    const measuredParts = (): JobMeasures => measured({ ...divided.plan, at: divided.at });
+    const ownPart = (): void => drained(divided.part, divided.plan.part.columns.length);
     if (!part.isFirst) {
-      this.#ending(ledger, ownPart);
+      this.#ending(ledger, ownPart, measuredParts);
       return;
     }
     closingIfFailed(ledger, ownPart);
     this.#whole = (gathered) => {
       division.gathered = gathered;
-      this.#ending(ledger, () => {
-        ledger.look();
-        drained(divided.whole, columnCount);
-      });
+      this.#ending(
+        ledger,
+        () => {
+          ledger.look();
+          drained(divided.whole, columnCount);
+        },
+        measuredParts,
+      );
     };
+    this.#workedMs = this.#worked();
     this.#post({ kind: "parted" });
   }
 
   /** The last that a job does. */
-  #ending(ledger: JobLedger, work: () => void): void {
+  #ending(ledger: JobLedger, work: () => void, measured: () => JobMeasures): void {
     closingIfFailed(ledger, work);
     ledger.temporary?.close();
-    this.#post({ kind: "end", totals: { rowsRead: ledger.rowsRead } });
+    const { rowsRead } = ledger;
+    const totals = { rowsRead, workedMs: this.#worked(), measures: measured() };
+    this.#post({ kind: "end", totals });
+  }
+
+  #worked(): number {
+    return this.#workedMs + this.#parts.clock.monotonicMs() - this.#sinceMs;
+  }
+
+  /** @throws OTHER_PLAN if the plan of this reader has come out as another one. */
+  #profileOf({ measuredShape: shape }: QueryJob, { plan }: Prepared): Profile | undefined {
+    if (shape === undefined) return undefined;
+    if (plan === undefined || measuredShape(plan) !== shape) throw OTHER_PLAN;
+    return new Profile(this.#parts.clock);
   }
 
   get #currentQuestions(): Questions {
@@ -254,8 +290,8 @@ export class QueryReader {
     const query: DividedQuery = {
       at,
       shape,
+      plan: divided,
       part: buildPlan(divided.part),
-      partColumnCount: divided.part.columns.length,
       whole: buildPlan(divided.whole),
     };
     this.#divided.set(prepared, query);

@@ -113,7 +113,7 @@ export class QueryReaders {
   readonly #seldomLog: SeldomLog;
   /** By number; empty places were never used, or their reader is gone. */
   readonly #readers: (Reader | undefined)[];
-  /** Plans that call something which only the event loop has. */
+  /** Plans that came out as another one in a reader. */
   readonly #refused = new WeakSet<Prepared>();
   /** Plans that one reader runs as fast, or that readers have come to differ about. */
   readonly #undivided = new WeakSet<Prepared>();

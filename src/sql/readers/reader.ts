@@ -17,9 +17,11 @@ import type { Batch, DataType, Value } from "../../types/mod.ts";
 import { CellError } from "../bind/cell_error.ts";
 import type { ResultFormat, RowText } from "../common/row_text.ts";
 import { ownerOf } from "../execute/operators/scan.ts";
+import type { Profile } from "../execute/run/profile.ts";
 import type { RequestLedger } from "../execute/run/request_ledger.ts";
 import type { StagedRows } from "../execute/run/transaction.ts";
 import type { QueryStatement } from "../parse/ast/ast.ts";
+import { measuredShape } from "../prepare/measured_nodes.ts";
 import type { Prepared } from "../prepare/prepared.ts";
 import { JobAnswers } from "./answers.ts";
 import {
@@ -59,6 +61,8 @@ export interface ReaderQuery {
   /** The rows that its transaction has staged. */
   readonly staged: StagedRows | undefined;
   readonly ledger: QueryLedger;
+  /** Of EXPLAIN ANALYZE. */
+  readonly profile?: Profile | undefined;
   /** @throws {DatabaseError} The statement ends then. */
   onBatch(batch: Batch): void;
   /** Further rows, once `textFormat` has named a format. @throws {DatabaseError} */
@@ -169,7 +173,8 @@ export class Reader {
     assert(this.#job === undefined, "a reader runs one statement at a time");
     if (this.#port === undefined) throw new Error("A reader thread failed before its statement");
     const { catalog, clock, sharing } = this.#parts;
-    const { ledger, namespace, nowMicros, prepared, principal, slots, snapshotSeq } = query;
+    const { ledger, namespace, nowMicros, prepared, principal, profile } = query;
+    const { slots, snapshotSeq } = query;
     const tables = tablesOf(prepared, catalog);
     const source = this.knows(plan) ? undefined : this.#sourceOf(query, tables);
     const shares = sharing.share(
@@ -204,6 +209,7 @@ export class Reader {
         timeMs: ledger.deadlineMs - clock.monotonicMs(),
         words: job.words,
         part,
+        measuredShape: profile && measuredShape(defined(prepared.plan, "a reader runs a plan")),
       });
     } catch (error) {
       // It has not been told what it seems to have.
@@ -282,7 +288,7 @@ export class Reader {
       this.#plans.delete(job.plan);
       job.fail(error);
     } else {
-      job.end(message.kind === "end" ? message.totals.rowsRead : undefined);
+      job.end(message.kind === "end" ? message.totals : undefined);
     }
     this.#job = undefined;
   }

@@ -6,6 +6,7 @@ import { defined } from "../../base/assert.ts";
 import type { CancelTimer, Clock } from "../../base/clock.ts";
 import type { TableShares } from "../../storage/mod.ts";
 import { checkDeadline } from "../execute/run/request_ledger.ts";
+import { measuredNodes } from "../prepare/measured_nodes.ts";
 import type { JobAnswers } from "./answers.ts";
 import {
   type AnswerMessage,
@@ -13,6 +14,7 @@ import {
   FORMATS,
   type FromReader,
   JOB_WORDS,
+  type JobTotals,
   type JobWords,
   newJobWords,
   WINDOW_KIB,
@@ -109,12 +111,23 @@ export class RunningJob implements ReaderRead {
     this.#query.onParted?.();
   }
 
-  /** The reader is done. @param rowsRead undefined if it refused the statement. */
-  end(rowsRead: number | undefined): void {
+  /** The reader is done. @param totals undefined if it refused the statement. */
+  end(totals: JobTotals | undefined): void {
     this.#letGo();
-    if (rowsRead !== undefined) this.#query.ledger.rowsRead = this.#rowsReadBefore + rowsRead;
-    this.#ended = rowsRead === undefined ? "refused" : "read";
+    if (totals !== undefined) this.#noteTotals(totals);
+    this.#ended = totals === undefined ? "refused" : "read";
     if (!this.#isPumping) this.#settle();
+  }
+
+  #noteTotals({ measures = [], rowsRead, workedMs }: JobTotals): void {
+    const { ledger, prepared, profile } = this.#query;
+    ledger.rowsRead = this.#rowsReadBefore + rowsRead;
+    if (profile === undefined || prepared.plan === undefined) return;
+    profile.addReader(workedMs);
+    const nodes = measuredNodes(prepared.plan);
+    for (const { at, ...measured } of measures) {
+      profile.add(defined(nodes[at], "both threads have the same plan"), measured);
+    }
   }
 
   /** The reader is done, or gone. The rows before the failure are still taken. */

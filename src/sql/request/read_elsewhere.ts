@@ -74,5 +74,6 @@ export function queryFor(
     nowMicros: run.call.nowMicros,
     staged: run.staged,
     ledger,
+    profile: run.profile,
   };
 }

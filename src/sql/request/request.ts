@@ -37,7 +37,6 @@ import type { ExplainStatement, Statement } from "../parse/ast/ast.ts";
 import { isSelectNode } from "../parse/ast/query_nodes.ts";
 import type { NameWorld } from "../prepare/binding_world.ts";
 import { explained } from "../prepare/explain.ts";
-import type { Prepared } from "../prepare/prepared.ts";
 import type { AnswerChannel } from "./answer_stream.ts";
 import { atStatement, failureFrom } from "./at_statement.ts";
 import { atCell } from "./faulty_cell.ts";
@@ -277,7 +276,7 @@ export class RequestRunner {
     if (prepared !== undefined) {
       this.#transaction.requireUsable();
       readLiterals(prepared.literals);
-      if (node.type === "explain") return this.#explain(node, prepared, parameters);
+      if (node.type === "explain") return this.#explain(node, unit, parameters);
       return this.#runner.run(prepared, {
         principal: this.#binding.principalOf(node),
         namespace: this.#binding.namespace,
@@ -324,13 +323,15 @@ export class RequestRunner {
 
   async #explain(
     node: ExplainStatement,
-    prepared: Prepared,
+    unit: Unit,
     parameters: readonly Value[],
   ): Promise<StatementResult> {
+    const prepared = defined(unit.prepared, "it was bound for its turn");
     const principal = this.#principal;
     const { clock } = this.#world;
     const startMs = clock.monotonicMs();
     const profile = node.analyze ? new Profile(clock) : undefined;
+    let isPlannedAnew = false;
     const outcome =
       profile === undefined
         ? undefined
@@ -341,10 +342,18 @@ export class RequestRunner {
             parameters,
             files: undefined,
             profile,
+            source: () => this.#binding.sourceOf(unit),
+            renewed: () => {
+              // A reader plans it now, too, by the number of rows that there are now.
+              if (!isPlannedAnew) this.#binding.forget(unit);
+              isPlannedAnew = true;
+              return this.#binding.renewed(unit) ?? prepared;
+            },
           });
     const tookMs = clock.monotonicMs() - startMs;
     const call = { principal, slots: parameters, profile, outcome, tookMs };
-    return explained(node, prepared, { call, store: this.#world.store });
+    // It may have been bound again while it waited.
+    return explained(node, unit.prepared ?? prepared, { call, store: this.#world.store });
   }
 
   /**

@@ -87,20 +87,21 @@ export class StatementRunner {
   }
 
   /** The readers that can read the rows of a statement; undefined if it stays here. */
-  #readersFor(prepared: Prepared, { profile }: RunOptions): QueryReaders | undefined {
-    if (profile !== undefined) return undefined;
+  #readersFor(prepared: Prepared): QueryReaders | undefined {
     return readersFor(prepared, this.#world.readers);
   }
 
-  #placeIn(
+  async #placeIn(
     readers: QueryReaders,
     prepared: Prepared,
-    { principal }: RunOptions,
+    { principal, profile }: RunOptions,
   ): Promise<ReadingPlace> {
     const { isStreamed, ledger } = this.#options;
     // The client may leave while the statement waits.
     if (isStreamed) this.#channel();
-    return readers.place({ userId: principal.userId, ledger, prepared });
+    const place = await readers.place({ userId: principal.userId, ledger, prepared });
+    if (profile !== undefined) profile.waitedMs += place.waitedMs;
+    return place;
   }
 
   /** @throws {DatabaseError} */
@@ -115,7 +116,7 @@ export class StatementRunner {
 
   #query(prepared: PreparedQuery, options: RunOptions): StatementResult | Promise<StatementResult> {
     if (options.files !== undefined) refuseExtra(options.files, []);
-    const readers = this.#readersFor(prepared, options);
+    const readers = this.#readersFor(prepared);
     const mayLeave = readers !== undefined;
     if (mayLeave && isKnownLong(prepared, readers)) {
       return this.#queryInPlace(readers, prepared, options);
@@ -162,6 +163,7 @@ export class StatementRunner {
 
   #newQuery(prepared: PreparedQuery, options: RunOptions, mayLeave: boolean): NotedRun {
     const { namespace, parameters, principal, profile, transaction } = options;
+    profile?.clear();
     return newRun(this.#world, {
       principal,
       namespace,
@@ -286,8 +288,8 @@ export class StatementRunner {
     return await this.#placeIn(readers, change.prepared, change.options);
   }
 
-  #readersOf({ options, prepared, uploads }: Change): QueryReaders | undefined {
-    return uploads === Uploads.none ? this.#readersFor(prepared, options) : undefined;
+  #readersOf({ prepared, uploads }: Change): QueryReaders | undefined {
+    return uploads === Uploads.none ? this.#readersFor(prepared) : undefined;
   }
 
   /** Whether the statement was refused for lack of storage that may since have become free. */
@@ -338,8 +340,9 @@ export class StatementRunner {
       store,
       readers: this.#readersOf(change),
       source: () => options.source?.(),
-      runAt: (atSeq, mayLeave) =>
-        newRun(this.#world, {
+      runAt: (atSeq, mayLeave) => {
+        profile?.clear();
+        return newRun(this.#world, {
           principal,
           namespace,
           slots: references.length === 0 ? parameters : [...parameters, ...references],
@@ -350,7 +353,8 @@ export class StatementRunner {
           uploads: uploads === Uploads.none ? undefined : uploads,
           ledger,
           turnEndMs: this.#turnEndMs(mayLeave),
-        }),
+        });
+      },
     };
   }
 

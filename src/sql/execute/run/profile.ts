@@ -1,6 +1,6 @@
 /**
  * What EXPLAIN ANALYZE measures: for each node of a plan how often it ran, the rows and bytes that
- * it gave, and the time in it and in all below it.
+ * it gave, and the time in it and in all below it. If readers ran the plan, these are their sums.
  *
  * A run without a profile pays one comparison for each operator that is made.
  */
@@ -20,11 +20,29 @@ export interface Measured {
   groupsPruned: number;
   /** Bytes that it wrote to temporary files. */
   spilledBytes: number;
+  /** Rows of the parts of a divided query, of which the rest of the plan made the rows. */
+  partialRows: number;
 }
+
+const NOTHING_MEASURED: Readonly<Measured> = {
+  rows: 0,
+  loops: 0,
+  ms: 0,
+  bytes: 0,
+  groupsRead: 0,
+  groupsPruned: 0,
+  spilledBytes: 0,
+  partialRows: 0,
+};
+
+const MEASURES = Object.keys(NOTHING_MEASURED) as readonly (keyof Measured)[];
 
 export class Profile {
   readonly #clock: Clock;
   readonly #byNode = new Map<PlanNode, Measured>();
+  readonly #readerMs: number[] = [];
+  /** How long the statement waited for a reader, or for memory. */
+  waitedMs = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -33,6 +51,28 @@ export class Profile {
   /** Forgets all: the statement is begun anew. */
   clear(): void {
     this.#byNode.clear();
+    this.#readerMs.length = 0;
+  }
+
+  /** How long each reader worked that ran the plan; none if the event loop did. */
+  get readerMs(): readonly number[] {
+    return this.#readerMs;
+  }
+
+  /** A reader has ended. */
+  addReader(workedMs: number): void {
+    this.#readerMs.push(workedMs);
+  }
+
+  /** All nodes that ran. */
+  all(): Iterable<readonly [PlanNode, Measured]> {
+    return this.#byNode;
+  }
+
+  /** Adds what was measured elsewhere. */
+  add(node: PlanNode, elsewhere: Partial<Measured>): void {
+    const measured = this.#measuredOf(node);
+    for (const name of MEASURES) measured[name] += elsewhere[name] ?? 0;
   }
 
   /** Undefined for a node that never ran. */
@@ -62,15 +102,7 @@ export class Profile {
   #measuredOf(node: PlanNode): Measured {
     let measured = this.#byNode.get(node);
     if (measured === undefined) {
-      measured = {
-        rows: 0,
-        loops: 0,
-        ms: 0,
-        bytes: 0,
-        groupsRead: 0,
-        groupsPruned: 0,
-        spilledBytes: 0,
-      };
+      measured = { ...NOTHING_MEASURED };
       this.#byNode.set(node, measured);
     }
     return measured;

@@ -1,0 +1,90 @@
+/**
+ * What was measured of a plan in another thread: by the place of each node, as both threads have
+ * the same plan, and not the same objects.
+ *
+ * Of a divided query, a reader runs copies of some nodes. What it measured of a copy counts for the
+ * node that was copied, and what the parts took for all nodes above the place of the division.
+ */
+import type { Measured, Profile } from "../execute/run/profile.ts";
+import { plansOfSubquery } from "../execute/subquery/subquery_program.ts";
+import { type DividedPlan, shapeOfNodes } from "../plan/divided.ts";
+import type { PlanNode } from "../plan/plan.ts";
+import { inputsOf, nodesOf, ownSubqueries } from "../plan/plan_walk.ts";
+import { planOfCte } from "../plan/planner.ts";
+
+/** What was measured of the node at a place of `measuredNodes`. */
+export interface PlacedMeasures extends Partial<Measured> {
+  readonly at: number;
+}
+
+/** The nodes of a plan, and of the queries in it, in an order that its shape decides. */
+export function measuredNodes(root: PlanNode): PlanNode[] {
+  const found: PlanNode[] = [];
+  const seen = new Set<object>();
+  const isNew = (query: object): boolean => !seen.has(query) && seen.add(query).size > 0;
+  const add = (node: PlanNode): void => {
+    found.push(node);
+    if (node.kind === "cte" && isNew(node.cte)) add(planOfCte(node.cte));
+    for (const input of inputsOf(node)) add(input);
+    const subqueries = ownSubqueries(node).filter(isNew);
+    for (const plan of subqueries.flatMap(plansOfSubquery)) add(plan);
+  };
+  add(root);
+  return found;
+}
+
+/** Tells plans apart of which the same text is measured. */
+export function measuredShape(root: PlanNode): string {
+  return shapeOfNodes(measuredNodes(root));
+}
+
+/** @param divided The plans that were run in place of the whole one, and where it was divided. */
+export function measuresOf(
+  profile: Profile,
+  root: PlanNode,
+  divided?: DividedPlan & { readonly at: number },
+): readonly PlacedMeasures[] {
+  const places = new Map(measuredNodes(root).map((node, at) => [node, at]));
+  const node = divided === undefined ? undefined : nodesOf(root)[divided.at];
+  if (divided !== undefined && node !== undefined) {
+    addCopies(places, divided.part, node);
+    addCopies(places, divided.whole, root);
+  }
+  const found: PlacedMeasures[] = [];
+  for (const [measuredNode, measured] of profile.all()) {
+    const at = places.get(measuredNode);
+    if (at === undefined) continue;
+    if (measuredNode !== divided?.part || node === undefined) {
+      found.push({ ...measured, at });
+      continue;
+    }
+    const { bytes, ms, rows: partialRows, spilledBytes } = measured;
+    found.push({ at, ms, bytes, spilledBytes, partialRows });
+    for (const above of pathTo(root, node).slice(0, -1)) {
+      found.push({ at: places.get(above) ?? 0, ms });
+    }
+  }
+  return found;
+}
+
+/** Places the nodes of a copy where the nodes are that were copied. */
+function addCopies(places: Map<PlanNode, number>, copy: PlanNode, original: PlanNode): void {
+  if (copy.kind === "gathered") return;
+  const at = places.get(original);
+  if (at !== undefined) places.set(copy, at);
+  const inputs = inputsOf(original);
+  for (const [index, input] of inputsOf(copy).entries()) {
+    const copied = inputs[index];
+    if (copied !== undefined) addCopies(places, input, copied);
+  }
+}
+
+/** The nodes from the root to one of them. */
+function pathTo(from: PlanNode, node: PlanNode): readonly PlanNode[] {
+  if (from === node) return [from];
+  for (const input of inputsOf(from)) {
+    const path = pathTo(input, node);
+    if (path.length > 0) return [from, ...path];
+  }
+  return [];
+}
