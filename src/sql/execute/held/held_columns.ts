@@ -28,8 +28,8 @@ const ROWS_MIN = 64;
 
 /**
  * Rows of a page. The first page of a column grows up to this, so that most columns are one array;
- * those of more rows have further pages, and no turn moves what is held: a column of a million
- * numbers that doubled was 15 to 30 ms of fresh memory at once.
+ * those of more rows have further pages, and what is held stays where it is. To hold 400,000 rows
+ * in arrays that double makes a join of them take 21 ms of processor time, and 16 in pages.
  */
 const PAGE_BITS = 16;
 const PAGE_ROWS: number = 2 ** PAGE_BITS;

@@ -5,11 +5,9 @@
  *     texts                      UTF-8, one behind the other
  *     all else                   a list of values; so is a page that met a number beyond 2^53
  *
- * A page never moves once it is full, so no turn copies more than one however many rows are held;
- * and a collection of garbage meets a few arrays instead of millions of strings. Lists of a million
- * values held the event loop for 20 to 40 ms each time one grew or was walked through.
- *
- * With pages a sort of 2 M texts takes two thirds of the time, and 2 ms at a time.
+ * A page never moves once it is full, and a collection of garbage meets a few arrays instead of
+ * millions of strings. Lists of a million values took 20 to 40 ms each time one grew or was walked
+ * through. With pages a sort of 2 M texts takes two thirds of the time.
  */
 import { assert, defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";

@@ -83,7 +83,7 @@ export class NotedKeys implements Operator {
     const last = this.#last;
     this.#last = undefined;
     if (last !== undefined) return last;
-    // Whose turn it was to read ahead must not take a failure for its own.
+    // The other side had this read ahead: the failure is not its own.
     if (this.#fault !== undefined) throw this.#fault;
     return this.#isEnded ? undefined : this.#take();
   }

@@ -125,8 +125,7 @@ export class KeyIndex {
       if (into[row] !== NO_KEY) continue;
       const hash = hashes[row] ?? 0;
       for (let i = 0; i < width; i += 1) key[i] = codes[i]?.[row] ?? 0;
-      const block = this.#slots.blockOf(hash);
-      const { slots } = block;
+      const { slots } = this.#slots;
       const mask = slots.length - 1;
       let slot = (hash << 1) & mask;
       let number = NO_KEY;
@@ -139,7 +138,7 @@ export class KeyIndex {
         const start = number * width;
         if (start === keys.length) keys = this.#growKeys();
         for (let i = 0; i < width; i += 1) keys[start + i] = key[i] ?? 0;
-        this.#slots.addAt({ block, slot }, hash, number);
+        this.#slots.addAt(slot, hash, number);
         this.#count += 1;
       }
       into[row] = number;

@@ -216,8 +216,7 @@ export class TextTable {
   }
 
   #numberAt({ end, source, start }: PlacedText, hash: number, isAdding: boolean): number {
-    const block = this.#slots.blockOf(hash);
-    const { slots } = block;
+    const { slots } = this.#slots;
     const mask = slots.length - 1;
     let slot = (hash << 1) & mask;
     for (; ; slot = (slot + 2) & mask) {
@@ -227,7 +226,7 @@ export class TextTable {
     }
     if (!isAdding) return NONE;
     const number = this.#append(source, start, end);
-    this.#slots.addAt({ block, slot }, hash, number);
+    this.#slots.addAt(slot, hash, number);
     return number;
   }
 

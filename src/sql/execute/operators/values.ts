@@ -25,8 +25,8 @@ export function buildValues(node: Extract<PlanNode, { kind: "values" }>): Operat
   return (run) => new PortionSource(rows.portions(run), { run, positions, types });
 }
 
-/** Rows that are compiled at a step, and computed. */
-const ROWS_PER_STEP = 256;
+/** Rows that are compiled and computed together. */
+const ROWS_TOGETHER = 256;
 
 /** The rows of a plan, compiled by the first run that comes to them. */
 class CompiledRows {
@@ -40,8 +40,8 @@ class CompiledRows {
   *portions(run: Run): Generator<readonly Row[], void> {
     const rows = this.#rows;
     const compiled = this.#compiled;
-    for (let start = 0; start < rows.length; start += ROWS_PER_STEP) {
-      const end = Math.min(rows.length, start + ROWS_PER_STEP);
+    for (let start = 0; start < rows.length; start += ROWS_TOGETHER) {
+      const end = Math.min(rows.length, start + ROWS_TOGETHER);
       for (const row of rows.slice(compiled.length, end)) {
         compiled.push(row.map((cell) => compileScalar(cell)));
       }

@@ -2,9 +2,9 @@
  * The contract of every operator, and the loop that runs a tree of them.
  *
  * Contract:
- * - `next()` returns a batch, possibly of no rows (work was done: ask again), or undefined once and
- *   for ever at the end. One call does a bounded piece of work, so that the loop can let others run
- *   and watch the deadline between calls.
+ * - `next()` returns the next batch, or undefined once and for ever at the end. It runs straight
+ *   through until it has rows, and calls `Run.checkTime` in every loop that may run for long. What
+ *   that throws ends the statement: an operator is closed then, and never asked again.
  * - The vectors of a batch are valid until the next call; who keeps rows copies them.
  * - An operator owns its input and closes it in `close()`, also when it never reached the end.
  */

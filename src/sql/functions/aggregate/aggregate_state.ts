@@ -71,23 +71,10 @@ export interface AggregateForm {
   create(): AggregateState;
 }
 
-/** Longer arrays take a while to be copied to fresh memory: 4 ms or more for a million numbers. */
-const SPREAD_LENGTH = 65_536;
-const SPREAD_COUNT = 8;
-let growthCount = 0;
-
-/**
- * Grows a typed array so that it has an element for `group`. All arrays of a query are full at the
- * same group, so long ones grow by parts that differ, and then in different turns.
- */
+/** Grows a typed array so that it has an element for `group`. */
 export function grown(array: Float64Array<ArrayBuffer>, group: number): Float64Array<ArrayBuffer> {
   if (group < array.length) return array;
-  let length = Math.max(16, 2 * array.length, group + 1);
-  if (array.length >= SPREAD_LENGTH) {
-    growthCount = (growthCount + 3) % SPREAD_COUNT;
-    length += Math.ceil((array.length / 2 / SPREAD_COUNT) * growthCount);
-  }
-  const larger = new Float64Array(length);
+  const larger = new Float64Array(Math.max(16, 2 * array.length, group + 1));
   larger.set(array);
   return larger;
 }

@@ -88,17 +88,17 @@ describe("HashSlots", () => {
   ])("finds all numbers, hashes %s", (_, hashOf) => {
     const slots = new HashSlots();
     const count = hashOf(9) === 2 ? 9000 : 60_000;
-    for (let i = 0; i < count; i += 1) slots.add(hashOf(i), i);
-    const found = (i: number): boolean => {
-      const { slots: pairs } = slots.blockOf(hashOf(i));
+    /** Where a number is, or where probing for it ends. */
+    const placeOf = (i: number): number => {
+      const { slots: pairs } = slots;
       const mask = pairs.length - 1;
-      for (let slot = (hashOf(i) << 1) & mask; pairs[slot + 1] !== 0; slot = (slot + 2) & mask) {
-        if (pairs[slot] === hashOf(i) && pairs[slot + 1] === i + 1) return true;
-      }
-      return false;
+      let slot = (hashOf(i) << 1) & mask;
+      while (pairs[slot + 1] !== 0 && pairs[slot + 1] !== i + 1) slot = (slot + 2) & mask;
+      return slot;
     };
-    for (let i = 0; i < count; i += 97) expect(found(i)).toBe(true);
-    expect(found(count)).toBe(false);
+    for (let i = 0; i < count; i += 1) slots.addAt(placeOf(i), hashOf(i), i);
+    for (let i = 0; i < count; i += 97) expect(slots.slots[placeOf(i)]).toBe(hashOf(i));
+    expect(slots.slots[placeOf(count) + 1]).toBe(0);
     const numbers = new Int32Array(count);
     const hashes = new Int32Array(count);
     for (let i = 0; i < count; i += 1) hashes[i] = hashOf(i);
