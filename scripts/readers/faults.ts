@@ -40,7 +40,7 @@ export const PLANTS: Readonly<Record<string, readonly [file: string, from: strin
     "for (const segment of segments.splice(0)) segment.unpin();",
     "segments.length = 0;",
   ],
-  gone: ["sql/readers/query_readers.ts", "this.#readers[place] = undefined;", ""],
+  gone: ["sql/readers/reader_pool.ts", "this.#readers[place] = undefined;", ""],
   hung: ["sql/readers/reader.ts", "const HUNG_MS = 2000;", "const HUNG_MS = Infinity;"],
   lost: [
     "sql/readers/reader.ts",
@@ -48,7 +48,7 @@ export const PLANTS: Readonly<Record<string, readonly [file: string, from: strin
     "if (Math.random() < 0.98) this.#queue.push({ batch, kib });",
   ],
   unanswered: ["sql/readers/reader.ts", "job?.fail(job.reasonToEnd() ??", "void (job?.plan ??"],
-  files: ["sql/readers/query_readers.ts", "cleanUp?.(number)", "undefined"],
+  files: ["sql/readers/reader_pool.ts", "cleanUp?.(number)", "undefined"],
 };
 
 const SOURCE = join(import.meta.dir, "../../src");

@@ -65,8 +65,8 @@ export {
 } from "./readers/query_reader.ts";
 export {
   type Dividing,
-  type OpenReader,
   QueryReaders,
   type ReaderCounts,
 } from "./readers/query_readers.ts";
+export type { OpenReader } from "./readers/reader_pool.ts";
 export { SpillSpace } from "./spill/mod.ts";

@@ -207,6 +207,30 @@ describe("a long query in a reader", () => {
   );
 
   test(
+    "waits for a reader, and others wait less than for all before it",
+    async () => {
+      const token = await server.createUser("greedy", "dba");
+      const killing = Array.from({ length: 12 }, () => server.sql(ENDLESS, { token }));
+      const waiting =
+        "SELECT count(*) FROM system.queries WHERE user_id = 'greedy' AND state = 'waiting'";
+      await until(async () => (await server.rows(waiting))[0]?.[0] === 10);
+      expect(await metric("tidemark_statements_waiting")).toBe(10);
+      const sums = server.sql(SUMS, { fields: { timeout_ms: 120_000 } });
+      await until(async () => (await metric("tidemark_statements_waiting")) === 11);
+      const running =
+        "SELECT query_id FROM system.queries WHERE user_id = 'greedy' AND state = 'running'";
+      await server.rows(`KILL QUERY '${String((await server.rows(running))[0]?.[0])}'`);
+      // One of twelve is ended, and those that came before it still wait.
+      expect((await sums).body.status).toBe("success");
+      await server.rows("DROP USER greedy");
+      for (const { body } of await Promise.all(killing))
+        expect(body.error?.reason).toBe("cancelled");
+      await untilIdle();
+    },
+    MS_MAX,
+  );
+
+  test(
     "shows what it read and holds, and is ended by KILL QUERY",
     async () => {
       const running = server.sql(

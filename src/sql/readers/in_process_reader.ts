@@ -5,7 +5,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { AnswerMessage, FromReader, ToReader } from "./job.ts";
 import { QueryReader, type QueryReaderParts } from "./query_reader.ts";
-import type { OpenReader } from "./query_readers.ts";
+import type { OpenReader } from "./reader_pool.ts";
 
 export function inProcessReader(
   parts: Omit<QueryReaderParts, "post" | "takeAnswer" | "wait"> & { readonly clock: Clock },

@@ -1,55 +1,31 @@
 /**
- * The readers in other threads, as the event loop sees them: which of them is free, which statement
- * comes next, and how many readers a query has.
- *
- *     none ──first long statement──► free ──chosen──► reserved ──► busy ──► free
- *                                      └──failed, hung, or closed──► none
+ * The readers in other threads, as the event loop sees them: which statement gets one, and how many
+ * readers a query has.
  *
  * - A statement in a reader pins the files that it reads, until the reader is done with it.
- * - A reader that fails, ends or hangs fails its own statement only, and is replaced.
  * - A statement that finds none free waits in line (`waiting_statements.ts`). If several readers
  *   divide a query, that query gives up one of them for it.
- * - Where no reader can be opened, statements are sent back to the event loop.
+ * - One reader more is for statements that inspect the server. Otherwise nobody could find out who
+ *   has all readers, and end that.
  */
-
-import { assert } from "../../base/assert.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
-import { SeldomLog } from "../../base/seldom_log.ts";
-import type { ThreadEvents } from "../../threads/mod.ts";
 import { divisionOf } from "../plan/divided.ts";
 import type { Prepared } from "../prepare/prepared.ts";
 import { DividedQuery } from "./divided_query.ts";
-import type { FromReader } from "./job.ts";
+import type { Reader, ReaderQuery, StartedRead } from "./reader.ts";
 import {
-  Reader,
-  type ReaderParts,
-  type ReaderPort,
-  type ReaderQuery,
-  type StartedRead,
-} from "./reader.ts";
-import { type Asking, type WaitingCounts, WaitingStatements } from "./waiting_statements.ts";
+  type PoolCounts,
+  type PoolNumbers,
+  ReaderPool,
+  type ReaderPoolParts,
+} from "./reader_pool.ts";
+import type { Asking } from "./waiting_statements.ts";
 
-export type ReaderEvents = ThreadEvents<FromReader>;
-
-/**
- * Opens a reader; the number is its own for ever.
- *
- * @returns undefined if there may be no more threads.
- */
-export type OpenReader = (number: number, events: ReaderEvents) => ReaderPort | undefined;
-
-export interface QueryReadersParts extends ReaderParts {
-  readonly open: OpenReader;
-  /** Removes the temporary files that a reader has left, by its number. */
-  readonly cleanUp?: ((number: number) => void) | undefined;
-  /** The most that may be open at a time; 0 for none. */
-  readonly countMax: number;
+export interface QueryReadersParts extends ReaderPoolParts {
   /** Whether queries are sent before they turn out to be long; for tests. */
   readonly takesAll?: boolean | undefined;
   /** How queries are divided over readers; for tests. */
   readonly dividing?: Partial<Dividing> | undefined;
-  /** Whether all statements together hold less memory than they may. */
-  readonly hasMemory: () => boolean;
 }
 
 /** A place that was chosen for one statement to read its rows: a reader, or the event loop. */
@@ -68,10 +44,7 @@ export interface ReadingPlace {
 }
 
 /** The readers as monitoring sees them. */
-export interface ReaderCounts extends WaitingCounts {
-  readonly open: number;
-  /** Open ones that run a statement. */
-  readonly busy: number;
+export interface ReaderCounts extends PoolCounts {
   /** Queries that a reader has begun since the start. */
   readonly queries: number;
 }
@@ -105,14 +78,10 @@ const LONG_ROWS: number = 32 * ROW_GROUP_ROWS_MAX;
 /** How often readers that have nothing to do are told which files they may let go of. */
 const DROP_MS = 5000;
 
-/** How long after the end of a reader its temporary files are removed. */
-const CLEAN_UP_MS = 1000;
-
 export class QueryReaders {
   readonly #parts: QueryReadersParts;
-  readonly #seldomLog: SeldomLog;
-  /** By number; empty places were never used, or their reader is gone. */
-  readonly #readers: (Reader | undefined)[];
+  readonly #pool: ReaderPool;
+  readonly #inspecting: ReaderPool;
   /** Plans that came out as another one in a reader. */
   readonly #refused = new WeakSet<Prepared>();
   /** Plans that one reader runs as fast, or that readers have come to differ about. */
@@ -121,26 +90,25 @@ export class QueryReaders {
   readonly #aloneMs = new WeakMap<Prepared, number>();
   /** Under way. */
   readonly #divided = new Set<DividedQuery>();
-  readonly #waiting: WaitingStatements<ReadingPlace>;
-  /** Those that were chosen for a statement that has not begun. */
-  readonly #reserved = new Set<Reader>();
   readonly #planNumbers = new WeakMap<Prepared, number>();
   #planCount = 0;
   #queryCount = 0;
-  #openedCount = 0;
   #isOpen = true;
   #isTimed = false;
 
   constructor(parts: QueryReadersParts) {
-    const { clock, countMax, hasMemory, log } = parts;
+    let openedCount = 0;
+    const numbers: PoolNumbers = {
+      nextReader: () => {
+        openedCount += 1;
+        return openedCount;
+      },
+      ofPlan: (prepared) => this.#numberOf(prepared),
+    };
     this.#parts = parts;
-    this.#seldomLog = new SeldomLog(log, clock);
-    this.#readers = Array.from({ length: countMax }, () => undefined);
-    this.#waiting = new WaitingStatements({
-      clock,
-      hasMemory,
-      placeFor: (asking, waitedMs) => this.#placeFor(asking, waitedMs),
-    });
+    this.#pool = new ReaderPool(parts, numbers);
+    const countMax = Math.min(1, parts.countMax);
+    this.#inspecting = new ReaderPool({ ...parts, countMax, hasMemory: () => true }, numbers);
   }
 
   get takesAll(): boolean {
@@ -148,12 +116,15 @@ export class QueryReaders {
   }
 
   get counts(): ReaderCounts {
-    const open = this.#openReaders;
+    const counts = this.#pool.counts;
+    const more = this.#inspecting.counts;
     return {
-      open: open.length,
-      busy: open.filter(({ isBusy }) => isBusy).length,
       queries: this.#queryCount,
-      ...this.#waiting.counts,
+      open: counts.open + more.open,
+      busy: counts.busy + more.busy,
+      waiting: counts.waiting + more.waiting,
+      waited: counts.waited + more.waited,
+      waitedMs: counts.waitedMs + more.waitedMs,
     };
   }
 
@@ -169,35 +140,15 @@ export class QueryReaders {
    * @throws {DatabaseError} LIMIT_EXCEEDED, STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN, as a
    * rejection.
    */
-  place(asking: Asking): Promise<ReadingPlace> {
-    if (!this.#isOpen) asking.ledger.cancelledBy ??= "shutdown";
-    const place = this.#waiting.place(asking);
-    if (asking.ledger.isWaiting) this.#spareOne();
-    return place;
-  }
-
-  /** Returns undefined while the statement has to wait. */
-  #placeFor(asking: Asking, waitedMs: number): ReadingPlace | undefined {
-    if (!this.#isOpen) return undefined;
-    const reader = this.#free(asking.prepared);
-    if (reader !== undefined) return this.#reserve(reader, asking.userId, waitedMs);
-    // Another reader will be free.
-    if (this.#openReaders.length > 0) return undefined;
-    return { waitedMs, begin: () => undefined, giveBack: () => undefined };
-  }
-
-  #reserve(reader: Reader, userId: string, waitedMs: number): ReadingPlace {
-    this.#reserved.add(reader);
-    this.#waiting.noteTaken(userId);
-    let isHeld = true;
-    const giveBack = (): void => {
-      if (!isHeld) return;
-      isHeld = false;
-      this.#reserved.delete(reader);
-      this.#waiting.noteGivenBack(userId);
-    };
-    const begin = (query: ReaderQuery): StartedRead => {
-      assert(isHeld, "a place is used once");
+  async place(asking: Asking): Promise<ReadingPlace> {
+    const { ledger, prepared } = asking;
+    const isElsewhere = isInspecting(prepared) && !this.#pool.isFreeFor(prepared);
+    const pool = isElsewhere ? this.#inspecting : this.#pool;
+    const choosing = pool.choose(asking);
+    if (ledger.isWaiting) this.#spareOne();
+    const { giveBack, reader, waitedMs } = await choosing;
+    const begin = (query: ReaderQuery): StartedRead | undefined => {
+      if (reader === undefined) return undefined;
       try {
         this.#queryCount += 1;
         this.#timeDrops();
@@ -243,8 +194,8 @@ export class QueryReaders {
     if ((this.#aloneMs.get(prepared) ?? expectedMs) < dividing.msMin) return undefined;
     const countMax = Math.floor(Math.max(1, division.rowCount) / dividing.rowsEach);
     // Free readers are for those who wait.
-    if (countMax < 2 || this.#waiting.areThere) return undefined;
-    const readers = [first, ...this.#othersFree(first, countMax - 1)];
+    if (countMax < 2 || this.#pool.isAwaited) return undefined;
+    const readers = [first, ...this.#pool.takeFree(countMax - 1)];
     if (readers.length === 1) return undefined;
     const plan = this.#numberOf(prepared);
     const divided = new DividedQuery(query, { readers, plan, division, dividing });
@@ -261,74 +212,10 @@ export class QueryReaders {
     return { outcome, stop: () => divided.stop() };
   }
 
-  /** Readers that are free besides one; opens those that may be open. */
-  #othersFree(first: Reader, countMax: number): Reader[] {
-    const others: Reader[] = [];
-    for (const reader of this.#openReaders) {
-      if (reader !== first && this.#isFree(reader)) others.push(reader);
-    }
-    while (others.length < countMax) {
-      const opened = this.#opened();
-      if (opened === undefined) break;
-      others.push(opened);
-    }
-    return others.slice(0, countMax);
-  }
-
   close(): void {
     this.#isOpen = false;
-    this.#waiting.close();
-    for (const reader of this.#readers) reader?.close("the server stops");
-  }
-
-  get #openReaders(): Reader[] {
-    return this.#readers.filter((reader) => reader !== undefined);
-  }
-
-  #isFree(reader: Reader): boolean {
-    return !reader.isBusy && !this.#reserved.has(reader);
-  }
-
-  /** A free reader, one that knows the plan rather than another; opens one if none is free. */
-  #free(prepared: Prepared): Reader | undefined {
-    const plan = this.#numberOf(prepared);
-    let free: Reader | undefined;
-    for (const reader of this.#openReaders) {
-      if (!this.#isFree(reader)) continue;
-      if (reader.knows(plan)) return reader;
-      free ??= reader;
-    }
-    return free ?? this.#opened();
-  }
-
-  #opened(): Reader | undefined {
-    const place = this.#readers.indexOf(undefined);
-    if (place === -1) return undefined;
-    const { cleanUp, clock, log, open } = this.#parts;
-    this.#openedCount += 1;
-    const number = this.#openedCount;
-    const reader = new Reader(this.#parts, {
-      onBegun: (userId) => this.#waiting.noteTaken(userId),
-      onDone: (userId) => this.#waiting.noteGivenBack(userId),
-      onGone: (reason) => {
-        this.#readers[place] = undefined;
-        if (!this.#isOpen) return;
-        log.error("a reader thread failed", { reader: number, reason });
-        // A thread that is ended may write for a moment more.
-        clock.after(CLEAN_UP_MS, () => cleanUp?.(number));
-      },
-    });
-    const port = open(number, reader.events);
-    if (port === undefined) {
-      this.#seldomLog.warn("cannot start a reader thread, queries run on fewer", {
-        open: this.counts.open,
-        wanted: this.#parts.countMax,
-      });
-      return undefined;
-    }
-    reader.attach(port);
-    this.#readers[place] = reader;
-    return reader;
+    this.#pool.close();
+    this.#inspecting.close();
   }
 
   #numberOf(prepared: Prepared): number {
@@ -347,8 +234,9 @@ export class QueryReaders {
     this.#parts.clock.after(DROP_MS, () => {
       this.#isTimed = false;
       if (!this.#isOpen) return;
-      for (const reader of this.#readers) if (reader?.isBusy === false) reader.tellDropped();
-      if (this.counts.open > 0) this.#timeDrops();
+      const readers = [...this.#pool.readers, ...this.#inspecting.readers];
+      for (const reader of readers) if (!reader.isBusy) reader.tellDropped();
+      if (readers.length > 0) this.#timeDrops();
     });
   }
 }
@@ -368,4 +256,9 @@ function isOfStoredRows({ prepared, staged }: ReaderQuery): boolean {
       requirement.action === "write" ||
       (requirement.action === "read" && staged?.hasStaged(requirement.table.tableId) !== true),
   );
+}
+
+/** Whether a statement reads what the server tells its operators about itself. */
+function isInspecting({ requirements }: Prepared): boolean {
+  return requirements.some((each) => each.action === "read-system" && !each.view.isOpen);
 }

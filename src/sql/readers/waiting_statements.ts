@@ -25,6 +25,8 @@ export interface Asking {
 
 export interface WaitingOptions<Place> {
   readonly clock: Clock;
+  /** Statements of one user that may wait; absent: any number. */
+  readonly perUserMax?: number | undefined;
   /** Whether all statements together hold less memory than they may. */
   readonly hasMemory: () => boolean;
   /** Chooses a place for the next statement; undefined if it has to wait. */
@@ -37,9 +39,6 @@ export interface WaitingCounts {
   readonly waited: number;
   readonly waitedMs: number;
 }
-
-/** Statements of one user that may wait. Each takes some kilobytes besides its connection. */
-export const WAITING_PER_USER_MAX = 2000;
 
 /** How often it is looked whether memory is free again. */
 const LOOK_MS = 20;
@@ -78,11 +77,11 @@ export class WaitingStatements<Place> {
    * rejection.
    */
   place(asking: Asking): Promise<Place> {
-    const { clock } = this.#options;
+    const { clock, perUserMax } = this.#options;
     const { ledger, prepared, userId } = asking;
     const { promise, reject: refuse, resolve: give } = Promise.withResolvers<Place>();
-    if (this.#queue.lengthOf(userId) >= WAITING_PER_USER_MAX) {
-      refuse(tooManyWaiting());
+    if (perUserMax !== undefined && this.#queue.lengthOf(userId) >= perUserMax) {
+      refuse(tooManyWaiting(perUserMax));
       return promise;
     }
     const sinceMs = clock.monotonicMs();
@@ -174,10 +173,10 @@ export class WaitingStatements<Place> {
   }
 }
 
-function tooManyWaiting(): DatabaseError {
+function tooManyWaiting(perUserMax: number): DatabaseError {
   return new DatabaseError(
     "LIMIT_EXCEEDED",
-    `Cannot run the statement: ${WAITING_PER_USER_MAX} statements of its user wait already`,
+    `Cannot run the statement: ${perUserMax} statements of its user wait already`,
     { hint: "send fewer long statements at a time, or raise server.workers" },
   );
 }

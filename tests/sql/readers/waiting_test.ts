@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { type LogFields, silentLog } from "../../../src/base/log.ts";
 import type { SqlResponse } from "../../../src/sql/mod.ts";
-import { WAITING_PER_USER_MAX } from "../../../src/sql/readers/waiting_statements.ts";
+import { WAITING_PER_USER_MAX } from "../../../src/sql/readers/reader_pool.ts";
 import { HeldReaders } from "../../support/held_readers.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { type RequestParts, TestEngine } from "../../support/sql_engine.ts";
@@ -222,6 +222,26 @@ test("statements that waited run on the event loop once no reader can be opened 
   readers.failAll();
   expect((await first.answer).error?.condition).toBe("INTERNAL_ERROR");
   expect(rowsOf(await waiting)).toEqual([[20]]);
+});
+
+test("whoever looks at what runs does not wait for those who do", async () => {
+  const first = await busy();
+  const waiting = send("SELECT max(v) FROM t");
+  await until(() => counts().waiting === 1);
+  const inspecting = engine.rows(
+    "SELECT state FROM system.queries q JOIN t ON true WHERE q.sql LIKE 'SELECT max%'",
+  );
+  await until(() => engine.database.readerCounts()?.busy === 2);
+  const another = engine.rows("SELECT count(*) FROM system.tables");
+  await until(() => counts().waiting === 2);
+  // Everybody may read this view, so it has no reader of its own.
+  const own = send("SELECT count(*) FROM system.my_jobs");
+  await until(() => counts().waiting === 3);
+  readers.release();
+  expect(await inspecting).toHaveLength(2);
+  expect(await another).toHaveLength(1);
+  for (const answer of [first.answer, waiting, own]) expect((await answer).error).toBeUndefined();
+  expect(engine.database.readerCounts()).toMatchObject({ open: 2, busy: 0, waiting: 0 });
 });
 
 test("so many statements of one user wait, and no more", async () => {

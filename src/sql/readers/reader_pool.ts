@@ -1,0 +1,200 @@
+/**
+ * Some readers, and the statements that wait for one of them.
+ *
+ *     none ──first long statement──► free ──chosen──► reserved ──► busy ──► free
+ *                                      └──failed, hung, or closed──► none
+ *
+ * - A reader that fails, ends or hangs fails its own statement only, and is replaced.
+ * - Where no reader can be opened, statements are sent to the event loop.
+ */
+import { SeldomLog } from "../../base/seldom_log.ts";
+import type { ThreadEvents } from "../../threads/mod.ts";
+import type { Prepared } from "../prepare/prepared.ts";
+import type { FromReader } from "./job.ts";
+import { Reader, type ReaderParts, type ReaderPort } from "./reader.ts";
+import { type Asking, type WaitingCounts, WaitingStatements } from "./waiting_statements.ts";
+
+export type ReaderEvents = ThreadEvents<FromReader>;
+
+/**
+ * Opens a reader; the number is its own for ever.
+ *
+ * @returns undefined if there may be no more threads.
+ */
+export type OpenReader = (number: number, events: ReaderEvents) => ReaderPort | undefined;
+
+export interface ReaderPoolParts extends ReaderParts {
+  readonly open: OpenReader;
+  /** Removes the temporary files that a reader has left, by its number. */
+  readonly cleanUp?: ((number: number) => void) | undefined;
+  /** The most that may be open at a time; 0 for none. */
+  readonly countMax: number;
+  /** Whether all statements together hold less memory than they may. */
+  readonly hasMemory: () => boolean;
+}
+
+/** Numbers that no two pools share. */
+export interface PoolNumbers {
+  nextReader(): number;
+  ofPlan(prepared: Prepared): number;
+}
+
+/** The readers as monitoring sees them. */
+export interface PoolCounts extends WaitingCounts {
+  readonly open: number;
+  /** Open ones that run a statement. */
+  readonly busy: number;
+}
+
+/** A reader that was chosen for one statement. */
+export interface ChosenReader {
+  /** Undefined if the statement runs on the event loop. */
+  readonly reader: Reader | undefined;
+  /** How long the statement waited. */
+  readonly waitedMs: number;
+  /** The statement has begun, or will not. */
+  giveBack(): void;
+}
+
+/** Statements of one user that may wait. Each takes some kilobytes besides its connection. */
+export const WAITING_PER_USER_MAX = 2000;
+
+/** How long after the end of a reader its temporary files are removed. */
+const CLEAN_UP_MS = 1000;
+
+export class ReaderPool {
+  readonly #parts: ReaderPoolParts;
+  readonly #numbers: PoolNumbers;
+  readonly #seldomLog: SeldomLog;
+  /** Empty places were never used, or their reader is gone. */
+  readonly #readers: (Reader | undefined)[];
+  readonly #waiting: WaitingStatements<ChosenReader>;
+  /** Those that were chosen for a statement that has not begun. */
+  readonly #reserved = new Set<Reader>();
+  #isOpen = true;
+
+  constructor(parts: ReaderPoolParts, numbers: PoolNumbers) {
+    const { clock, countMax, hasMemory, log } = parts;
+    this.#parts = parts;
+    this.#numbers = numbers;
+    this.#seldomLog = new SeldomLog(log, clock);
+    this.#readers = Array.from({ length: countMax }, () => undefined);
+    this.#waiting = new WaitingStatements({
+      clock,
+      hasMemory,
+      perUserMax: WAITING_PER_USER_MAX,
+      placeFor: (asking, waitedMs) => this.#chosenFor(asking, waitedMs),
+    });
+  }
+
+  get counts(): PoolCounts {
+    const open = this.readers;
+    const busy = open.filter(({ isBusy }) => isBusy).length;
+    return { open: open.length, busy, ...this.#waiting.counts };
+  }
+
+  get readers(): Reader[] {
+    return this.#readers.filter((reader) => reader !== undefined);
+  }
+
+  /** Whether a statement waits. */
+  get isAwaited(): boolean {
+    return this.#waiting.areThere;
+  }
+
+  /** Whether a statement would not have to wait. */
+  isFreeFor(prepared: Prepared): boolean {
+    return !this.isAwaited && this.#parts.hasMemory() && this.#free(prepared) !== undefined;
+  }
+
+  /**
+   * Resolves with a reader once the turn of the statement has come.
+   *
+   * @throws {DatabaseError} LIMIT_EXCEEDED, STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN, as a
+   * rejection.
+   */
+  choose(asking: Asking): Promise<ChosenReader> {
+    if (!this.#isOpen) asking.ledger.cancelledBy ??= "shutdown";
+    return this.#waiting.place(asking);
+  }
+
+  /** Readers that are free, to run a part of a statement each; opens those that may be open. */
+  takeFree(countMax: number): Reader[] {
+    const free = this.readers.filter((reader) => this.#isFree(reader));
+    while (free.length < countMax) {
+      const opened = this.#opened();
+      if (opened === undefined) break;
+      free.push(opened);
+    }
+    return free.slice(0, countMax);
+  }
+
+  close(): void {
+    this.#isOpen = false;
+    this.#waiting.close();
+    for (const reader of this.readers) reader.close("the server stops");
+  }
+
+  /** Returns undefined while the statement has to wait. */
+  #chosenFor({ prepared, userId }: Asking, waitedMs: number): ChosenReader | undefined {
+    if (!this.#isOpen) return undefined;
+    const reader = this.#free(prepared);
+    if (reader !== undefined) return this.#reserve(reader, userId, waitedMs);
+    // Another reader will be free.
+    if (this.readers.length > 0) return undefined;
+    return { reader, waitedMs, giveBack: () => undefined };
+  }
+
+  #reserve(reader: Reader, userId: string, waitedMs: number): ChosenReader {
+    this.#reserved.add(reader);
+    this.#waiting.noteTaken(userId);
+    let isHeld = true;
+    const giveBack = (): void => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.#reserved.delete(reader);
+      this.#waiting.noteGivenBack(userId);
+    };
+    return { reader, waitedMs, giveBack };
+  }
+
+  #isFree(reader: Reader): boolean {
+    return !reader.isBusy && !this.#reserved.has(reader);
+  }
+
+  /** A free reader, one that knows the plan rather than another; opens one if none is free. */
+  #free(prepared: Prepared): Reader | undefined {
+    const plan = this.#numbers.ofPlan(prepared);
+    const free = this.readers.filter((reader) => this.#isFree(reader));
+    return free.find((reader) => reader.knows(plan)) ?? free[0] ?? this.#opened();
+  }
+
+  #opened(): Reader | undefined {
+    const place = this.#readers.indexOf(undefined);
+    if (place === -1) return undefined;
+    const { cleanUp, clock, log, open } = this.#parts;
+    const number = this.#numbers.nextReader();
+    const reader = new Reader(this.#parts, {
+      onBegun: (userId) => this.#waiting.noteTaken(userId),
+      onDone: (userId) => this.#waiting.noteGivenBack(userId),
+      onGone: (reason) => {
+        this.#readers[place] = undefined;
+        if (!this.#isOpen) return;
+        log.error("a reader thread failed", { reader: number, reason });
+        // A thread that is ended may write for a moment more.
+        clock.after(CLEAN_UP_MS, () => cleanUp?.(number));
+      },
+    });
+    const port = open(number, reader.events);
+    if (port === undefined) {
+      this.#seldomLog.warn("cannot start a reader thread, queries run on fewer", {
+        open: this.readers.length,
+        wanted: this.#parts.countMax,
+      });
+      return undefined;
+    }
+    reader.attach(port);
+    this.#readers[place] = reader;
+    return reader;
+  }
+}
