@@ -1,11 +1,14 @@
 /**
  * The key of the plan cache: a statement without those literals that do not shape its plan.
  *
- * One pass over the characters, no tokens. Literals are lifted only where an ever-new value is
- * common and the plan is the same for all of them: in WHERE, ON, SET, VALUES, LIMIT, OFFSET. They
- * stay in the select list (their type is the result's), in GROUP BY, HAVING and ORDER BY (where
- * `f('day', x)` must equal `f('day', x)`), in FROM, in sizes of types and in typed literals. What
- * is not sure stays: the key is longer then, and never wrong.
+ * One pass over the characters, no tokens. Over a scanner that the lexer used, too, it took 20 to
+ * 45 % longer (0.15 µs for a read by key), and all files together had only 23 lines less.
+ *
+ * Literals are lifted only where an ever-new value is common and the plan is the same for all of
+ * them: in WHERE, ON, SET, VALUES, LIMIT, OFFSET. They stay in the select list (their type is the
+ * result's), in GROUP BY, HAVING and ORDER BY (where `f('day', x)` must equal `f('day', x)`), in
+ * FROM, in sizes of types and in typed literals. What is not sure stays: the key is longer then,
+ * and never wrong.
  *
  * In the key a lifted literal is one control character that no statement may hold outside of
  * quotes: U+0001 INT, U+0002 BIGINT, U+0003 string, U+0004 and "p,s;" DECIMAL(p,s).
