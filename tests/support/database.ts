@@ -30,6 +30,8 @@ export interface OpenOptions {
   readonly divides?: boolean;
   /** Long queries are read in threads, as in a server; the clock should be that of the system. */
   readonly inThreads?: boolean;
+  /** Whether they are sent statements before these turn out to be long; absent: they are. */
+  readonly takesAll?: boolean;
   /** Holds, fails or refuses those readers. */
   readonly heldReaders?: HeldReaders;
   /** Who brings a backup to a point: a thread, as in a server. */
@@ -59,11 +61,12 @@ export function openAt(
     divides = READERS === "divided",
     inThreads = false,
     heldReaders,
+    takesAll = true,
     readsElsewhere = divides || READERS === "all",
   }: OpenOptions = {},
 ): Promise<Database> {
   const readers = readsElsewhere
-    ? readersHere({ clock, disk, random }, { divides, heldReaders })
+    ? readersHere({ clock, disk, random }, { divides, heldReaders, takesAll })
     : undefined;
   const toml = `storage.data_path = ${JSON.stringify(dataPath)}\n${config}`;
   return openDatabase(parseConfig(toml, "test.toml", {}).config, {
@@ -86,7 +89,11 @@ const DIVIDING = { rowsEach: 0, msMin: 0, isInTurn: true, gatheredBytesMax: 64 *
 
 function readersHere(
   parts: Pick<DatabaseParts, "clock" | "disk" | "random">,
-  { divides, heldReaders }: { divides: boolean; heldReaders: HeldReaders | undefined },
+  {
+    divides,
+    heldReaders,
+    takesAll,
+  }: { divides: boolean; heldReaders: HeldReaders | undefined; takesAll: boolean },
 ): ReaderThreads {
   return {
     open: (settings) => {
@@ -94,7 +101,7 @@ function readersHere(
         inProcessReader({ ...parts, settings: settings(number) })(number, events);
       return heldReaders?.wrap(open) ?? open;
     },
-    takesAll: true,
+    takesAll,
     ...(divides && { countMax: 3, dividing: DIVIDING }),
   };
 }

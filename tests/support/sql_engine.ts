@@ -29,6 +29,8 @@ export interface EngineOptions {
   readonly divides?: boolean;
   /** Long queries are read in threads, as in a server; the clock should be that of the system. */
   readonly inThreads?: boolean;
+  /** Whether they are sent statements before these turn out to be long; absent: they are. */
+  readonly takesAll?: boolean;
   /** Holds, fails or refuses those readers. */
   readonly heldReaders?: HeldReaders;
 }

@@ -8,7 +8,7 @@
  * - One reader more is for statements that inspect the server. Otherwise nobody could find out who
  *   has all readers, and end that.
  */
-import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
+import { ROW_GROUP_ROWS_MAX, TURN_MS_MAX } from "../../base/limits.ts";
 import { divisionOf } from "../plan/divided.ts";
 import type { Prepared } from "../prepare/prepared.ts";
 import { DividedQuery } from "./divided_query.ts";
@@ -131,6 +131,11 @@ export class QueryReaders {
   /** Whether a reader can read the rows of a statement, or those that a change is made of. */
   canRead(prepared: Prepared): boolean {
     return !this.#refused.has(prepared) && isReadable(prepared);
+  }
+
+  /** Whether the last run in a reader took no longer than a turn of the event loop. */
+  isShort(prepared: Prepared): boolean {
+    return (this.#aloneMs.get(prepared) ?? Number.POSITIVE_INFINITY) < TURN_MS_MAX;
   }
 
   /**

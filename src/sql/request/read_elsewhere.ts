@@ -33,8 +33,9 @@ export function readersFor(
 }
 
 /** Whether a statement goes to a reader without being begun on the event loop. */
-export function isKnownLong(prepared: Prepared, { takesAll }: QueryReaders): boolean {
-  return takesAll || LONG.has(prepared);
+export function isKnownLong(prepared: Prepared, readers: QueryReaders): boolean {
+  // A first turn may be long for other reasons, as when the machine is busy.
+  return readers.takesAll || (LONG.has(prepared) && !readers.isShort(prepared));
 }
 
 /** A statement took longer than a turn. */

@@ -1,0 +1,52 @@
+/**
+ * Which statements begin on the event loop: by a clock that a test lets run, so that a turn is over
+ * at the first look at it.
+ */
+import { expect, test } from "bun:test";
+import { HeldReaders } from "../../support/held_readers.ts";
+import { ManualClock } from "../../support/manual_clock.ts";
+import { TestEngine } from "../../support/sql_engine.ts";
+
+class RunningClock extends ManualClock {
+  /** How long it takes to look at the clock. */
+  msPerLook = 0;
+  #passedMs = 0;
+
+  override monotonicMs(): number {
+    this.#passedMs += this.msPerLook;
+    return super.monotonicMs() + this.#passedMs;
+  }
+}
+
+test("a statement begins in a reader if it took long in one, not if only its first turn did", async () => {
+  const clock = new RunningClock();
+  const readers = new HeldReaders();
+  await using engine = await TestEngine.open({
+    clock,
+    config: "server.workers = 1",
+    heldReaders: readers,
+    readsElsewhere: true,
+    takesAll: false,
+  });
+  await engine.run("CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 5)");
+  const sql = "SELECT sum(v) FROM t";
+  /** Runs the query, and returns how many times it was sent to a reader. */
+  const jobs = async (ms: { readonly here: number; readonly there: number }): Promise<number> => {
+    const before = readers.jobCount;
+    clock.msPerLook = ms.here;
+    // Its first turn is this one.
+    const rows = engine.rows(sql);
+    clock.msPerLook = ms.there;
+    expect(await rows).toEqual([[5]]);
+    clock.msPerLook = 0;
+    return readers.jobCount - before;
+  };
+  const quick = { here: 0, there: 0 };
+  expect(await jobs(quick)).toBe(0);
+  expect(await jobs({ here: 10, there: 0 })).toBe(1);
+  expect(await jobs(quick)).toBe(0);
+  expect(await jobs({ here: 10, there: 10 })).toBe(1);
+  expect(await jobs(quick)).toBe(1);
+  // There it was quick.
+  expect(await jobs(quick)).toBe(0);
+});
