@@ -97,7 +97,7 @@ const STAGES: Readonly<Record<string, readonly [file: string, line: string]>> = 
   "reader, taken": ["sql/readers/running_job.ts", "this.#pendingKib += message.kib;"],
   "reader, ended": [
     "sql/readers/running_job.ts",
-    'this.#ended = rowsRead === undefined ? "refused" : "read";',
+    'this.#ended = totals === undefined ? "refused" : "read";',
   ],
   "live plan": ["sql/prepare/live_planner.ts", "refuseAggregates(bound, node);"],
   "live batch": ["live/subscription.ts", "const { rows, lastSeq, isLast, messages } = step;"],
