@@ -18,7 +18,10 @@ export interface SortWords {
 
 const WORD_BYTES = 4;
 
-/** A double has two words; of a text, the first twelve bytes are enough for nearly all rows. */
+/**
+ * A double has two words. Of a text, twelve bytes behind those that all texts share are enough for
+ * nearly all rows.
+ */
 const NUMBER_WORDS = 2;
 const TEXT_WORDS = 3;
 
@@ -33,12 +36,13 @@ export function sortWords(
   const wordCount = kind === "number" ? NUMBER_WORDS : TEXT_WORDS;
   const words = Array.from({ length: wordCount }, () => new Uint32Array(rows.rowCount));
   let areExact = kind === "number";
+  const sharedLength = kind === "text" ? sharedLengthOf(rows, position, run) : 0;
   for (let start = 0; start < rows.rowCount; ) {
     run.checkTime();
     const vector = rows.columnFrom(position, start);
     const into = words.map((word) => word.subarray(start, start + vector.length));
     if (kind === "number") areExact = writeNumbers(vector, into) && areExact;
-    else if (vector.kind === "utf8") writeTexts(vector, into);
+    else if (vector.kind === "utf8") writeTexts(vector, sharedLength, into);
     else return undefined;
     if (key.isDescending) for (const word of into) turn(word);
     writeNulls(vector, into, key.nullsFirst);
@@ -105,12 +109,49 @@ function numberAt(vector: Vector, row: number): number | bigint {
   }
 }
 
-/** Writes the first bytes of texts, and zeros behind their ends. */
-function writeTexts({ bytes, length, offsets }: Utf8Vector, into: readonly Uint32Array[]): void {
+/** How many bytes all texts begin with alike: of urls, they may be more than the words hold. */
+function sharedLengthOf(rows: HeldRows, position: number, run: Pick<Run, "checkTime">): number {
+  let shared: Uint8Array | undefined;
+  for (let start = 0; start < rows.rowCount && shared?.length !== 0; ) {
+    run.checkTime();
+    const vector = rows.columnFrom(position, start);
+    if (vector.kind !== "utf8") return 0;
+    shared = sharedStart(vector, shared);
+    start += vector.length;
+  }
+  return shared?.length ?? 0;
+}
+
+/** What all texts begin with, and some before them; undefined where all are NULL. */
+function sharedStart(
+  { bytes, length, nulls, offsets }: Utf8Vector,
+  before: Uint8Array | undefined,
+): Uint8Array | undefined {
+  let shared = before;
+  for (let row = 0; row < length; row += 1) {
+    if (nulls?.[row] === 1) continue;
+    const start = offsets[row] ?? 0;
+    const end = offsets[row + 1] ?? 0;
+    shared ??= bytes.subarray(start, end);
+    let count = 0;
+    const countMax = Math.min(shared.length, end - start);
+    while (count < countMax && bytes[start + count] === shared[count]) count += 1;
+    if (count < shared.length) shared = shared.subarray(0, count);
+    if (count === 0) break;
+  }
+  return shared;
+}
+
+/** Writes bytes of texts from `from` on, and zeros behind their ends. */
+function writeTexts(
+  { bytes, length, offsets }: Utf8Vector,
+  from: number,
+  into: readonly Uint32Array[],
+): void {
   for (const [i, word] of into.entries()) {
     for (let row = 0; row < length; row += 1) {
       const end = offsets[row + 1] ?? 0;
-      const start = Math.min(end, (offsets[row] ?? 0) + WORD_BYTES * i);
+      const start = Math.min(end, (offsets[row] ?? 0) + from + WORD_BYTES * i);
       word[row] = wordAt(bytes, start, end);
     }
   }
