@@ -19,14 +19,15 @@ export interface ThreadEvents<FromThread> {
 /**
  * Starts a thread.
  *
- * @returns undefined if the process may open no more files, which a thread needs.
+ * @returns undefined if the process may open no more files, which a thread needs, or start no more
+ * threads.
  */
 export function startThread<ToThread, FromThread>(
   entry: URL,
   { onFailure, onMessage }: ThreadEvents<FromThread>,
 ): MessageThread<ToThread> | undefined {
-  if (!hasRoomForThread()) return undefined;
-  const worker = new Worker(entry.href);
+  const worker = hasRoomForThread() ? newWorker(entry) : undefined;
+  if (worker === undefined) return undefined;
   let isOpen = true;
   const close = (): void => {
     isOpen = false;
@@ -50,4 +51,15 @@ export function startThread<ToThread, FromThread>(
     post: (message, moved = []) => worker.postMessage(message, [...moved]),
     close,
   };
+}
+
+/** Returns undefined if the system refuses another thread. */
+function newWorker(entry: URL): Worker | undefined {
+  try {
+    return new Worker(entry.href);
+  } catch (error) {
+    // Whoever asks goes on without it: there are limits of threads as of files.
+    if (error instanceof TypeError) return undefined;
+    throw error;
+  }
 }

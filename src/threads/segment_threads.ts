@@ -121,8 +121,8 @@ class Line {
     if (thread !== undefined) return thread;
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
-      "Cannot write a segment: its thread needs files, and the server may open no more",
-      { hint: "it is tried again by itself; raise the limit of open files for the server" },
+      "Cannot write a segment: its thread cannot be started",
+      { hint: "it is tried again by itself; raise the server's limits of open files and threads" },
     );
   }
 }
