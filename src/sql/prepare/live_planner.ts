@@ -130,7 +130,7 @@ export function planLiveQuery(
   if (select.where !== undefined) evaluated.push(select.where);
   const fields = fieldsOf(outputs);
   const named = read.flatMap(({ origin }) => (origin === undefined ? [] : [origin.columnId]));
-  const rows = { principal: owned, namespace, types, slots: values, node, columns: read };
+  const rows = { request, namespace, principal: owned, columnNames: read.map(({ name }) => name) };
   return {
     tableId: table.tableId,
     tableName: `${table.namespace}.${table.name}`,
@@ -140,7 +140,7 @@ export function planLiveQuery(
     filter: select.where === undefined ? undefined : compiled(select.where),
     projections: outputs.map(({ expression }) => compiled(expression)),
     pace: evaluated.some(mayTakeLong) ? paceOf(run) : undefined,
-    search: searches?.searchFor(rows),
+    search: searches?.searchFor({ ...rows, seqName: nameOf(SEQ_COLUMN_ID, read) }),
     fields,
     fieldTypes: outputs.map(({ expression }): DataType => expression.type),
     keyFieldIndexes: table.primaryKey.map((columnId) => fieldOf(columnId, outputs)),
@@ -151,6 +151,11 @@ export function planLiveQuery(
     namedColumns: namedIn(used, read),
     mayRead: () => mayReadNow(catalog, principal, table.tableId),
   };
+}
+
+/** The name of a column, which an alias of its table may change. */
+function nameOf(columnId: number, columns: readonly BoundColumn[]): string {
+  return columns.find(({ origin }) => origin?.columnId === columnId)?.name ?? "";
 }
 
 function paceOf(run: Run): LivePace {

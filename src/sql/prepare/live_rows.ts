@@ -9,32 +9,36 @@
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
-import { SEQ_COLUMN_ID } from "../../storage/mod.ts";
 import { BIGINT, type DataType, type Value } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
-import type { BoundColumn } from "../bind/bound_expressions.ts";
+import type { LiveRequest } from "../common/engine.ts";
+import { parseLimitsOf, typedParameters } from "../common/parameters.ts";
 import type { Expr, SelectedColumn, SelectFromStatement } from "../parse/ast/ast.ts";
+import { parseRequest } from "../parse/parser.ts";
 import type { PlanNode } from "../plan/plan.ts";
 import { nodesOf } from "../plan/plan_walk.ts";
 import { type BindingWorld, dmlWorldOf } from "./binding_world.ts";
 import { type Prepared, prepare } from "./prepared.ts";
 
-/** A live query whose rows are wanted as of a seq. */
+/**
+ * A live query whose rows are wanted as of a seq. It is kept as long as the plan, which most often
+ * is followed and not searched, so it holds no tree.
+ */
 export interface LiveRowsQuery {
-  readonly principal: Principal;
+  readonly request: LiveRequest;
   readonly namespace: string;
-  /** Of the parameters of the live query, and their values. */
-  readonly types: readonly DataType[];
-  readonly slots: readonly Value[];
-  readonly node: SelectFromStatement;
+  readonly principal: Principal;
   /** What it reads of each row, `_seq` among it. */
-  readonly columns: readonly BoundColumn[];
+  readonly columnNames: readonly string[];
+  readonly seqName: string;
 }
 
 /** A statement that yields such rows in ascending seq. */
 export interface LiveRowsStatement {
   readonly node: SelectFromStatement;
   readonly types: readonly DataType[];
+  /** The values of its parameters but the last two. */
+  readonly slots: readonly Value[];
   readonly prepared: Prepared;
 }
 
@@ -51,9 +55,13 @@ export function liveRowsStatement(
   query: LiveRowsQuery,
   isOfSeqs: boolean,
 ): LiveRowsStatement | undefined {
-  const { namespace, principal } = query;
-  const types = [...query.types, BIGINT, BIGINT];
-  const node = nodeOf(query, isOfSeqs);
+  const { namespace, principal, request } = query;
+  const { limits } = world;
+  const { types: ownTypes, values: slots } = typedParameters(request.params, limits);
+  const [live] = parseRequest(request.sql, parseLimitsOf(limits)).statements;
+  assert(live?.type === "select", "a live query was parsed before");
+  const types = [...ownTypes, BIGINT, BIGINT];
+  const node = nodeOf(live, query, { isOfSeqs, parameterCount: ownTypes.length });
   const statement = new StatementBinding(types);
   const prepared = prepare(node, {
     world: dmlWorldOf(world, { namespace, principal, statement }),
@@ -61,34 +69,35 @@ export function liveRowsStatement(
   });
   const { plan } = prepared;
   if (plan === undefined || nodesOf(plan).some(readsTombstones)) return undefined;
-  return { node, types, prepared };
+  return { node, types, slots, prepared };
 }
 
-function nodeOf({ columns, node, types }: LiveRowsQuery, isOfSeqs: boolean): SelectFromStatement {
-  const { _location, from } = node;
-  const seq = columns.find(({ origin }) => origin?.columnId === SEQ_COLUMN_ID);
-  assert(seq !== undefined, "a live query reads _seq");
+function nodeOf(
+  live: SelectFromStatement,
+  { columnNames, seqName }: LiveRowsQuery,
+  { isOfSeqs, parameterCount }: { isOfSeqs: boolean; parameterCount: number },
+): SelectFromStatement {
+  const { _location, from } = live;
   const column = (name: string): Expr => ({ _location, type: "ref", name });
   const parameter = (index: number): Expr => {
     return { _location, type: "parameter", name: `$${index}`, index };
   };
-  const selected = (isOfSeqs ? [seq] : columns).map(
-    ({ name }): SelectedColumn => ({ _location, expr: column(name) }),
-  );
+  const names = isOfSeqs ? [seqName] : columnNames;
+  const columns = names.map((name): SelectedColumn => ({ _location, expr: column(name) }));
   const isAbove: Expr = {
     _location,
     type: "binary",
     op: ">",
-    left: column(seq.name),
-    right: parameter(types.length + 1),
+    left: column(seqName),
+    right: parameter(parameterCount + 1),
   };
   const where: Expr =
-    node.where === undefined
+    live.where === undefined
       ? isAbove
-      : { _location, type: "binary", op: "AND", left: node.where, right: isAbove };
-  const orderBy = [{ _location, by: column(seq.name) }];
-  const limit = { _location, limit: parameter(types.length + 2) };
-  return { _location, type: "select", columns: selected, from, where, orderBy, limit };
+      : { _location, type: "binary", op: "AND", left: live.where, right: isAbove };
+  const orderBy = [{ _location, by: column(seqName) }];
+  const limit = { _location, limit: parameter(parameterCount + 2) };
+  return { _location, type: "select", columns, from, where, orderBy, limit };
 }
 
 function readsTombstones(node: PlanNode): boolean {

@@ -11,6 +11,7 @@
  */
 import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
+import { putNewest } from "../../base/newest.ts";
 import type { Batch } from "../../types/mod.ts";
 import type { FoundRows, RowSearch, SearchRange } from "../common/engine.ts";
 import { cancelRequest, newLedger, type RequestLedger } from "../execute/run/request_ledger.ts";
@@ -26,6 +27,9 @@ import { type Asking, WaitingStatements } from "./waiting_statements.ts";
 
 /** Searches that wait for a reader, or have one, at a time. */
 const UNDER_WAY_MAX = 4;
+
+/** Statements that are kept. */
+const STATEMENTS_MAX = 32;
 
 /** A search lasts as long as somebody wants its rows. */
 const WITHOUT_END = { timeoutMs: 0, timeoutMsDefault: 0, timeoutMsMax: 0 };
@@ -43,6 +47,9 @@ export class LiveSearches {
   readonly #world: LiveSearchWorld;
   readonly #readers: QueryReaders;
   readonly #waiting: WaitingStatements<SearchTurn>;
+  /** The statements that were needed last: for rows, and for their seqs alone. */
+  readonly #ofRows = new Map<LiveRowsQuery, LiveRowsStatement>();
+  readonly #ofSeqs = new Map<LiveRowsQuery, LiveRowsStatement>();
   #underWayCount = 0;
 
   constructor(world: LiveSearchWorld, readers: QueryReaders) {
@@ -57,37 +64,38 @@ export class LiveSearches {
 
   /** Where the rows of a live query are found. */
   searchFor(query: LiveRowsQuery): RowSearch {
-    const readers = this.#readers;
-    // Made when they are first wanted: for rows, and for their seqs alone.
-    const statements = new Map<boolean, LiveRowsStatement | undefined>();
-    const statementFor = (isOfSeqs: boolean): LiveRowsStatement | undefined => {
-      if (!statements.has(isOfSeqs)) {
-        statements.set(isOfSeqs, liveRowsStatement(this.#world, query, isOfSeqs));
-      }
-      return statements.get(isOfSeqs);
-    };
-    return {
-      takesAll: readers.takesAll,
-      begin: (range, onArrived) => {
-        const statement = statementFor(range.isOfSeqs);
-        if (statement === undefined || !readers.canRead(statement.prepared)) return undefined;
-        const { clock } = this.#world;
-        const ledger = newLedger(clock.monotonicMs(), WITHOUT_END);
-        const open = (search: Search): Promise<RowStream | undefined> =>
-          this.#open(search, { query, statement, range });
-        return new Search(ledger, open, onArrived);
-      },
-    };
+    return new LiveSearch(this, query);
+  }
+
+  get takesAll(): boolean {
+    return this.#readers.takesAll;
+  }
+
+  /** As {@linkcode RowSearch.begin}. */
+  begin(query: LiveRowsQuery, range: SearchRange, onArrived: () => void): FoundRows | undefined {
+    const statement = this.#statementOf(query, range.isOfSeqs);
+    if (statement === undefined || !this.#readers.canRead(statement.prepared)) return undefined;
+    const { clock } = this.#world;
+    const ledger = newLedger(clock.monotonicMs(), WITHOUT_END);
+    const open = (search: Search): Promise<RowStream | undefined> =>
+      this.#open(search, { query, statement, range });
+    return new Search(ledger, open, onArrived);
+  }
+
+  #statementOf(query: LiveRowsQuery, isOfSeqs: boolean): LiveRowsStatement | undefined {
+    const statements = isOfSeqs ? this.#ofSeqs : this.#ofRows;
+    const known = statements.get(query);
+    if (known !== undefined) return known;
+    const made = liveRowsStatement(this.#world, query, isOfSeqs);
+    if (made !== undefined) putNewest(statements, [query, made], STATEMENTS_MAX);
+    return made;
   }
 
   /** @throws {DatabaseError} @throws {CorruptionError} */
-  async #open(
-    search: Search,
-    { query, range, statement }: Omit<Sought, "ledger">,
-  ): Promise<RowStream | undefined> {
+  async #open(search: Search, { query, range, statement }: Sought): Promise<RowStream | undefined> {
     const { ledger } = search;
-    const { namespace, principal, slots } = query;
-    const { node, prepared, types } = statement;
+    const { namespace, principal } = query;
+    const { node, prepared, slots, types } = statement;
     const asking: Asking = { userId: principal.userId, prepared, ledger };
     search.adopt(await this.#waiting.place(asking));
     const place = await this.#readers.place(asking);
@@ -122,6 +130,25 @@ export class LiveSearches {
       this.#waiting.noteGivenBack(userId);
     };
     return { giveBack };
+  }
+}
+
+/** One for each plan, most of which are never searched. */
+class LiveSearch implements RowSearch {
+  readonly #searches: LiveSearches;
+  readonly #query: LiveRowsQuery;
+
+  constructor(searches: LiveSearches, query: LiveRowsQuery) {
+    this.#searches = searches;
+    this.#query = query;
+  }
+
+  get takesAll(): boolean {
+    return this.#searches.takesAll;
+  }
+
+  begin(range: SearchRange, onArrived: () => void): FoundRows | undefined {
+    return this.#searches.begin(this.#query, range, onArrived);
   }
 }
 
