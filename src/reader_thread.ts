@@ -10,6 +10,7 @@ import {
   type AnswerMessage,
   QueryReader,
   type ReaderSettings,
+  sleepInThread,
   type ToReader,
   waitForAnswer,
   waitInThread,
@@ -39,6 +40,7 @@ self.addEventListener("message", ({ data }: MessageEvent<ReaderSetup | ToReader>
     settings,
     post: (message, moved) => self.postMessage(message, [...moved]),
     wait: waitInThread,
+    sleep: sleepInThread,
     takeAnswer(words, answeredCount): AnswerMessage | undefined {
       waitForAnswer(words, answeredCount);
       return receiveMessageOnPort(answers)?.message;

@@ -60,6 +60,7 @@ export type { AnswerMessage, ToReader } from "./readers/job.ts";
 export {
   QueryReader,
   type ReaderSettings,
+  sleepInThread,
   waitForAnswer,
   waitInThread,
 } from "./readers/query_reader.ts";

@@ -365,6 +365,45 @@ describe("what only the event loop has, a reader asks for", () => {
   );
 });
 
+describe("a long query that sleeps does so in its reader", () => {
+  const SLEEPING = "SELECT count(DISTINCT s) > 0, pg_sleep(3000) FROM r.t";
+
+  test(
+    "for its time, and as often as it asks",
+    async () => {
+      const before = await metric("tidemark_queries_in_readers_total");
+      const sinceMs = performance.now();
+      expect(
+        await server.rows("SELECT count(DISTINCT s) > 0, pg_sleep(0.2), pg_sleep(0.1) FROM r.t"),
+      ).toEqual([[true, "", ""]]);
+      expect(performance.now() - sinceMs).toBeGreaterThanOrEqual(300);
+      // Short of itself, it leaves the event loop because it is begun anew so often.
+      expect(
+        await server.rows("SELECT count(pg_sleep(0.0001)) FROM generate_series(1, 3000)"),
+      ).toEqual([[3000]]);
+      expect(await metric("tidemark_queries_in_readers_total")).toBe(before + 2);
+      await untilIdle();
+    },
+    MS_MAX,
+  );
+
+  test(
+    "until KILL QUERY or its time limit ends it",
+    async () => {
+      const running = server.sql(SLEEPING);
+      const { queryId } = await untilReading();
+      await until(async () => (await metric("tidemark_readers_busy")) === 1);
+      await server.rows(`KILL QUERY '${queryId}'`);
+      expect((await running).body.error).toMatchObject({ reason: "cancelled" });
+      await untilIdle();
+      const { body } = await server.sql(SLEEPING, { fields: { timeout_ms: 400 } });
+      expect(body.error?.code).toBe("QUERY_TIMEOUT");
+      await untilIdle();
+    },
+    MS_MAX,
+  );
+});
+
 describe("the files that a reader has read go", () => {
   test(
     "when their table is dropped while it reads",

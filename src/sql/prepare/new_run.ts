@@ -86,8 +86,12 @@ export interface NotedRun extends Run {
   readonly readsInOrder: boolean;
   /** Present if the query may sleep. */
   readonly sleeps: Sleeps | undefined;
-  /** Forgets all that was read: the statement is begun anew, and runs to its end here. */
-  beginAnew(): void;
+  /**
+   * Forgets all that was read: the statement is begun anew.
+   *
+   * @param turnEndMs As in {@linkcode NewRun}.
+   */
+  beginAnew(turnEndMs: number | undefined): void;
 }
 
 export function newRun(world: QueryWorld, options: NewRun): NotedRun {
@@ -219,8 +223,8 @@ class StatementRun implements NotedRun {
     this.#turnEndMs = Number.POSITIVE_INFINITY;
   }
 
-  beginAnew(): void {
-    this.stay();
+  beginAnew(turnEndMs = Number.POSITIVE_INFINITY): void {
+    this.#turnEndMs = turnEndMs;
     this.#subqueries = undefined;
     this.#memory?.close();
     this.#temporary?.close();

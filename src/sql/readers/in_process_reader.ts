@@ -8,7 +8,9 @@ import { QueryReader, type QueryReaderParts } from "./query_reader.ts";
 import type { OpenReader } from "./reader_pool.ts";
 
 export function inProcessReader(
-  parts: Omit<QueryReaderParts, "post" | "takeAnswer" | "wait"> & { readonly clock: Clock },
+  parts: Omit<QueryReaderParts, "post" | "sleep" | "takeAnswer" | "wait"> & {
+    readonly clock: Clock;
+  },
 ): OpenReader {
   return (_number, { onMessage }) => {
     let isOpen = true;
@@ -28,6 +30,8 @@ export function inProcessReader(
       takeAnswer: () => answers.shift(),
       // Rows are taken in later turns of this very thread.
       wait: () => false,
+      // No time goes by in a job of this thread.
+      sleep: () => false,
     });
     return {
       post(message: ToReader) {

@@ -28,6 +28,7 @@ import type { Batch, DataType, Row, Value } from "../../types/mod.ts";
 import type { SystemView } from "../bind/bound.ts";
 import type { CellPlace } from "../bind/cell_error.ts";
 import type { ResultFormat } from "../common/row_text.ts";
+import type { SleptSoFar } from "../execute/run/sleeps.ts";
 import type { StagedRow } from "../execute/run/transaction.ts";
 import type { QueryStatement } from "../parse/ast/ast.ts";
 import type { PlacedMeasures } from "../prepare/measured_nodes.ts";
@@ -128,6 +129,8 @@ export interface QueryJob {
   readonly namespaces: readonly NamespaceEntry[];
   readonly snapshotSeq: Seq;
   readonly nowMicros: number;
+  /** Present if the query may sleep. */
+  readonly slept: SleptSoFar | undefined;
   readonly eras: readonly SeqEra[];
   readonly tables: readonly SharedTable[];
   /** Tables in whose place rows are read that the transaction has staged. */
@@ -192,6 +195,8 @@ export interface JobTotals {
   readonly workedMs: number;
   /** Of a statement that is measured. */
   readonly measures?: readonly PlacedMeasures[] | undefined;
+  /** How long the request has been asked to sleep in all. */
+  readonly sleepMs: number;
 }
 
 export type FromReader =

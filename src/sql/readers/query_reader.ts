@@ -19,24 +19,17 @@ import { CellError } from "../bind/cell_error.ts";
 import type { SqlLimits } from "../common/environment.ts";
 import { type ResultFormat, rowText } from "../common/row_text.ts";
 import { buildPlan } from "../execute/build/build.ts";
-import type { MemoryBudget } from "../execute/held/memory_budget.ts";
 import { made, type Operator, type OperatorFactory } from "../execute/run/operator.ts";
 import { Profile } from "../execute/run/profile.ts";
-import {
-  type CancelCause,
-  checkDeadline,
-  type RequestLedger,
-} from "../execute/run/request_ledger.ts";
 import { type DividedPlan, dividedAt, shapeOf } from "../plan/divided.ts";
 import { measuredShape, measuresOf } from "../prepare/measured_nodes.ts";
 import { newRun, type QueryWorld } from "../prepare/new_run.ts";
 import { type Prepared, prepare } from "../prepare/prepared.ts";
-import { SpillSpace, type TemporaryFiles } from "../spill/mod.ts";
+import { SpillSpace } from "../spill/mod.ts";
 import {
   type Answer,
   type AnswerMessage,
   type Answers,
-  CANCEL_CAUSES,
   FORMATS,
   type FromReader,
   JOB_WORDS,
@@ -49,6 +42,7 @@ import {
   type ToReader,
   WINDOW_KIB,
 } from "./job.ts";
+import { JobLedger, sleepsIn } from "./job_ledger.ts";
 import { newDivision } from "./part_share.ts";
 import { type Asked, Questions } from "./questions.ts";
 import { worldIn } from "./relations.ts";
@@ -85,6 +79,10 @@ export interface QueryReaderParts {
    */
   readonly wait: (words: JobWords, takenKib: number) => boolean;
   /**
+   * Waits until the job is cancelled, or for `ms`. Returns false if it cannot wait.
+   */
+  readonly sleep: (words: JobWords, ms: number) => boolean;
+  /**
    * Waits until the event loop has sent more answers than `answeredCount`, or for a while. Returns
    * the oldest answer that was not taken yet, if there is one.
    */
@@ -108,6 +106,12 @@ type JobMeasures = JobTotals["measures"];
 /** Blocks a thread of its own. */
 export function waitInThread(words: JobWords, takenKib: number): boolean {
   Atomics.wait(words, JOB_WORDS.takenKib, takenKib, LOOK_MS);
+  return true;
+}
+
+/** The same until a job is cancelled, or for so long. */
+export function sleepInThread(words: JobWords, ms: number): boolean {
+  Atomics.wait(words, JOB_WORDS.cancelled, 0, ms);
   return true;
 }
 
@@ -187,6 +191,7 @@ export class QueryReader {
       atSeq: snapshotSeq,
       nowMicros,
       staged: questions,
+      sleeps: sleepsIn(job, ledger, this.#parts),
       ledger,
       division,
       profile,
@@ -230,8 +235,8 @@ export class QueryReader {
   #ending(ledger: JobLedger, work: () => void, measured: () => JobMeasures): void {
     closingIfFailed(ledger, work);
     ledger.temporary?.close();
-    const { rowsRead } = ledger;
-    const totals = { rowsRead, workedMs: this.#worked(), measures: measured() };
+    const { rowsRead, sleepMs } = ledger;
+    const totals = { rowsRead, sleepMs, workedMs: this.#worked(), measures: measured() };
     this.#post({ kind: "end", totals });
   }
 
@@ -365,45 +370,6 @@ function closingIfFailed(ledger: JobLedger, work: () => void): void {
   } catch (error) {
     ledger.temporary?.close();
     throw error;
-  }
-}
-
-/** The ledger of a job: what the event loop says of it, and what the event loop is told. */
-class JobLedger implements RequestLedger {
-  readonly startMs: number;
-  deadlineMs: number;
-  rowsRead = 0;
-  memory: MemoryBudget | undefined;
-  bytesElsewhere = 0;
-  temporary: TemporaryFiles | undefined;
-  sleepMs = 0;
-  isWaiting = false;
-  wake: (() => void) | undefined;
-  questions: Questions | undefined;
-  readonly #words: JobWords;
-  readonly #clock: Clock;
-
-  constructor({ timeMs, words }: QueryJob, clock: Clock) {
-    this.startMs = clock.monotonicMs();
-    this.deadlineMs = this.startMs + timeMs;
-    this.#words = words;
-    this.#clock = clock;
-  }
-
-  get cancelledBy(): CancelCause | undefined {
-    return CANCEL_CAUSES[Atomics.load(this.#words, JOB_WORDS.cancelled) - 1];
-  }
-
-  noteProgress(): void {
-    Atomics.store(this.#words, JOB_WORDS.kiloRowsRead, Math.floor(this.rowsRead / 1000));
-    const bytes = (this.memory?.bytes ?? 0) + (this.questions?.stagedBytes ?? 0);
-    Atomics.store(this.#words, JOB_WORDS.heldKib, Math.ceil(bytes / 1024));
-  }
-
-  /** @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN */
-  look(): void {
-    this.noteProgress();
-    checkDeadline(this, this.#clock);
   }
 }
 

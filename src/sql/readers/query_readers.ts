@@ -130,7 +130,7 @@ export class QueryReaders {
 
   /** Whether a reader can read the rows of a statement, or those that a change is made of. */
   canRead(prepared: Prepared): boolean {
-    return !this.#refused.has(prepared) && isReadable(prepared);
+    return prepared.plan !== undefined && !this.#refused.has(prepared);
   }
 
   /** Whether the last run in a reader took no longer than a turn of the event loop. */
@@ -244,11 +244,6 @@ export class QueryReaders {
       if (readers.length > 0) this.#timeDrops();
     });
   }
-}
-
-/** Whether a statement has rows to read, and does not sleep. */
-function isReadable({ plan, requirements }: Prepared): boolean {
-  return plan !== undefined && requirements.every(({ action }) => action !== "sleep");
 }
 
 /**

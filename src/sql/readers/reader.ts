@@ -19,6 +19,7 @@ import type { ResultFormat, RowText } from "../common/row_text.ts";
 import { ownerOf } from "../execute/operators/scan.ts";
 import type { Profile } from "../execute/run/profile.ts";
 import type { RequestLedger } from "../execute/run/request_ledger.ts";
+import type { Sleeps } from "../execute/run/sleeps.ts";
 import type { StagedRows } from "../execute/run/transaction.ts";
 import type { QueryStatement } from "../parse/ast/ast.ts";
 import { measuredShape } from "../prepare/measured_nodes.ts";
@@ -60,6 +61,8 @@ export interface ReaderQuery {
   readonly nowMicros: number;
   /** The rows that its transaction has staged. */
   readonly staged: StagedRows | undefined;
+  /** Absent if the query may not sleep. */
+  readonly sleeps?: Sleeps | undefined;
   readonly ledger: QueryLedger;
   /** Of EXPLAIN ANALYZE. */
   readonly profile?: Profile | undefined;
@@ -200,6 +203,7 @@ export class Reader {
         namespaces: namespacesOf(tables, catalog),
         snapshotSeq,
         nowMicros,
+        slept: query.sleeps?.soFar,
         eras: sharing.seqEras,
         tables: shares.tables,
         stagedTableIds: tables.flatMap(({ tableId }) =>

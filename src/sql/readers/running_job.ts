@@ -119,9 +119,10 @@ export class RunningJob implements ReaderRead {
     if (!this.#isPumping) this.#settle();
   }
 
-  #noteTotals({ measures = [], rowsRead, workedMs }: JobTotals): void {
-    const { ledger, prepared, profile } = this.#query;
+  #noteTotals({ measures = [], rowsRead, sleepMs, workedMs }: JobTotals): void {
+    const { ledger, prepared, profile, sleeps } = this.#query;
     ledger.rowsRead = this.#rowsReadBefore + rowsRead;
+    sleeps?.noteSlept(sleepMs);
     if (profile === undefined || prepared.plan === undefined) return;
     profile.addReader(workedMs);
     const nodes = measuredNodes(prepared.plan);
@@ -225,6 +226,7 @@ export class RunningJob implements ReaderRead {
     Atomics.store(this.words, JOB_WORDS.cancelled, CANCEL_CAUSES.indexOf(cause) + 1);
     Atomics.notify(this.words, JOB_WORDS.takenKib);
     Atomics.notify(this.words, JOB_WORDS.answered);
+    Atomics.notify(this.words, JOB_WORDS.cancelled);
   }
 
   #isLetGo = false;

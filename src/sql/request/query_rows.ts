@@ -10,8 +10,10 @@
  * what is newest when it begins.
  */
 import type { Clock } from "../../base/clock.ts";
+import { TURN_MS_MAX } from "../../base/limits.ts";
 import { type DrainOptions, drain, made } from "../execute/run/operator.ts";
 import { ASLEEP, type Sleeps } from "../execute/run/sleeps.ts";
+import { TURN_OVER } from "../execute/run/turn.ts";
 import type { NotedRun } from "../prepare/new_run.ts";
 import type { PreparedQuery } from "../prepare/prepared.ts";
 import type { ReadingPlace } from "../readers/query_readers.ts";
@@ -35,36 +37,49 @@ export interface QueryRowsOptions extends Readable {
  * Reads all rows on the event loop. Returns undefined if one turn was enough.
  *
  * @param mayLeave Whether the query is begun anew elsewhere if one turn is not enough.
- * @throws TURN_OVER @throws {DatabaseError}
+ * @throws TURN_OVER, as a rejection, too @throws {DatabaseError}
  */
 export function readHere(options: QueryRowsOptions, mayLeave: boolean): Promise<void> | undefined {
   return options.run.sleeps === undefined
     ? drained(options, mayLeave)
-    : drainedWithSleeps(options, options.run.sleeps);
+    : drainedWithSleeps(options, { mayLeave, sleeps: options.run.sleeps });
 }
 
+/** How long a query that sleeps again and again runs on the event loop in all. */
+const BUSY_MS_MAX = 50;
+
 /** The query is begun anew after each of its sleeps. */
-function drainedWithSleeps(options: QueryRowsOptions, sleeps: Sleeps): Promise<void> | undefined {
-  const { collected, ledger, run, turns } = options;
+function drainedWithSleeps(
+  options: QueryRowsOptions,
+  { mayLeave, sleeps }: { mayLeave: boolean; sleeps: Sleeps },
+): Promise<void> | undefined {
+  const { clock, collected, ledger, run, turns } = options;
   const { rowsRead } = ledger;
+  let sinceMs = clock.monotonicMs();
+  let busyMs = 0;
   const slept = async (thrown: unknown): Promise<void> => {
     for (let error = thrown; ; ) {
       if (error !== ASLEEP) throw error;
+      busyMs += clock.monotonicMs() - sinceMs;
       // The client may leave meanwhile.
       void turns.onTurn?.();
       await sleeps.over();
+      if (mayLeave && busyMs >= BUSY_MS_MAX) throw TURN_OVER;
       collected.clear();
       ledger.rowsRead = rowsRead;
-      run.beginAnew();
+      sinceMs = clock.monotonicMs();
+      run.beginAnew(mayLeave ? sinceMs + TURN_MS_MAX : undefined);
+      sleeps.begin();
       try {
-        return await drained(options, false);
+        return await drained(options, mayLeave);
       } catch (further) {
         error = further;
       }
     }
   };
+  sleeps.begin();
   try {
-    return drained(options, false)?.catch(slept);
+    return drained(options, mayLeave)?.catch(slept);
   } catch (error) {
     return slept(error);
   }

@@ -32,10 +32,18 @@ export function readersFor(
   return prepared.build !== undefined && readers?.canRead(prepared) === true ? readers : undefined;
 }
 
-/** Whether a statement goes to a reader without being begun on the event loop. */
+/**
+ * Whether a statement goes to a reader without being begun on the event loop. One that may sleep
+ * does not: while it sleeps there, it takes up no reader.
+ */
 export function isKnownLong(prepared: Prepared, readers: QueryReaders): boolean {
+  if (maySleep(prepared)) return false;
   // A first turn may be long for other reasons, as when the machine is busy.
   return readers.takesAll || (LONG.has(prepared) && !readers.isShort(prepared));
+}
+
+export function maySleep({ requirements }: Prepared): boolean {
+  return requirements.some(({ action }) => action === "sleep");
 }
 
 /** A statement took longer than a turn. */
@@ -74,6 +82,7 @@ export function queryFor(
     snapshotSeq: run.snapshotSeq,
     nowMicros: run.call.nowMicros,
     staged: run.staged,
+    sleeps: run.sleeps,
     ledger,
     profile: run.profile,
   };

@@ -25,7 +25,7 @@ import { beginChange, beginChangeIn, type NewChange } from "./change_rows.ts";
 import { CollectedRows } from "./collected_rows.ts";
 import { finishChange } from "./long_changes.ts";
 import { type QueryRowsOptions, readHere, readIn } from "./query_rows.ts";
-import { isKnownLong, noteLong, readersFor } from "./read_elsewhere.ts";
+import { isKnownLong, maySleep, noteLong, readersFor } from "./read_elsewhere.ts";
 import { changeResult, changeResultInTurns, queryResult } from "./row_results.ts";
 
 export interface RunOptions {
@@ -119,11 +119,17 @@ export class StatementRunner {
     const readers = this.#readersFor(prepared);
     const mayLeave = readers !== undefined;
     if (mayLeave && isKnownLong(prepared, readers)) {
-      return this.#queryInPlace(readers, prepared, options);
+      return this.#queryInPlace(readers, prepared, { options });
     }
     const { ledger } = this.#options;
     const { rowsRead } = ledger;
-    const run = this.#newQuery(prepared, options, mayLeave);
+    const run = this.#newQuery(prepared, options, { mayLeave });
+    const leave = (error: unknown): Promise<StatementResult> => {
+      if (error !== TURN_OVER || readers === undefined) throw error;
+      ledger.rowsRead = rowsRead;
+      if (!run.readsInOrder) noteLong(prepared);
+      return this.#queryInPlace(readers, prepared, { options, sleeps: run.sleeps });
+    };
     const { cells, readRow } = prepared;
     try {
       if (readRow !== undefined && options.profile === undefined) {
@@ -133,26 +139,26 @@ export class StatementRunner {
       const rows = this.#rowsOf(prepared, options, run);
       const further = readHere(rows, mayLeave);
       const { collected } = rows;
-      return further === undefined ? collected.finish() : further.then(() => collected.finish());
+      return further === undefined
+        ? collected.finish()
+        : further.then(() => collected.finish(), leave);
     } catch (error) {
-      if (error !== TURN_OVER || readers === undefined) throw error;
+      return leave(error);
     }
-    ledger.rowsRead = rowsRead;
-    if (!run.readsInOrder) noteLong(prepared);
-    return this.#queryInPlace(readers, prepared, options);
   }
 
   /** Waits for a reader, and begins there as the definitions and rows of that turn are. */
   async #queryInPlace(
     readers: QueryReaders,
     given: PreparedQuery,
-    options: RunOptions,
+    { options, sleeps }: { options: RunOptions; sleeps?: Sleeps | undefined },
   ): Promise<StatementResult> {
     const place = await this.#placeIn(readers, given, options);
     let prepared: PreparedQuery;
     try {
       prepared = renewedQuery(given, options);
-      const rows = this.#rowsOf(prepared, options, this.#newQuery(prepared, options, false));
+      const run = this.#newQuery(prepared, options, { mayLeave: false, sleeps });
+      const rows = this.#rowsOf(prepared, options, run);
       const how = await readIn(place, rows);
       if (how === "read") return rows.collected.finish();
     } finally {
@@ -161,7 +167,13 @@ export class StatementRunner {
     return await this.#query(prepared, options);
   }
 
-  #newQuery(prepared: PreparedQuery, options: RunOptions, mayLeave: boolean): NotedRun {
+  /** @param about.sleeps Those of the query when it was begun before. */
+  #newQuery(
+    prepared: PreparedQuery,
+    options: RunOptions,
+    about: { mayLeave: boolean; sleeps?: Sleeps | undefined },
+  ): NotedRun {
+    const { mayLeave, sleeps } = about;
     const { namespace, parameters, principal, profile, transaction } = options;
     profile?.clear();
     return newRun(this.#world, {
@@ -173,15 +185,12 @@ export class StatementRunner {
       profile,
       ledger: this.#options.ledger,
       turnEndMs: this.#turnEndMs(mayLeave),
-      sleeps: this.#sleepsOf(prepared, transaction),
+      sleeps: sleeps ?? this.#sleepsOf(prepared, transaction),
     });
   }
 
-  #sleepsOf(
-    { requirements }: PreparedQuery,
-    transaction: Transaction | undefined,
-  ): Sleeps | undefined {
-    if (requirements.every(({ action }) => action !== "sleep")) return undefined;
+  #sleepsOf(prepared: PreparedQuery, transaction: Transaction | undefined): Sleeps | undefined {
+    if (!maySleep(prepared)) return undefined;
     const { clock, limits } = this.#world;
     // The next statement of a transaction whose time is over is refused.
     const msMax = (): number =>

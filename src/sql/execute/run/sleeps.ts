@@ -1,9 +1,11 @@
 /**
  * The sleeps of one query.
  *
- * A query that sleeps on the event loop is forgotten, and begun anew when the time is over. It then
- * asks for the same sleeps in the same order, so the number of those that are over says which one
- * is next.
+ *     on the event loop ──asleep──► forgotten ──the time is over──► begun anew
+ *         └──it takes long otherwise──► begun anew in a reader, which sleeps in its thread
+ *
+ * A query that is begun anew asks for the same sleeps in the same order, so the number of those
+ * that are over says which one is next.
  */
 import { type Clock, HOUR_MS } from "../../../base/clock.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -15,16 +17,33 @@ export const ASLEEP: Error = new Error("The query sleeps");
 /** How long one request sleeps in all, whatever its time: its snapshot is held for so long. */
 const SLEEP_MS_MAX = HOUR_MS;
 
+/** What another thread is told of the sleeps of a query. */
+export interface SleptSoFar {
+  readonly overCount: number;
+  /** How long the request has been asked to sleep in all. */
+  readonly sleepMs: number;
+  /** How long one sleep may be at most; Infinity for ever. */
+  readonly msMax: number;
+}
+
 export interface SleepsOptions {
   readonly clock: Clock;
   readonly ledger: RequestLedger;
   /** How long one sleep may be at most; a longer one ends then. */
   readonly msMax: () => number;
+  /** The sleeps that are over. */
+  readonly overCount?: number;
+  /**
+   * Waits until a monotonic time; absent where nobody can wait in the middle of a query.
+   *
+   * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN
+   */
+  readonly waitUntil?: (untilMs: number) => void;
 }
 
 export class Sleeps {
   readonly #options: SleepsOptions;
-  #overCount = 0;
+  #overCount: number;
   /** Sleeps that the query has asked for since it was begun last. */
   #askedCount = 0;
   /** The end of the sleep that was begun last, in monotonic milliseconds. */
@@ -32,13 +51,29 @@ export class Sleeps {
 
   constructor(options: SleepsOptions) {
     this.#options = options;
+    this.#overCount = options.overCount ?? 0;
   }
 
-  /** @throws ASLEEP if the sleep is not over. @throws {DatabaseError} LIMIT_EXCEEDED */
+  get soFar(): SleptSoFar {
+    const { ledger, msMax } = this.#options;
+    return { overCount: this.#overCount, sleepMs: ledger.sleepMs, msMax: msMax() };
+  }
+
+  /** Another thread has run the query. @param sleepMs As in {@linkcode SleptSoFar}. */
+  noteSlept(sleepMs: number): void {
+    this.#options.ledger.sleepMs = sleepMs;
+  }
+
+  /** The query begins, or is begun anew. */
+  begin(): void {
+    this.#askedCount = 0;
+  }
+
+  /** @throws ASLEEP if the sleep is not over. @throws {DatabaseError} LIMIT_EXCEEDED, … */
   sleep(ms: number): void {
     this.#askedCount += 1;
     if (this.#askedCount <= this.#overCount) return;
-    const { clock, ledger, msMax } = this.#options;
+    const { clock, ledger, msMax, waitUntil } = this.#options;
     ledger.sleepMs += ms;
     if (ledger.sleepMs > SLEEP_MS_MAX) {
       throw new DatabaseError(
@@ -46,16 +81,16 @@ export class Sleeps {
         `Cannot sleep for ${ms / 1000} s: a request sleeps ${SLEEP_MS_MAX / 1000} s at most in all`,
       );
     }
-    if (ms === 0) {
-      this.#overCount += 1;
-      return;
+    if (ms > 0) {
+      this.#untilMs = clock.monotonicMs() + Math.min(ms, msMax());
+      if (waitUntil === undefined) throw ASLEEP;
+      waitUntil(this.#untilMs);
     }
-    this.#untilMs = clock.monotonicMs() + Math.min(ms, msMax());
-    throw ASLEEP;
+    this.#overCount += 1;
   }
 
   /**
-   * Resolves when the query is to be begun anew, or to end.
+   * Resolves when the query is to be begun anew.
    *
    * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN
    */
@@ -73,6 +108,5 @@ export class Sleeps {
     }
     checkDeadline(ledger, clock);
     this.#overCount += 1;
-    this.#askedCount = 0;
   }
 }

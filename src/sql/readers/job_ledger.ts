@@ -1,0 +1,78 @@
+/**
+ * The ledger of a job in its reader: what the event loop says of the job, what the event loop is
+ * told, and how the job sleeps.
+ */
+import type { Clock } from "../../base/clock.ts";
+import type { MemoryBudget } from "../execute/held/memory_budget.ts";
+import {
+  type CancelCause,
+  checkDeadline,
+  type RequestLedger,
+} from "../execute/run/request_ledger.ts";
+import { Sleeps } from "../execute/run/sleeps.ts";
+import type { TemporaryFiles } from "../spill/mod.ts";
+import { CANCEL_CAUSES, JOB_WORDS, type JobWords, type QueryJob } from "./job.ts";
+import type { QueryReaderParts } from "./query_reader.ts";
+import type { Questions } from "./questions.ts";
+
+export class JobLedger implements RequestLedger {
+  readonly startMs: number;
+  deadlineMs: number;
+  rowsRead = 0;
+  memory: MemoryBudget | undefined;
+  bytesElsewhere = 0;
+  temporary: TemporaryFiles | undefined;
+  sleepMs = 0;
+  isWaiting = false;
+  wake: (() => void) | undefined;
+  questions: Questions | undefined;
+  readonly #words: JobWords;
+  readonly #clock: Clock;
+
+  constructor({ timeMs, words }: QueryJob, clock: Clock) {
+    this.startMs = clock.monotonicMs();
+    this.deadlineMs = this.startMs + timeMs;
+    this.#words = words;
+    this.#clock = clock;
+  }
+
+  get cancelledBy(): CancelCause | undefined {
+    return CANCEL_CAUSES[Atomics.load(this.#words, JOB_WORDS.cancelled) - 1];
+  }
+
+  noteProgress(): void {
+    Atomics.store(this.#words, JOB_WORDS.kiloRowsRead, Math.floor(this.rowsRead / 1000));
+    const bytes = (this.memory?.bytes ?? 0) + (this.questions?.stagedBytes ?? 0);
+    Atomics.store(this.#words, JOB_WORDS.heldKib, Math.ceil(bytes / 1024));
+  }
+
+  /** @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN */
+  look(): void {
+    this.noteProgress();
+    checkDeadline(this, this.#clock);
+  }
+}
+
+/** The sleeps of a job, for which its thread waits; undefined if it may not sleep. */
+export function sleepsIn(
+  { slept, words }: QueryJob,
+  ledger: JobLedger,
+  { clock, sleep }: Pick<QueryReaderParts, "clock" | "sleep">,
+): Sleeps | undefined {
+  if (slept === undefined) return undefined;
+  const { msMax, overCount, sleepMs } = slept;
+  ledger.sleepMs = sleepMs;
+  const endMs = clock.monotonicMs() + msMax;
+  return new Sleeps({
+    clock,
+    ledger,
+    overCount,
+    msMax: () => Math.max(0, endMs - clock.monotonicMs()),
+    waitUntil(untilMs) {
+      for (let nowMs = clock.monotonicMs(); nowMs < untilMs; nowMs = clock.monotonicMs()) {
+        if (!sleep(words, Math.min(untilMs, ledger.deadlineMs) - nowMs)) return;
+        ledger.look();
+      }
+    },
+  });
+}
