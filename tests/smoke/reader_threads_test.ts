@@ -404,6 +404,43 @@ describe("a long query that sleeps does so in its reader", () => {
   );
 });
 
+describe("clients that keep readers waiting", () => {
+  const ANSWER = "SELECT id, repeat(s, 400) FROM r.t";
+
+  test(
+    "leave others the readers that there may be",
+    async () => {
+      const clients = await Promise.all([slowClient(ANSWER), slowClient(ANSWER)]);
+      const [[a, b] = []] = await server.rows(SUMS);
+      expect(b).toBe(a);
+      const [[count] = []] = await server.rows("SELECT count(*) FROM r.t");
+      for (const client of clients) {
+        expect(await client.linesToEnd()).toBe(HEAD_LINES + Number(count) + 2);
+      }
+      await untilIdle();
+      // Readers that were opened in place of others are closed again.
+      expect(await metric("tidemark_readers_open")).toBeLessThanOrEqual(3);
+    },
+    MS_MAX,
+  );
+
+  test(
+    "do so for a while only, if they have all readers",
+    async () => {
+      const clients = await Promise.all([1, 2, 3, 4].map(() => slowClient(ANSWER)));
+      const [[a, b] = []] = await server.rows(SUMS);
+      expect(b).toBe(a);
+      const [[count] = []] = await server.rows("SELECT count(*) FROM r.t");
+      const lines = await Promise.all(clients.map((client) => client.linesToEnd()));
+      const whole = HEAD_LINES + Number(count) + 2;
+      expect(lines.filter((each) => each < whole)).toHaveLength(1);
+      expect(lines.filter((each) => each === whole)).toHaveLength(3);
+      await untilIdle();
+    },
+    MS_MAX,
+  );
+});
+
 describe("the files that a reader has read go", () => {
   test(
     "when their table is dropped while it reads",

@@ -117,6 +117,8 @@ export interface ReaderWatch {
   readonly onBegun: (userId: string) => void;
   /** It is done with that, and free if it is not gone. */
   readonly onDone: (userId: string) => void;
+  /** The client of its statement does not take the rows; told now and then. */
+  readonly onHeldUp: () => void;
   /** It can do no more. */
   readonly onGone: (reason: string) => void;
 }
@@ -155,6 +157,16 @@ export class Reader {
     return this.#job !== undefined;
   }
 
+  /** How long it has waited for the client of its statement; undefined if it does not. */
+  get heldUpMs(): number | undefined {
+    return this.#job?.heldUpMs;
+  }
+
+  /** Ends the statement that it runs. */
+  abandon(error: Error): void {
+    this.#job?.abandon(error);
+  }
+
   knows(plan: number): boolean {
     return this.#plans.has(plan);
   }
@@ -186,7 +198,14 @@ export class Reader {
       snapshotSeq,
     );
     const answers = this.#answersTo(query);
-    const job = new RunningJob(query, { answers, clock, plan, shares, onHung: () => this.#hang() });
+    const job = new RunningJob(query, {
+      answers,
+      clock,
+      plan,
+      shares,
+      onHung: () => this.#hang(),
+      onHeldUp: () => this.#watch.onHeldUp(),
+    });
     this.#job = job;
     const { userId } = principal;
     this.#watch.onBegun(userId);

@@ -5,8 +5,12 @@
  *                                      └──failed, hung, or closed──► none
  *
  * - A reader that fails, ends or hangs fails its own statement only, and is replaced.
+ * - A reader that waits for the client of its statement does not count: another may be opened in
+ *   its place, and twice as many in all. When all of them wait for clients, and a statement waits
+ *   for a reader, the client that has kept one waiting for longest gets an error.
  * - Where no reader can be opened, statements are sent to the event loop.
  */
+import { DatabaseError } from "../../base/errors.ts";
 import { SeldomLog } from "../../base/seldom_log.ts";
 import type { ThreadEvents } from "../../threads/mod.ts";
 import type { Prepared } from "../prepare/prepared.ts";
@@ -27,7 +31,7 @@ export interface ReaderPoolParts extends ReaderParts {
   readonly open: OpenReader;
   /** Removes the temporary files that a reader has left, by its number. */
   readonly cleanUp?: ((number: number) => void) | undefined;
-  /** The most that may be open at a time; 0 for none. */
+  /** The most that may be at work at a time; 0 for none. */
   readonly countMax: number;
   /** Whether all statements together hold less memory than they may. */
   readonly hasMemory: () => boolean;
@@ -59,6 +63,9 @@ export interface ChosenReader {
 /** Statements of one user that may wait. Each takes some kilobytes besides its connection. */
 export const WAITING_PER_USER_MAX = 2000;
 
+/** A client that has kept a reader waiting for so long may get an error. */
+const HELD_UP_MS_MAX = 10_000;
+
 /** How long after the end of a reader its temporary files are removed. */
 const CLEAN_UP_MS = 1000;
 
@@ -78,7 +85,7 @@ export class ReaderPool {
     this.#parts = parts;
     this.#numbers = numbers;
     this.#seldomLog = new SeldomLog(log, clock);
-    this.#readers = Array.from({ length: countMax }, () => undefined);
+    this.#readers = Array.from({ length: 2 * countMax }, () => undefined);
     this.#waiting = new WaitingStatements({
       clock,
       hasMemory,
@@ -120,13 +127,14 @@ export class ReaderPool {
 
   /** Readers that are free, to run a part of a statement each; opens those that may be open. */
   takeFree(countMax: number): Reader[] {
+    const most = Math.min(countMax, this.#roomLeft);
     const free = this.readers.filter((reader) => this.#isFree(reader));
-    while (free.length < countMax) {
+    while (free.length < most) {
       const opened = this.#opened();
       if (opened === undefined) break;
       free.push(opened);
     }
-    return free.slice(0, countMax);
+    return free.slice(0, most);
   }
 
   close(): void {
@@ -140,8 +148,11 @@ export class ReaderPool {
     if (!this.#isOpen) return undefined;
     const reader = this.#free(prepared);
     if (reader !== undefined) return this.#reserve(reader, userId, waitedMs);
-    // Another reader will be free.
-    if (this.readers.length > 0) return undefined;
+    if (this.readers.length > 0) {
+      // Another reader will be free.
+      this.#endHeldUp();
+      return undefined;
+    }
     return { reader, waitedMs, giveBack: () => undefined };
   }
 
@@ -158,12 +169,47 @@ export class ReaderPool {
     return { reader, waitedMs, giveBack };
   }
 
+  /** Has the slowest client end its statement if all readers wait for clients. */
+  #endHeldUp(): void {
+    let slowest: Reader | undefined;
+    for (const reader of this.readers) {
+      const { heldUpMs } = reader;
+      if (heldUpMs === undefined) return;
+      if (heldUpMs > (slowest?.heldUpMs ?? HELD_UP_MS_MAX)) slowest = reader;
+    }
+    slowest?.abandon(
+      new DatabaseError(
+        "CANCELLED",
+        "Cannot finish the statement: its rows are taken too slowly, and others wait for its reader",
+        { hint: "read the answer faster, or ask for fewer rows" },
+      ),
+    );
+  }
+
   #isFree(reader: Reader): boolean {
     return !reader.isBusy && !this.#reserved.has(reader);
   }
 
+  /** How many readers may begin to work. */
+  get #roomLeft(): number {
+    const isAtWork = (reader: Reader): boolean =>
+      !this.#isFree(reader) && reader.heldUpMs === undefined;
+    return Math.max(0, this.#parts.countMax - this.readers.filter(isAtWork).length);
+  }
+
+  /** Ends readers that were opened in place of those that waited for clients. */
+  #closeSurplus(): void {
+    for (const [at, reader] of this.#readers.entries()) {
+      if (this.readers.length <= this.#parts.countMax) return;
+      if (reader === undefined || !this.#isFree(reader)) continue;
+      this.#readers[at] = undefined;
+      reader.close("it is not needed any more");
+    }
+  }
+
   /** A free reader, one that knows the plan rather than another; opens one if none is free. */
   #free(prepared: Prepared): Reader | undefined {
+    if (this.#roomLeft === 0) return undefined;
     const plan = this.#numbers.ofPlan(prepared);
     const free = this.readers.filter((reader) => this.#isFree(reader));
     return free.find((reader) => reader.knows(plan)) ?? free[0] ?? this.#opened();
@@ -176,8 +222,13 @@ export class ReaderPool {
     const number = this.#numbers.nextReader();
     const reader = new Reader(this.#parts, {
       onBegun: (userId) => this.#waiting.noteTaken(userId),
-      onDone: (userId) => this.#waiting.noteGivenBack(userId),
+      onDone: (userId) => {
+        this.#waiting.noteGivenBack(userId);
+        this.#closeSurplus();
+      },
+      onHeldUp: () => this.#waiting.serve(),
       onGone: (reason) => {
+        if (this.#readers[place] !== reader) return;
         this.#readers[place] = undefined;
         if (!this.#isOpen) return;
         log.error("a reader thread failed", { reader: number, reason });

@@ -35,6 +35,8 @@ export interface RunningJobOptions {
   readonly shares: TableShares;
   readonly answers: JobAnswers;
   readonly onHung: () => void;
+  /** Told now and then while the statement is held up. */
+  readonly onHeldUp: () => void;
 }
 
 export class RunningJob implements ReaderRead {
@@ -45,6 +47,7 @@ export class RunningJob implements ReaderRead {
   readonly #shares: TableShares;
   readonly #answers: JobAnswers;
   readonly #onHung: () => void;
+  readonly #onHeldUp: () => void;
   readonly #rowsReadBefore: number;
   readonly #settled = Promise.withResolvers<ReadOutcome>();
   readonly #done = Promise.withResolvers<void>();
@@ -57,15 +60,18 @@ export class RunningJob implements ReaderRead {
   /** Bytes that the ledger was told the reader holds. */
   #heldBytes = 0;
   #endAskedMs: number | undefined;
+  #heldUpSinceMs: number | undefined;
   #cancelLook: CancelTimer;
 
-  constructor(query: ReaderQuery, { answers, clock, onHung, plan, shares }: RunningJobOptions) {
+  constructor(query: ReaderQuery, options: RunningJobOptions) {
+    const { answers, clock, onHeldUp, onHung, plan, shares } = options;
     this.plan = plan;
     this.#query = query;
     this.#clock = clock;
     this.#shares = shares;
     this.#answers = answers;
     this.#onHung = onHung;
+    this.#onHeldUp = onHeldUp;
     this.#rowsReadBefore = query.ledger.rowsRead;
     query.ledger.wake = () => this.#look();
     this.#cancelLook = clock.after(LOOK_MS, () => this.#lookLater());
@@ -140,9 +146,20 @@ export class RunningJob implements ReaderRead {
   }
 
   stop(): void {
+    this.abandon(new Error("Nobody wants the rows any more"));
+  }
+
+  /** How long the reader has waited for the client to take its rows; undefined if it does not. */
+  get heldUpMs(): number | undefined {
+    const sinceMs = this.#heldUpSinceMs;
+    return sinceMs === undefined ? undefined : this.#clock.monotonicMs() - sinceMs;
+  }
+
+  /** Fails the statement, whose rows are not needed any more. */
+  abandon(error: Error): void {
     if (this.#isOver) return;
     this.#raise("kill");
-    this.#reject(new Error("Nobody wants the rows any more"));
+    this.#reject(error);
   }
 
   /** Why the statement has to end; undefined while it may go on. */
@@ -212,9 +229,17 @@ export class RunningJob implements ReaderRead {
     const isToEnd = this.#isOver || nowMs >= ledger.deadlineMs;
     // A reader that waits for its rows to be taken does not hang.
     const isWaiting = !this.#isOver && this.#pendingKib > WINDOW_KIB;
+    this.#noteHeldUp(isWaiting, nowMs);
     if (!isToEnd || isWaiting) this.#endAskedMs = undefined;
     else this.#endAskedMs ??= nowMs;
     if (this.#endAskedMs !== undefined && nowMs - this.#endAskedMs >= HUNG_MS) this.#onHung();
+  }
+
+  /** The rows of a change are taken by the event loop, and not by a client. */
+  #noteHeldUp(isWaiting: boolean, nowMs: number): void {
+    const isHeldUp = isWaiting && this.#query.prepared.kind === "query";
+    this.#heldUpSinceMs = isHeldUp ? (this.#heldUpSinceMs ?? nowMs) : undefined;
+    if (isHeldUp) this.#onHeldUp();
   }
 
   #noteHeld(bytes: number): void {
