@@ -1,7 +1,6 @@
 /**
- * The first key of a sort as whole numbers beside the rows, by which a radix sort orders them
- * without comparing two rows. The other keys, and values that no number says, are left to
- * comparisons.
+ * A key of a sort as whole numbers beside the rows, by which a radix sort orders them without
+ * comparing two rows. Values that no number says are left to comparisons.
  */
 import { type DataType, typeOrder, type Utf8Vector, type Vector } from "../../../types/mod.ts";
 import type { HeldRows } from "../held/held_rows.ts";
@@ -35,14 +34,14 @@ export function sortWords(
   if (kind === undefined) return undefined;
   const wordCount = kind === "number" ? NUMBER_WORDS : TEXT_WORDS;
   const words = Array.from({ length: wordCount }, () => new Uint32Array(rows.rowCount));
-  let areExact = kind === "number";
+  let areExact = true;
   const sharedLength = kind === "text" ? sharedLengthOf(rows, position, run) : 0;
   for (let start = 0; start < rows.rowCount; ) {
     run.checkTime();
     const vector = rows.columnFrom(position, start);
     const into = words.map((word) => word.subarray(start, start + vector.length));
     if (kind === "number") areExact = writeNumbers(vector, into) && areExact;
-    else if (vector.kind === "utf8") writeTexts(vector, sharedLength, into);
+    else if (vector.kind === "utf8") areExact = writeTexts(vector, sharedLength, into) && areExact;
     else return undefined;
     if (key.isDescending) for (const word of into) turn(word);
     writeNulls(vector, into, key.nullsFirst);
@@ -142,12 +141,15 @@ function sharedStart(
   return shared;
 }
 
-/** Writes bytes of texts from `from` on, and zeros behind their ends. */
+/**
+ * Writes bytes of texts from `from` on, and zeros behind their ends. Returns whether the words say
+ * all of each text, and none are those of NULL.
+ */
 function writeTexts(
-  { bytes, length, offsets }: Utf8Vector,
+  { bytes, length, nulls, offsets }: Utf8Vector,
   from: number,
   into: readonly Uint32Array[],
-): void {
+): boolean {
   for (const [i, word] of into.entries()) {
     for (let row = 0; row < length; row += 1) {
       const end = offsets[row + 1] ?? 0;
@@ -155,6 +157,13 @@ function writeTexts(
       word[row] = wordAt(bytes, start, end);
     }
   }
+  const lengthMax = from + WORD_BYTES * into.length;
+  for (let row = 0; row < length; row += 1) {
+    const end = offsets[row + 1] ?? 0;
+    // A zero at the end is no different from none.
+    if (end - (offsets[row] ?? 0) > lengthMax || bytes[end - 1] === 0) return false;
+  }
+  return nulls === undefined;
 }
 
 function wordAt(bytes: Uint8Array, start: number, end: number): number {

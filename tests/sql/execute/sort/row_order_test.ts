@@ -69,6 +69,7 @@ test.each(COLUMNS)("rowOrder by %s", (name, type, make) => {
       random.below(10) === 0 ? null : make(random),
     );
     const others = Array.from({ length: rowCount }, () => random.below(3));
+    const firsts = Array.from({ length: rowCount }, () => random.below(100));
     const rows = heldOf([type, INT], [values, others]);
     for (const isDescending of [false, true]) {
       for (const nullsFirst of [false, true]) {
@@ -83,6 +84,15 @@ test.each(COLUMNS)("rowOrder by %s", (name, type, make) => {
         // A sort of lists leaves equal rows as they came.
         expect([...rowOrder(rows, [key], options)]).toEqual(numbers.toSorted(byKey));
         expect([...rowOrder(rows, [key, other], options)]).toEqual(numbers.toSorted(byBoth));
+        const swapped = heldOf([INT, type, INT], [others, values, firsts]);
+        const third: SortOrder = { type: INT, isDescending: false, nullsFirst: false };
+        const byAll = (left: number, right: number): number =>
+          compareByKey(other, others[left] ?? null, others[right] ?? null) ||
+          byKey(left, right) ||
+          compareByKey(third, firsts[left] ?? null, firsts[right] ?? null);
+        expect([...rowOrder(swapped, [other, key, third], options)]).toEqual(
+          numbers.toSorted(byAll),
+        );
       }
     }
   }
