@@ -6,9 +6,9 @@
  *     bun scripts/readers.ts --plant pinned|gone|hung|lost|unanswered|files
  *
  * A reader ends by itself, throws, throws while it has no statement, is refused memory, or goes on
- * for ever: at its plan, its tables or its rows. Meanwhile three clients send analytic queries
- * whose answers prove themselves, and two send transactions. The following count as faults: a wrong
- * answer; a refusal with another code than those of a failed reader or a limit; more failed
+ * for ever: at its plan, its tables, its rows or a question. Meanwhile three clients send analytic
+ * queries whose answers prove themselves, and two send transactions. The following count as faults:
+ * a wrong answer; a refusal with another code than those of a failed reader or a limit; more failed
  * statements than failed readers; an acknowledged write that is not there; the end of the server.
  * Afterwards every reader can be used, no file of a replaced segment and no temporary file is left,
  * and memory and threads are as before; anything else is a fault, too. Exits with 1 if there is any

@@ -22,6 +22,7 @@ const STAGES: Readonly<Record<string, readonly [file: string, line: string]>> = 
     "sql/readers/query_reader.ts",
     "if (batch.rowCount > 0) sender.send(batch, columnCount, ledger);",
   ],
+  asking: ["sql/readers/query_reader.ts", 'this.#post({ kind: "ask", number, question });'],
   spilling: ["sql/spill/temporary_files.ts", "this.#open.add(spilled);"],
 };
 

@@ -65,6 +65,19 @@ export const QUERIES: readonly ProvingQuery[] = [
     contradiction: areWhole,
   },
   { sql: "SELECT s FROM r.t ORDER BY s LIMIT 500", contradiction: ascend },
+  // These three read what only the event loop has.
+  {
+    sql: "SELECT sum(n), max(n) * count(*) FROM (SELECT name, count(*) AS n FROM system.settings, r.t WHERE id % 100 = 1 GROUP BY name) AS g",
+    contradiction: pairsAreEqual,
+  },
+  {
+    sql: "SELECT count(*), count(DISTINCT i) FROM (SELECT snowflake_id() AS i FROM r.t) AS x",
+    contradiction: pairsAreEqual,
+  },
+  {
+    sql: "BEGIN; UPDATE r.t SET a = a + 1, b = b + 1 WHERE id % 100 = 3; SELECT sum(a), sum(b), count(*), count(DISTINCT id) FROM r.t; ROLLBACK",
+    contradiction: pairsAreEqual,
+  },
   {
     // Goes to temporary files.
     sql: "SELECT count(*), count(DISTINCT n) FROM (SELECT row_number() OVER (ORDER BY repeat(s, 20) DESC) AS n FROM r.t) AS o",

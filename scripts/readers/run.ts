@@ -154,7 +154,9 @@ class Campaign {
     if (answer === undefined) return;
     const { error, results } = answer;
     if (error === undefined) {
-      const wrong = query.contradiction(results.at(-1)?.rows ?? []);
+      const wrong = query.contradiction(
+        results.findLast(({ rows }) => rows !== undefined)?.rows ?? [],
+      );
       if (wrong === undefined) this.#answered += 1;
       else this.#hold(`wrong: ${sql}: ${wrong}`);
       return;
