@@ -182,6 +182,7 @@ export {
   type Int32Vector,
   isNullAt,
   keepRows,
+  partOf,
   physicalKind,
   type RowNumbers,
   type Selection,
@@ -192,5 +193,6 @@ export {
   type Vector,
   valueAt,
   valuesOf,
+  vectorFromTexts,
   vectorFromValues,
 } from "./vector.ts";

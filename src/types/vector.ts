@@ -231,6 +231,31 @@ export function vectorFromValues(type: DataType, values: readonly Value[]): Vect
   return { kind: "f64", length, values: into, nulls };
 }
 
+/** Holds texts as bytes; undefined where a value is no text. */
+export function vectorFromTexts(values: readonly Value[]): Utf8Vector | undefined {
+  const { length } = values;
+  let units = 0;
+  for (const value of values) {
+    if (typeof value === "string") units += value.length;
+    else if (value !== null) return undefined;
+  }
+  const bytes = Buffer.allocUnsafeSlow(3 * units);
+  const offsets = new Uint32Array(length + 1);
+  let nulls: Uint8Array | undefined;
+  let end = 0;
+  for (let row = 0; row < length; row += 1) {
+    const value = values[row];
+    if (typeof value === "string") {
+      end += bytes.write(value, end, "utf8");
+    } else {
+      nulls ??= new Uint8Array(length);
+      nulls[row] = 1;
+    }
+    offsets[row + 1] = end;
+  }
+  return { kind: "utf8", length, bytes: bytes.subarray(0, end), offsets, nulls };
+}
+
 /** One value repeated. */
 export function constVector(value: Value, length: number): Vector {
   return { kind: "const", length, value };
@@ -270,6 +295,15 @@ export function take(vector: Vector, { rows, count }: Selection): Vector {
       return { kind: "dict", length: count, codes, values: vector.values, nulls };
     }
   }
+}
+
+/** Rows `start` (inclusive) to `end` (exclusive) of a batch; aliases it where it can. */
+export function partOf(batch: Batch, start: number, end: number): Batch {
+  if (start === 0 && end === batch.rowCount) return batch;
+  return {
+    rowCount: end - start,
+    columns: batch.columns.map((column) => slice(column, start, end)),
+  };
 }
 
 /** The chosen rows of a batch. They ascend and none is twice: all of them are the batch itself. */

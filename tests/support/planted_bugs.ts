@@ -92,7 +92,7 @@ const STAGES: Readonly<Record<string, readonly [file: string, line: string]>> = 
   "reader, plan": ["sql/readers/query_reader.ts", "const { rowCounts } = source;"],
   "reader, rows": [
     "sql/readers/query_reader.ts",
-    "const { batch, bytes, moved } = portableBatch(rows, columnCount);",
+    "const { batch, bytes, moved } = portableBatch(sent, columnCount);",
   ],
   "reader, taken": ["sql/readers/running_job.ts", "this.#pendingKib += message.kib;"],
   "reader, ended": [

@@ -14,7 +14,7 @@ import type { Random } from "../../base/random.ts";
 import type { NamespaceEntry } from "../../catalog/mod.ts";
 import { ReplicaStore } from "../../storage/mod.ts";
 import { failureFrom } from "../../threads/mod.ts";
-import { type Batch, portableBatch } from "../../types/mod.ts";
+import { type Batch, portableBatch, vectorFromTexts } from "../../types/mod.ts";
 import { CellError } from "../bind/cell_error.ts";
 import type { SqlLimits } from "../common/environment.ts";
 import { type ResultFormat, rowText } from "../common/row_text.ts";
@@ -377,7 +377,7 @@ function closingIfFailed(ledger: JobLedger, work: () => void): void {
 class RowSender {
   readonly #words: JobWords;
   readonly #parts: QueryReaderParts;
-  readonly #prepared: Pick<Prepared, "cells" | "fields">;
+  readonly #prepared: Prepared;
   #sentKib = 0;
 
   constructor(words: JobWords, prepared: Prepared, parts: QueryReaderParts) {
@@ -403,7 +403,8 @@ class RowSender {
   }
 
   #sendBatch(rows: Batch, columnCount: number): number {
-    const { batch, bytes, moved } = portableBatch(rows, columnCount);
+    const sent = this.#prepared.kind === "query" ? rows : withTextsAsBytes(rows);
+    const { batch, bytes, moved } = portableBatch(sent, columnCount);
     const kib = Math.ceil(bytes / 1024);
     this.#parts.post({ kind: "rows", batch, kib }, moved);
     return kib;
@@ -418,4 +419,14 @@ class RowSender {
     this.#parts.post({ kind: "text", text, rowCount: batch.rowCount, kib }, [text.buffer]);
     return kib;
   }
+}
+
+/** The rows of a change are stored: the event loop need not make its texts of them. */
+function withTextsAsBytes({ columns, rowCount }: Batch): Batch {
+  return {
+    rowCount,
+    columns: columns.map((column) =>
+      column.kind === "any" ? (vectorFromTexts(column.values) ?? column) : column,
+    ),
+  };
 }

@@ -33,7 +33,7 @@ export function pushBatch(
   const { keyPositions } = table;
   const isKeyed = keyPositions.length > 0;
   const expiredSeq = table.expiredSeq(seqs);
-  const highestKey = isKeyed ? table.highestKey(partition) : 0;
+  const highestKey = isKeyed ? table.highestKey(partition.owner) : 0;
   const nowMs = seqs.clockMs();
   const keys = isKeyed ? ascendingKeys(columns, keyPositions, highestKey) : undefined;
   if (!isKeyed || keys !== undefined) {
@@ -48,7 +48,9 @@ export function pushBatch(
     // Rows of this very batch raise the bound of the partition.
     const isNew = typeof key === "number" && key > highestKey && key > partition.highestKey;
     const mayBeThere = isKeyed && !isNew;
-    const found = mayBeThere ? table.findNewestAt(partition, key, { columns, row }) : undefined;
+    const found = mayBeThere
+      ? table.findNewestAt(partition.owner, key, { columns, row })
+      : undefined;
     let prev = 0;
     if (found !== undefined && found.seq > expiredSeq) {
       const conflict = {
@@ -68,7 +70,7 @@ export function pushBatch(
 }
 
 /** The keys of rows that are all new: single numbers that ascend from above `highestKey`. */
-function ascendingKeys(
+export function ascendingKeys(
   columns: readonly Vector[],
   keyPositions: readonly number[],
   highestKey: number,
@@ -89,6 +91,6 @@ function ascendingKeys(
   return keys;
 }
 
-function rowOfColumns(columns: readonly Vector[], row: number): Row {
+export function rowOfColumns(columns: readonly Vector[], row: number): Row {
   return columns.map((column) => valueAt(column, row));
 }

@@ -5,7 +5,7 @@ import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import { type DataType, type Row, textFromValue } from "../../types/mod.ts";
-import type { TableWrite } from "../contract/store.ts";
+import { rowCountOf, type TableWrite } from "../contract/store.ts";
 import type { StoredTable } from "../table/table.ts";
 import type { VersionCursor } from "../table/version_cursor.ts";
 
@@ -23,12 +23,10 @@ export interface ConflictCheck {
 }
 
 /** @throws {DatabaseError} UNSUPPORTED_FEATURE for what needs a key. */
-export function requireKeyless(
-  { deletedSeqs, operation, rows }: TableWrite,
-  tableName: string,
-): void {
+export function requireKeyless(write: TableWrite, tableName: string): void {
+  const { replacedSeqs, operation } = write;
   if (operation === "insert") return;
-  if (operation === "delete" && deletedSeqs?.length === rows.length) return;
+  if (operation === "delete" && replacedSeqs?.length === rowCountOf(write)) return;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
     `Cannot ${operation} rows of ${tableName}: a table without a primary key takes inserts, and deletes that name their rows`,

@@ -1,7 +1,8 @@
 /**
  * A large commit that is prepared over many turns of the event loop, and made in a short one.
  *
- *     add, add, add …    keys are looked up; rows go into a memtable of their own and into frames
+ *     add, add, add …    keys are looked up, or the versions whose seqs are known; rows go into a
+ *                        memtable of their own and into frames
  *        └──► settle     again and again, until what others committed meanwhile has been looked at
  *               └──► commit, in the same turn: seqs, replaced versions, memtable, frames
  *
@@ -19,13 +20,14 @@ import { DatabaseError } from "../../base/errors.ts";
 import { collectSoon } from "../../base/garbage.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
-import type { Row } from "../../types/mod.ts";
+import type { Batch, Row } from "../../types/mod.ts";
 import type { CommitDraft, CommitLog } from "../contract/commit_log.ts";
-import { type Key, keyOfRow } from "../contract/key.ts";
-import type { Commit, StagedCommit, TableWrite } from "../contract/store.ts";
+import { keyOfRow, keysOfColumns } from "../contract/key.ts";
+import { type Commit, rowCountOf, type StagedCommit, type TableWrite } from "../contract/store.ts";
 import type { MemPartition } from "../memtable/memtable.ts";
 import type { StoredTable } from "../table/table.ts";
 import type { VersionCursor } from "../table/version_cursor.ts";
+import { ascendingKeys, rowOfColumns } from "./batch_insert.ts";
 import {
   type ConflictCheck,
   changedMeanwhile,
@@ -89,47 +91,164 @@ export class LocalStagedCommit implements StagedCommit {
   }
 
   add(write: TableWrite): void {
-    const { operation, owner, rows } = write;
-    assert(write.batch === undefined, "a staged write is given by rows");
-    if (rows.length === 0) return;
+    const { batch, operation } = write;
+    const rowCount = rowCountOf(write);
+    if (rowCount === 0) return;
     this.#requireGround();
     const staged = this.#stagedTable(write.tableId);
-    const { memtable, table } = staged;
-    const { keyPositions } = table;
-    const isKeyed = keyPositions.length > 0;
-    if (!isKeyed) requireKeyless(write, staged.definition.name);
+    if (staged.table.keyPositions.length === 0) requireKeyless(write, staged.definition.name);
     if (operation !== "delete") this.areDeletes = false;
-    const isDeleted = operation === "delete";
-    const expiredSeq = operation === "insert" ? this.#ground.expiredSeq(table) : 0;
-    const partition = memtable.partition(owner);
-    const check = { table, write, snapshotSeq: this.#snapshotSeq, firstSeq: SEQ_ZERO };
-    memtable.reserve(rows.length);
+    staged.memtable.reserve(rowCount);
     this.draft.beginWrite(write, staged.definition.columns);
-    let pushed = 0;
-    for (const row of rows) {
-      const key = isKeyed ? keyOfRow(row, keyPositions) : "";
-      if (isKeyed) requireOnce(partition, key, check, row);
-      const found = isKeyed
-        ? table.findNewestOf(owner, key, row)
-        : deletedVersion(table, write, pushed);
-      const newest = found === undefined || found.seq <= expiredSeq ? undefined : found;
-      requireWritable(check, newest, row);
-      const prev = newest?.seq ?? 0;
-      this.draft.addRow(row, this.#rowCount, prev);
-      const seq = this.#ground.offsetOf(this.#rowCount) + 1;
-      const at = memtable.push(partition, { seq, prev, isDeleted });
-      if (newest !== undefined) staged.notePlace(at, newest.place, newest.row);
-      if (isKeyed) partition.setRow(key, at);
-      this.#rowCount += 1;
-      pushed += 1;
-    }
-    memtable.appendValues(rows, pushed);
+    if (batch === undefined) this.#addRows(staged, write);
+    else this.#addBatch(staged, write, batch);
     if (this.#rowCount >= this.#collectedAt) {
       collectSoon();
       this.#collectedAt = 2 * this.#rowCount;
     }
-    if (operation !== "update") staged.liveDelta += isDeleted ? -pushed : pushed;
+    if (operation !== "update") staged.liveDelta += operation === "delete" ? -rowCount : rowCount;
     this.#search = undefined;
+  }
+
+  #addRows(staged: StagedTable, write: TableWrite): void {
+    const { memtable, table } = staged;
+    const { operation, owner, rows } = write;
+    const { keyPositions } = table;
+    const isKeyed = keyPositions.length > 0;
+    const expiredSeq = operation === "insert" ? this.#ground.expiredSeq(table) : 0;
+    const partition = memtable.partition(owner);
+    const check = this.#checkOf(table, write);
+    let index = 0;
+    for (const row of rows) {
+      const key = isKeyed ? keyOfRow(row, keyPositions) : "";
+      if (isKeyed && partition.rowOf(key) !== undefined) throw twice(check, row);
+      const found = isKeyed
+        ? table.findNewestOf(owner, key, row)
+        : deletedVersion(table, write, index);
+      const newest = found === undefined || found.seq <= expiredSeq ? undefined : found;
+      requireWritable(check, newest, row);
+      this.draft.addRow(row, this.#rowCount, newest?.seq ?? 0);
+      const at = this.#push(staged, partition, operation, newest);
+      if (isKeyed) partition.setRow(key, at);
+      index += 1;
+    }
+    memtable.appendValues(rows, rows.length);
+  }
+
+  /** The same by columns: no row is made of them. */
+  #addBatch(staged: StagedTable, write: TableWrite, batch: Batch): void {
+    const { memtable, table } = staged;
+    const { rowCount } = batch;
+    const { operation, owner, replacedSeqs } = write;
+    const firstIndex = this.#rowCount;
+    const first = memtable.rowCount;
+    const isNew = operation === "insert" && this.#pushNewKeys(staged, owner, batch);
+    // A key whose row has expired may have another row, which does not replace the expired one.
+    const isKnown = replacedSeqs !== undefined && table.definition.ttlMs === undefined;
+    if (isKnown) this.#replaceBatch(staged, write, replacedSeqs, batch);
+    else if (!isNew) this.#pushBatch(staged, write, batch);
+    this.draft.addBatch(batch, firstIndex, memtable.prevs.subarray(first, first + rowCount));
+    memtable.appendBatch(batch, rowCount);
+  }
+
+  /** Adds rows of keys that ascend from above all others, or without keys. Returns whether so. */
+  #pushNewKeys({ memtable, table }: StagedTable, owner: number, batch: Batch): boolean {
+    const { keyPositions } = table;
+    const partition = memtable.partition(owner);
+    const highestKey = Math.max(table.highestKey(owner), partition.highestKey);
+    const keys = ascendingKeys(batch.columns, keyPositions, highestKey);
+    if (keys === undefined && keyPositions.length > 0) return false;
+    const first = memtable.pushNew(partition, this.#distances(batch.rowCount));
+    if (keys !== undefined) partition.setNewRows(keys, first);
+    this.#rowCount += batch.rowCount;
+    return true;
+  }
+
+  /**
+   * Adds rows that replace versions with known seqs: who finds them there, and not replaced, need
+   * not look their keys up.
+   */
+  #replaceBatch(
+    staged: StagedTable,
+    { operation, owner }: TableWrite,
+    prevs: ArrayLike<number>,
+    batch: Batch,
+  ): void {
+    const { follower, memtable, table } = staged;
+    const { keyPositions } = table;
+    const { columns, rowCount } = batch;
+    const partition = memtable.partition(owner);
+    const seqs = this.#distances(rowCount);
+    const isDeleted = operation === "delete";
+    const first = memtable.pushReplacing(partition, { seqs, prevs, isDeleted });
+    follower.leave();
+    for (let row = 0; row < rowCount; row += 1) {
+      const found = follower.find(owner, prevs[row] ?? 0);
+      if (found === undefined || found.isReplaced) throw changedMeanwhile(table.definition.name);
+      staged.notePlace(first + row, found.place, found.row);
+    }
+    this.#rowCount += rowCount;
+    if (keyPositions.length === 0) return;
+    const ascending = ascendingKeys(columns, keyPositions, partition.highestKey);
+    if (ascending !== undefined) partition.setNewRows(ascending, first);
+    else {
+      const keys = keysOfColumns(batch, keyPositions);
+      for (const [row, key] of keys.entries()) partition.setRow(key, first + row);
+    }
+  }
+
+  /** Looks the keys of a batch up, one by one. */
+  #pushBatch(staged: StagedTable, write: TableWrite, batch: Batch): void {
+    const { memtable, table } = staged;
+    const { columns, rowCount } = batch;
+    const { operation, owner } = write;
+    const { keyPositions } = table;
+    const isKeyed = keyPositions.length > 0;
+    const expiredSeq = operation === "insert" ? this.#ground.expiredSeq(table) : 0;
+    const partition = memtable.partition(owner);
+    const check = this.#checkOf(table, write);
+    const keys = isKeyed ? keysOfColumns(batch, keyPositions) : [];
+    for (let row = 0; row < rowCount; row += 1) {
+      const key = keys[row] ?? "";
+      if (isKeyed && partition.rowOf(key) !== undefined) {
+        throw twice(check, rowOfColumns(columns, row));
+      }
+      const found = isKeyed
+        ? table.findNewestAt(owner, key, { columns, row })
+        : deletedVersion(table, write, row);
+      const newest = found === undefined || found.seq <= expiredSeq ? undefined : found;
+      if (!isWritable(check, newest)) requireWritable(check, newest, rowOfColumns(columns, row));
+      const at = this.#push(staged, partition, operation, newest);
+      if (isKeyed) partition.setRow(key, at);
+    }
+  }
+
+  #checkOf(table: StoredTable, write: TableWrite): ConflictCheck {
+    return { table, write, snapshotSeq: this.#snapshotSeq, firstSeq: SEQ_ZERO };
+  }
+
+  /** Of the next rows, from the seq before the first of the commit. */
+  #distances(rowCount: number): Float64Array {
+    const distances = new Float64Array(rowCount);
+    for (let row = 0; row < rowCount; row += 1) {
+      distances[row] = this.#ground.offsetOf(this.#rowCount + row) + 1;
+    }
+    return distances;
+  }
+
+  /** Adds a row but for its values; returns its number. */
+  #push(
+    staged: StagedTable,
+    partition: MemPartition,
+    operation: TableWrite["operation"],
+    newest: VersionCursor | undefined,
+  ): number {
+    const seq = this.#ground.offsetOf(this.#rowCount) + 1;
+    const prev = newest?.seq ?? 0;
+    const at = staged.memtable.push(partition, { seq, prev, isDeleted: operation === "delete" });
+    if (newest !== undefined) staged.notePlace(at, newest.place, newest.row);
+    this.#rowCount += 1;
+    return at;
   }
 
   settle(): boolean {
@@ -241,16 +360,25 @@ function requireWritable(check: ConflictCheck, newest: VersionCursor | undefined
 /** What a delete in a table without a key names; an insert names nothing. */
 export function deletedVersion(
   table: StoredTable,
-  { deletedSeqs, owner }: TableWrite,
+  { replacedSeqs, owner }: TableWrite,
   index: number,
 ): VersionCursor | undefined {
-  const seq = deletedSeqs?.[index];
+  const seq = replacedSeqs?.[index];
   return seq === undefined ? undefined : table.findSeq(owner, seq);
 }
 
+/** Whether {@linkcode requireWritable} lets a row pass, which it seldom does not. */
+function isWritable(
+  { snapshotSeq, write }: ConflictCheck,
+  newest: VersionCursor | undefined,
+): boolean {
+  if (newest === undefined) return write.operation === "insert";
+  if (write.operation === "insert" || newest.isDeleted) return false;
+  return snapshotSeq === undefined || newest.seq <= snapshotSeq;
+}
+
 /** One statement, and one transaction, leaves one version of a key. */
-function requireOnce(partition: MemPartition, key: Key, check: ConflictCheck, row: Row): void {
-  if (partition.rowOf(key) === undefined) return;
-  assert(check.write.operation === "insert", "a key is updated or deleted once");
-  throw duplicateKey(check.table, row);
+function twice({ table, write }: ConflictCheck, row: Row): DatabaseError {
+  assert(write.operation === "insert", "a key is updated or deleted once");
+  return duplicateKey(table, row);
 }

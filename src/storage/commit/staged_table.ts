@@ -16,6 +16,7 @@ import { type MemPartition, Memtable } from "../memtable/memtable.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
 import type { StoredTable } from "../table/table.ts";
 import { VersionCursor } from "../table/version_cursor.ts";
+import { VersionFollower } from "../table/version_follower.ts";
 import { changedMeanwhile } from "./conflicts.ts";
 
 /**
@@ -44,6 +45,8 @@ export class StagedTable {
   readonly definition: TableDefinition;
   readonly memtable: Memtable;
   liveDelta = 0;
+  /** Finds the versions that its rows replace. */
+  readonly follower: VersionFollower;
   /** Versions of others up to here have been looked at. */
   checkedSeq: number;
   readonly #places: ReplacedPlace[] = [];
@@ -57,6 +60,7 @@ export class StagedTable {
     this.definition = table.definition;
     this.memtable = new Memtable(table.definition.columns);
     this.checkedSeq = checkedSeq;
+    this.follower = new VersionFollower(table);
   }
 
   /** Notes which version a row replaces; rows come in order. */

@@ -28,6 +28,8 @@ export interface CommitDraft {
    * @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED; the draft is then of no use.
    */
   addRow(row: Row, index: number, prev: number): void;
+  /** Rows of a write that is given by columns. @throws {DatabaseError} The same. */
+  addBatch(batch: Batch, firstIndex: number, prevs: Float64Array): void;
   /** No row follows. */
   end(): void;
 }

@@ -6,7 +6,15 @@
  * map, but for a whole number, which is a number or a bigint by its size: the latter is a string.
  */
 import { unreachable } from "../../base/assert.ts";
-import { isInterval, type Row, type Value, type Vector, valueAt } from "../../types/mod.ts";
+import {
+  type Batch,
+  isInterval,
+  type Row,
+  textsOf,
+  type Value,
+  type Vector,
+  valueAt,
+} from "../../types/mod.ts";
 
 export type Key = number | string;
 
@@ -38,6 +46,15 @@ export function keyOfColumns(
       return part === undefined ? null : valueAt(part, row);
     }),
   );
+}
+
+/** The keys of all rows of columns. */
+export function keysOfColumns({ columns, rowCount }: Batch, positions: readonly number[]): Key[] {
+  const column = columns[positions[0] ?? 0];
+  if (positions.length === 1 && column?.kind === "utf8") {
+    return textsOf(column).map((text) => text ?? "");
+  }
+  return Array.from({ length: rowCount }, (_, row) => keyOfColumns(columns, row, positions));
 }
 
 /** The key that consists of these values alone. */

@@ -87,8 +87,11 @@ export interface TableWrite {
    * vector for each column.
    */
   readonly batch?: Batch;
-  /** Of a delete in a table without a key: the seq of each row that goes. */
-  readonly deletedSeqs?: readonly number[];
+  /**
+   * The seq of the version that each row of an update or a delete replaces. A delete in a table
+   * without a key needs them; a staged write by columns is faster with them.
+   */
+  readonly replacedSeqs?: ArrayLike<number>;
 }
 
 /** How many row versions a write makes. */

@@ -7,11 +7,12 @@
  */
 import { assert, defined } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";
-import type { Row } from "../../types/mod.ts";
+import type { Batch, Row } from "../../types/mod.ts";
 import type { CommitDraft } from "../contract/commit_log.ts";
 import type { StoredColumn, TableWrite } from "../contract/store.ts";
 import { beginFrame, type FrameHead, sealFrame } from "./format.ts";
-import { requireCommitFits, writeHead, writeRow } from "./frame_rows.ts";
+import { writeColumns } from "./frame_columns.ts";
+import { type RowHead, requireCommitFits, writeHead, writeRow, writeRowAt } from "./frame_rows.ts";
 
 /**
  * A commit is split into frames of about this size, and a part that is full is a little larger: a
@@ -74,23 +75,66 @@ export class FrameDraft implements CommitDraft {
   }
 
   addRow(row: Row, index: number, prev: number): void {
+    const head = this.#beginRow(index, prev);
+    writeRow(this.#partAt(index).bytes, row, head);
+    this.#endRow(index);
+  }
+
+  addBatch({ columns, rowCount }: Batch, first: number, prevs: Float64Array): void {
+    if (rowCount > 0 && this.#addColumns({ columns, rowCount }, first, prevs)) return;
+    for (let row = 0; row < rowCount; row += 1) {
+      const index = first + row;
+      const head = this.#beginRow(index, prevs[row] ?? 0);
+      writeRowAt(this.#partAt(index).bytes, { columns, row }, head);
+      this.#endRow(index);
+    }
+  }
+
+  /** Writes rows that fit the part, if they are of a form that is written by columns. */
+  #addColumns({ columns, rowCount }: Batch, first: number, prevs: Float64Array): boolean {
     const { offsetOf, rowBytesMax } = this.#options;
+    const part = this.#partAt(first);
+    const { bytes, jumps } = part;
+    const seqs = new Float64Array(rowCount);
+    for (let row = 0; row < rowCount; row += 1) seqs[row] = offsetOf(first + row);
+    const nextSeq = first === part.first ? (seqs[0] ?? 0) : this.#nextOffset;
+    const bytesMax = this.#partBytes - bytes.length;
+    const onSeq = (row: number, at: number): void => {
+      jumps.push({ index: first + row, at });
+    };
+    const heads = { seqs, prevs, nextSeq, rowBytesMax, bytesMax, onSeq };
+    if (!writeColumns(bytes, { columns, rowCount }, heads)) return false;
+    part.last = first + rowCount - 1;
+    this.#nextOffset = (seqs.at(-1) ?? 0) + 1;
+    this.#rowCount += rowCount;
+    return true;
+  }
+
+  /** The part that a row goes into, with the head of its write. */
+  #partAt(index: number): Part {
     const part = this.#part ?? this.#beginPart(index);
-    const buffer = part.bytes;
     if (this.#rowCountOffset === 0) {
       const write = defined(this.#write, "a row belongs to a write");
-      this.#rowCountOffset = writeHead(buffer, write, this.#columns);
+      this.#rowCountOffset = writeHead(part.bytes, write, this.#columns);
     }
-    const offset = offsetOf(index);
-    const isNext = index === part.first || offset === this.#nextOffset;
-    const at = buffer.length + 1;
-    writeRow(buffer, row, { seq: isNext ? undefined : 0, prev, rowBytesMax });
-    if (!isNext) part.jumps.push({ index, at });
+    return part;
+  }
+
+  #beginRow(index: number, prev: number): RowHead {
+    const part = this.#partAt(index);
+    const { rowBytesMax } = this.#options;
+    const isNext = index === part.first || this.#options.offsetOf(index) === this.#nextOffset;
+    if (!isNext) part.jumps.push({ index, at: part.bytes.length + 1 });
+    return { seq: isNext ? undefined : 0, prev, rowBytesMax };
+  }
+
+  #endRow(index: number): void {
+    const part = this.#partAt(index);
     part.last = index;
-    this.#nextOffset = offset + 1;
+    this.#nextOffset = this.#options.offsetOf(index) + 1;
     this.#rowCount += 1;
-    if (buffer.length > this.#partBytes) {
-      this.#fullBytes += buffer.length;
+    if (part.bytes.length > this.#partBytes) {
+      this.#fullBytes += part.bytes.length;
       requireCommitFits(this.#fullBytes, this.#options.commitBytesMax);
       this.#endWrite();
       this.#part = undefined;

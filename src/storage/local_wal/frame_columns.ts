@@ -29,6 +29,8 @@ export interface RowHeads {
   readonly rowBytesMax: number;
   /** Bytes that all rows together may have. */
   readonly bytesMax: number;
+  /** Told where the seq of a row is written, for each that a reader does not expect. */
+  readonly onSeq?: (row: number, at: number) => void;
 }
 
 /**
@@ -56,9 +58,10 @@ export function writeColumns(
     byteCount += width;
   }
   if (byteCount > heads.bytesMax) return false;
+  const start = into.length;
   const bytes = into.extend(byteCount);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  putHeads({ bytes, view, places }, heads);
+  putHeads({ bytes, view, places }, heads, start);
   for (const column of columns) {
     if (column.kind === "utf8") putTexts({ bytes, view, places }, column);
     else if (column.kind === "i32" || column.kind === "f64") {
@@ -86,7 +89,11 @@ function headWidths({ nextSeq, prevs, seqs }: RowHeads, rowCount: number): Uint3
   return widths;
 }
 
-function putHeads({ bytes, places, view }: Places, { nextSeq, prevs, seqs }: RowHeads): void {
+function putHeads(
+  { bytes, places, view }: Places,
+  { nextSeq, onSeq, prevs, seqs }: RowHeads,
+  start: number,
+): void {
   let expected = nextSeq;
   for (let row = 0; row < places.length; row += 1) {
     const seq = seqs[row] ?? 0;
@@ -96,6 +103,7 @@ function putHeads({ bytes, places, view }: Places, { nextSeq, prevs, seqs }: Row
     at += 1;
     if (seq !== expected) {
       putU53(view, at, seq);
+      onSeq?.(row, start + at);
       at += 8;
     }
     if (prev !== 0) {

@@ -219,6 +219,24 @@ export class Memtable {
     return first;
   }
 
+  /** The same for rows that replace versions; `prevs` has their seqs. */
+  pushReplacing(
+    partition: MemPartition,
+    {
+      isDeleted,
+      prevs,
+      seqs,
+    }: { isDeleted: boolean; prevs: ArrayLike<number>; seqs: Float64Array },
+  ): number {
+    const first = this.pushNew(partition, seqs);
+    this.prevs.set(prevs, first);
+    if (isDeleted) {
+      this.deleted.fill(1, first, this.rowCount);
+      this.hiddenCount += seqs.length;
+    }
+    return first;
+  }
+
   /** Appends the values of the first `count` rows, which are in the order of the columns. */
   appendValues(rows: readonly Row[], count: number): void {
     let position = 0;

@@ -233,7 +233,12 @@ export class StoredTable {
    * search. `partition` is the owner's in the active memtable.
    */
   findNewest(partition: MemPartition, key: Key, row: Row): VersionCursor | undefined {
-    if (this.#standInMemory(partition, key)) return this.#cursor;
+    const activeRow = partition.rowOf(key);
+    if (activeRow !== undefined) {
+      this.#cursor.standInMemtable(this.active, activeRow);
+      return this.#cursor;
+    }
+    if (this.#standOnOlderKey(partition.owner, key)) return this.#cursor;
     return this.#findStored(partition.owner, row);
   }
 
@@ -252,44 +257,41 @@ export class StoredTable {
     return this.#findInSegments(owner, values);
   }
 
-  /** As {@linkcode findNewest}, for a row of a batch that has every column. */
+  /** As {@linkcode findNewestOf}, for a row of a batch that has every column. */
   findNewestAt(
-    partition: MemPartition,
+    owner: number,
     key: Key,
     { columns, row }: { columns: readonly Vector[]; row: number },
   ): VersionCursor | undefined {
-    if (this.#standInMemory(partition, key)) return this.#cursor;
+    if (this.#standOnKey(this.active, owner, key)) return this.#cursor;
+    if (this.#standOnOlderKey(owner, key)) return this.#cursor;
     if (this.segments.length === 0) return undefined;
     const values = this.#keyValues;
     values.length = 0;
-    for (const position of this.#keyPositions) {
-      const column = columns[position];
-      values.push(column === undefined ? null : valueAt(column, row));
+    const only = this.#keyPositions.length === 1 ? columns[this.#keyPositions[0] ?? 0] : undefined;
+    // Such a key is its value, which is made of bytes once.
+    if (only?.kind === "utf8") values.push(key);
+    else {
+      for (const position of this.#keyPositions) {
+        const column = columns[position];
+        values.push(column === undefined ? null : valueAt(column, row));
+      }
     }
-    return this.#findInSegments(partition.owner, values);
+    return this.#findInSegments(owner, values);
   }
 
   /**
    * A bound above which no key of an owner is found that is a single number: rows whose keys ascend
-   * need not be looked for one by one. `partition` is the owner's in the active memtable.
+   * need not be looked for one by one.
    */
-  highestKey(partition: MemPartition): number {
-    let highest = partition.highestKey;
+  highestKey(owner: number): number {
+    let highest = this.active.partitions.get(owner)?.highestKey ?? Number.NEGATIVE_INFINITY;
     for (const memtable of this.#older()) {
-      const older = memtable.partitions.get(partition.owner);
+      const older = memtable.partitions.get(owner);
       if (older !== undefined) highest = Math.max(highest, older.highestKey);
     }
     for (const segment of this.segments) highest = Math.max(highest, segment.highestKey);
     return highest;
-  }
-
-  #standInMemory(partition: MemPartition, key: Key): boolean {
-    const activeRow = partition.rowOf(key);
-    if (activeRow !== undefined) {
-      this.#cursor.standInMemtable(this.active, activeRow);
-      return true;
-    }
-    return this.#standOnOlderKey(partition.owner, key);
   }
 
   /** Stands on the newest version of a key, tombstones included. Valid until the next search. */

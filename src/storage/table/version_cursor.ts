@@ -35,6 +35,20 @@ export class VersionCursor {
     return this.#row;
   }
 
+  /** Whether a newer version has replaced it. */
+  get isReplaced(): boolean {
+    if (this.#memtable !== undefined) return this.#memtable.replacedBy[this.#row] !== 0;
+    return this.#requireSegment().deletions.replacedBy(this.#row) !== 0;
+  }
+
+  /** Goes to the next row of what it stands in. Returns whether there is one. */
+  advance(): boolean {
+    const { rowCount } = this.#memtable ?? this.#requireSegment().reader;
+    if (this.#row + 1 >= rowCount) return false;
+    this.#row += 1;
+    return true;
+  }
+
   get seq(): number {
     if (this.#memtable !== undefined) return this.#memtable.seqs[this.#row] ?? 0;
     return this.#requireSegment().seqAt(this.#row);

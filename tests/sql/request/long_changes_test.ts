@@ -130,6 +130,104 @@ describe("to its end", () => {
   });
 });
 
+/** Of each form in which a column is held, by the number of its row. */
+const VALUES = [
+  ["BIGINT", "CASE WHEN g % 3 = 0 THEN 9007199254740993 + g ELSE g END"],
+  ["DOUBLE", "CASE WHEN g % 7 = 0 THEN NULL ELSE g * 0.5::double END"],
+  ["DECIMAL(30,2)", "(g * 100000000000000000000.25)::decimal(30,2)"],
+  ["TEXT", "CASE WHEN g % 11 = 0 THEN NULL WHEN g % 2 = 0 THEN 'é' || g ELSE '' END"],
+  ["BOOLEAN", "g % 2 = 0"],
+  ["JSON", "('{\"a\": ' || g || '}')::json"],
+  ["BYTES", "CASE WHEN g % 5 = 0 THEN NULL ELSE ('\\x' || lpad(to_hex(g), 8, '0'))::bytes END"],
+  ["TIMESTAMP", "'2026-01-01'::timestamp + g * INTERVAL '1 second'"],
+  ["TEXT", "'the same'"],
+] as const;
+
+describe("by columns", () => {
+  const names = VALUES.map((_, at) => `c${at}`);
+  const shown = names.map((name) => `${name}::text`).join(", ");
+  const made = (g: string): string =>
+    VALUES.map(([type, value]) => `(${value.replaceAll(/\bg\b/g, g)})::${type}::text`).join(", ");
+  const rowsOf = (from: string): Promise<readonly unknown[]> =>
+    engine.rows(`SELECT id, ${shown} FROM ${from} ORDER BY id`);
+  const expectRows = async (expected: readonly unknown[], from = "m"): Promise<void> => {
+    // To show how so many rows differ would take minutes.
+    expect(JSON.stringify(await rowsOf(from)) === JSON.stringify(expected)).toBe(true);
+  };
+
+  beforeEach(async () => {
+    const columns = VALUES.map(([type], at) => `c${at} ${type}`).join(", ");
+    await engine.run(
+      `DROP TABLE IF EXISTS m; CREATE TABLE m (id INT PRIMARY KEY, ${columns}, d TEXT DEFAULT 'given' || 1);` +
+        `INSERT INTO m (c8, id, ${names.slice(0, 8).join(", ")}) SELECT ${VALUES[8][1]}, g, ` +
+        `${VALUES.slice(0, 8).map(([, value]) => value)} FROM generate_series(1, ${ROWS}) g`,
+    );
+  });
+
+  test("each type is stored as it was, also after a restart and in a segment", async () => {
+    const expected = await engine.rows(
+      `SELECT g, ${made("g")} FROM generate_series(1, ${ROWS}) g ORDER BY 1`,
+    );
+    await expectRows(expected);
+    await engine.restart();
+    await expectRows(expected);
+    await engine.run("STORAGE FLUSH TABLE m");
+    await expectRows(expected);
+    expect(await engine.rows("SELECT DISTINCT d FROM m")).toEqual([["given1"]]);
+  });
+
+  test("an UPDATE changes what it says, and no row that stays as it is", async () => {
+    const before = await engine.rows("SELECT id, _seq FROM m WHERE id % 3 > 0 ORDER BY id");
+    const sets = names.map((name, at) => {
+      const [type, value] = VALUES[at] ?? VALUES[0];
+      return `${name} = CASE WHEN id % 3 > 0 THEN ${name} ELSE (${value.replaceAll(/\bg\b/g, "(id + 1)")})::${type} END`;
+    });
+    const [updated] = await engine.run(`UPDATE m SET ${sets.join(", ")}, d = DEFAULT`);
+    expect(updated?.rowCount).toBe(ROWS);
+    const g = "(CASE WHEN g % 3 > 0 THEN g ELSE g + 1 END)";
+    const expected = await engine.rows(
+      `SELECT g, ${made(g)} FROM generate_series(1, ${ROWS}) g ORDER BY 1`,
+    );
+    await expectRows(expected);
+    const after = await engine.rows("SELECT id, _seq FROM m WHERE id % 3 > 0 ORDER BY id");
+    expect(JSON.stringify(after) === JSON.stringify(before)).toBe(true);
+    await engine.restart();
+    await expectRows(expected);
+  });
+
+  test("a DELETE leaves its keys free, and the last values in the history", async () => {
+    await engine.run("DELETE FROM m WHERE id % 2 = 0");
+    expect(await engine.rows("SELECT count(*), min(id) FROM m")).toEqual([[ROWS / 2, 1]]);
+    await engine.run(
+      `INSERT INTO m (id, c3) SELECT g, 'new' FROM generate_series(2, ${ROWS}, 2) g`,
+    );
+    await engine.restart();
+    const counted = "SELECT count(*), count(CASE WHEN c3 = 'new' THEN 1 END) FROM m";
+    expect(await engine.rows(counted)).toEqual([[ROWS, ROWS / 2]]);
+  });
+
+  test("a table without a key", async () => {
+    await engine.run(
+      `DROP TABLE IF EXISTS k; CREATE STREAM TABLE k (a INT, b TEXT) WITH (TTL_SECONDS = 3600); INSERT INTO k SELECT g % 10, 'b' FROM generate_series(1, ${ROWS}) g;` +
+        "DELETE FROM k WHERE a > 0",
+    );
+    expect(await engine.rows("SELECT count(*), max(a) FROM k")).toEqual([[ROWS / 10, 0]]);
+  });
+
+  test.each([
+    ["a CHECK", "CHECK (v <> 15000)", "CHECK_VIOLATION@1"],
+    ["NOT NULL", "NOT NULL", "NOT_NULL_VIOLATION@1"],
+  ])("%s refuses the first faulty row", async (_, constraint, condition) => {
+    await engine.run(
+      `DROP TABLE IF EXISTS k; CREATE TABLE k (id INT PRIMARY KEY, v INT ${constraint})`,
+    );
+    const value = "CASE WHEN g = 18000 THEN NULL ELSE g END";
+    const sql = `INSERT INTO k SELECT g, ${value} FROM generate_series(1, ${ROWS}) g`;
+    expect(await engine.failure(sql)).toBe(condition);
+    expect(await engine.rows("SELECT count(*) FROM k")).toEqual([[0]]);
+  });
+});
+
 describe("refused in the middle", () => {
   test.each([
     [

@@ -2,11 +2,11 @@
  * A commit that is prepared over many turns: what others do meanwhile, and what is left of it after
  * a crash. Large enough ones bring a memtable of their own, so some have a row more than fits.
  */
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { ROW_GROUP_ROWS_MAX } from "../../../src/base/limits.ts";
 import { dataPathsOf } from "../../../src/storage/directory/file_names.ts";
 import type { LocalStore, StagedCommit, TableWrite } from "../../../src/storage/mod.ts";
-import { INT, type Row, TEXT, vectorFromValues } from "../../../src/types/mod.ts";
+import { INT, type Row, TEXT, vectorFromTexts, vectorFromValues } from "../../../src/types/mod.ts";
 import { conditionOf, laterConditionOf } from "../../support/conditions.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { MemoryManifest } from "../../support/memory_manifest.ts";
@@ -47,131 +47,351 @@ function expectRows(store: LocalStore, rows: readonly (readonly unknown[])[]): v
   expect(JSON.stringify(valuesOf(store)) === JSON.stringify(rows)).toBe(true);
 }
 
-test("nobody sees anything of it before its commit, and all of it after", async () => {
-  const store = await openStore({ definitions: [TABLE] });
-  await commit(store, 1, "insert", numbered(3, "old"));
-  const staged = store.stage({ snapshotSeq: store.appliedSeq });
-  staged.add(write("update", numbered(2, "new")));
-  staged.add(write("delete", [[2, "old"]]));
-  staged.add(write("insert", [[9, "nine"]]));
-  expect(valuesOf(store)).toEqual(numbered(3, "old") as unknown[][]);
-  await finish(store, staged);
-  expect(valuesOf(store)).toEqual([
-    [0, "new"],
-    [1, "new"],
-    [9, "nine"],
-  ]);
-  await store.close();
-});
+/** How rows are given to a staged commit. */
+const FORMS = ["by rows", "by columns", "by columns, over known versions"] as const;
 
-test.each([
-  ["into an empty memtable", 0],
-  ["behind the rows of another commit", 1],
-])("rows of several owners and without values come %s, and are found again", async (_, others) => {
-  const store = await openStore({ definitions: [TABLE] });
-  if (others > 0) await commit(store, 1, "insert", [[0, "theirs"]]);
-  const staged = store.stage({});
-  staged.add(
-    write("insert", [
-      [1, null],
-      [2, "two"],
-      [-9, "ü"],
-    ]),
+/** Begins a commit that is given its rows in a form. */
+function stagedBy(
+  form: (typeof FORMS)[number],
+  store: LocalStore,
+  options: Parameters<LocalStore["stage"]>[0],
+): { staged: StagedCommit; add: (given: TableWrite) => void } {
+  const staged = store.stage(options);
+  const seqs = new Map(
+    readRows(store, TABLE, { upTo: store.appliedSeq }).map(([seq, id]) => [id, Number(seq)]),
   );
-  staged.add({
-    ...write("insert", [
-      [1, "of another"],
-      [3, null],
-    ]),
-    owner: 7,
-  });
-  await finish(store, staged);
-  await commit(store, 1, "update", [[2, "newer"]]);
-  const expected = [...(others > 0 ? [[0, "theirs"]] : []), [1, null], [-9, "ü"], [2, "newer"]];
-  expect(valuesOf(store)).toEqual(expected);
-  expect(readRows(store, TABLE, { owner: 7 }).map(([, ...row]) => row)).toEqual([
-    [1, "of another"],
-    [3, null],
-  ]);
-  expect(conditionOf(() => void store.apply({ writes: [write("insert", [[-9, ""]])] }))).toBe(
-    "DUPLICATE_KEY",
-  );
-  await store.flush(1);
-  expect(valuesOf(store)).toEqual(expected);
-  await store.close();
-});
+  const add = (given: TableWrite): void => {
+    if (form === "by rows") return staged.add(given);
+    const { operation, rows } = given;
+    const columns = [INT, TEXT].map((type, at) => {
+      const values = rows.map((row) => row[at] ?? null);
+      return (
+        (type === TEXT ? vectorFromTexts(values) : undefined) ?? vectorFromValues(type, values)
+      );
+    });
+    const byColumns = { ...given, rows: [], batch: { rowCount: rows.length, columns } };
+    const isKnown = form === "by columns, over known versions" && operation !== "insert";
+    const replacedSeqs = rows.map(([id]) => seqs.get(id ?? null) ?? 0);
+    staged.add(isKnown ? { ...byColumns, replacedSeqs } : byColumns);
+  };
+  return { staged, add };
+}
 
-test("one that is given up has left nothing", async () => {
-  const disk = new SimulatedDisk();
-  const manifest = new MemoryManifest();
-  const store = await openStore({ disk, manifest, definitions: [TABLE] });
-  await commit(store, 1, "insert", numbered(3, "old"));
-  const { appliedSeq } = store;
-  store.stage({}).add(write("update", numbered(3, "new")));
-  expect(store.appliedSeq).toBe(appliedSeq);
-  await store.close();
-  const again = await openStore({ disk, manifest: manifest.restart(), definitions: [TABLE] });
-  expect(valuesOf(again)).toEqual(numbered(3, "old") as unknown[][]);
-  await again.close();
-});
-
-test.each([
-  ["update", "update"],
-  ["update", "delete"],
-  ["delete", "update"],
-  ["insert", "insert"],
-] as const)("an %s of a key is refused after an %s of it by another", async (operation, other) => {
-  const store = await openStore({ definitions: [TABLE] });
-  await commit(store, 1, "insert", numbered(3, "old"));
-  const id = operation === "insert" ? 7 : 1;
-  const staged = store.stage({ snapshotSeq: store.appliedSeq });
-  staged.add(write(operation, [[id, "new"]]));
-  await commit(store, 1, other, [[id, "theirs"]]);
-  const before = valuesOf(store);
-  expect(await laterConditionOf(async () => finish(store, staged))).toBe("SERIALIZATION_FAILURE");
-  expect(valuesOf(store)).toEqual(before);
-  await store.close();
-});
-
-test.each([
-  ["update", "update", "stored"],
-  ["update", "delete", "in memory"],
-  ["delete", "update", "in memory"],
-  ["insert", "insert", "stored"],
-] as const)(
-  "an %s of a key is refused after an %s that was flushed meanwhile: %s",
-  async (operation, other, place) => {
+describe.each(FORMS)("%s", (form) => {
+  test("nobody sees anything of it before its commit, and all of it after", async () => {
     const store = await openStore({ definitions: [TABLE] });
     await commit(store, 1, "insert", numbered(3, "old"));
-    if (place === "stored") await store.flush(1);
-    const id = operation === "insert" ? 7 : 1;
-    const staged = store.stage({ snapshotSeq: store.appliedSeq });
-    staged.add(write(operation, [[id, "new"]]));
-    await commit(store, 1, other, [[id, "theirs"]]);
-    await store.flush(1);
-    const before = valuesOf(store);
-    expect(await laterConditionOf(async () => finish(store, staged))).toBe("SERIALIZATION_FAILURE");
-    expect(valuesOf(store)).toEqual(before);
+    const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
+    add(write("update", numbered(2, "new")));
+    add(write("delete", [[2, "old"]]));
+    add(write("insert", [[9, "nine"]]));
+    expect(valuesOf(store)).toEqual(numbered(3, "old") as unknown[][]);
+    await finish(store, staged);
+    expect(valuesOf(store)).toEqual([
+      [0, "new"],
+      [1, "new"],
+      [9, "nine"],
+    ]);
     await store.close();
-  },
-);
+  });
 
-test("flushes of other keys meanwhile refuse nothing", async () => {
-  const store = await openStore({ definitions: [TABLE] });
-  await commit(store, 1, "insert", numbered(3, "old"));
-  const staged = store.stage({ snapshotSeq: store.appliedSeq });
-  staged.add(write("update", numbered(2, "new")));
-  staged.add(write("insert", [[9, "nine"]]));
-  await commit(store, 1, "update", [[2, "theirs"]]);
-  await store.flush(1);
-  await finish(store, staged);
-  expect(valuesOf(store)).toEqual([
-    [2, "theirs"],
-    [0, "new"],
-    [1, "new"],
-    [9, "nine"],
-  ]);
-  await store.close();
+  test.each([
+    ["into an empty memtable", 0],
+    ["behind the rows of another commit", 1],
+  ])(
+    "rows of several owners and without values come %s, and are found again",
+    async (_, others) => {
+      const store = await openStore({ definitions: [TABLE] });
+      if (others > 0) await commit(store, 1, "insert", [[0, "theirs"]]);
+      const { add, staged } = stagedBy(form, store, {});
+      add(
+        write("insert", [
+          [1, null],
+          [2, "two"],
+          [-9, "ü"],
+        ]),
+      );
+      add({
+        ...write("insert", [
+          [1, "of another"],
+          [3, null],
+        ]),
+        owner: 7,
+      });
+      await finish(store, staged);
+      await commit(store, 1, "update", [[2, "newer"]]);
+      const expected = [...(others > 0 ? [[0, "theirs"]] : []), [1, null], [-9, "ü"], [2, "newer"]];
+      expect(valuesOf(store)).toEqual(expected);
+      expect(readRows(store, TABLE, { owner: 7 }).map(([, ...row]) => row)).toEqual([
+        [1, "of another"],
+        [3, null],
+      ]);
+      expect(conditionOf(() => void store.apply({ writes: [write("insert", [[-9, ""]])] }))).toBe(
+        "DUPLICATE_KEY",
+      );
+      await store.flush(1);
+      expect(valuesOf(store)).toEqual(expected);
+      await store.close();
+    },
+  );
+
+  test("a start reads the same rows, under the same seqs, from the log", async () => {
+    const disk = new SimulatedDisk();
+    const manifest = new MemoryManifest();
+    const definitions = [TABLE];
+    // So few seqs in a millisecond that they end within a slice.
+    const options = { nodeId: 1, nodeBits: 2 };
+    const store = await openStore({ disk, manifest, definitions, options });
+    await commit(store, 1, "insert", numbered(3000, "old"));
+    const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
+    add(write("update", numbered(3000, "new")));
+    for (let from = 3000; from < 12_000; from += 3000) {
+      add(write("insert", numbered(3000, "a", from)));
+    }
+    await finish(store, staged);
+    const rows = JSON.stringify(readRows(store, TABLE));
+    const crashed = disk.crash({ keep: "none" });
+    void store.close();
+    const again = await openStore({
+      disk: crashed,
+      manifest: manifest.restart(),
+      definitions,
+      options,
+    });
+    expect(JSON.stringify(readRows(again, TABLE)) === rows).toBe(true);
+    await again.close();
+  });
+
+  test("one that is given up has left nothing", async () => {
+    const disk = new SimulatedDisk();
+    const manifest = new MemoryManifest();
+    const store = await openStore({ disk, manifest, definitions: [TABLE] });
+    await commit(store, 1, "insert", numbered(3, "old"));
+    const { appliedSeq } = store;
+    stagedBy(form, store, {}).add(write("update", numbered(3, "new")));
+    expect(store.appliedSeq).toBe(appliedSeq);
+    await store.close();
+    const again = await openStore({ disk, manifest: manifest.restart(), definitions: [TABLE] });
+    expect(valuesOf(again)).toEqual(numbered(3, "old") as unknown[][]);
+    await again.close();
+  });
+
+  test.each([
+    ["update", "update"],
+    ["update", "delete"],
+    ["delete", "update"],
+    ["insert", "insert"],
+  ] as const)(
+    "an %s of a key is refused after an %s of it by another",
+    async (operation, other) => {
+      const store = await openStore({ definitions: [TABLE] });
+      await commit(store, 1, "insert", numbered(3, "old"));
+      const id = operation === "insert" ? 7 : 1;
+      const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
+      add(write(operation, [[id, "new"]]));
+      await commit(store, 1, other, [[id, "theirs"]]);
+      const before = valuesOf(store);
+      expect(await laterConditionOf(async () => finish(store, staged))).toBe(
+        "SERIALIZATION_FAILURE",
+      );
+      expect(valuesOf(store)).toEqual(before);
+      await store.close();
+    },
+  );
+
+  test.each([
+    ["update", "update", "stored"],
+    ["update", "delete", "in memory"],
+    ["delete", "update", "in memory"],
+    ["insert", "insert", "stored"],
+  ] as const)(
+    "an %s of a key is refused after an %s that was flushed meanwhile: %s",
+    async (operation, other, place) => {
+      const store = await openStore({ definitions: [TABLE] });
+      await commit(store, 1, "insert", numbered(3, "old"));
+      if (place === "stored") await store.flush(1);
+      const id = operation === "insert" ? 7 : 1;
+      const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
+      add(write(operation, [[id, "new"]]));
+      await commit(store, 1, other, [[id, "theirs"]]);
+      await store.flush(1);
+      const before = valuesOf(store);
+      expect(await laterConditionOf(async () => finish(store, staged))).toBe(
+        "SERIALIZATION_FAILURE",
+      );
+      expect(valuesOf(store)).toEqual(before);
+      await store.close();
+    },
+  );
+
+  test("flushes of other keys meanwhile refuse nothing", async () => {
+    const store = await openStore({ definitions: [TABLE] });
+    await commit(store, 1, "insert", numbered(3, "old"));
+    const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
+    add(write("update", numbered(2, "new")));
+    add(write("insert", [[9, "nine"]]));
+    await commit(store, 1, "update", [[2, "theirs"]]);
+    await store.flush(1);
+    await finish(store, staged);
+    expect(valuesOf(store)).toEqual([
+      [2, "theirs"],
+      [0, "new"],
+      [1, "new"],
+      [9, "nine"],
+    ]);
+    await store.close();
+  });
+
+  test("what was committed before a key was looked at, and after the snapshot, is met at once", async () => {
+    const store = await openStore({ definitions: [TABLE] });
+    await commit(store, 1, "insert", numbered(3, "old"));
+    const { add } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
+    await commit(store, 1, "update", [[1, "theirs"]]);
+    add(write("update", [[2, "new"]]));
+    const adding = async (): Promise<void> => add(write("update", [[1, "new"]]));
+    expect(await laterConditionOf(adding)).toBe("SERIALIZATION_FAILURE");
+    await store.close();
+  });
+
+  test("the same key twice is a duplicate", async () => {
+    const store = await openStore({ definitions: [TABLE] });
+    const { add } = stagedBy(form, store, {});
+    const adding = async (): Promise<void> => add(write("insert", [...numbered(2, "x"), [1, "y"]]));
+    expect(await laterConditionOf(adding)).toBe("DUPLICATE_KEY");
+    await store.close();
+  });
+
+  test("a large one brings its own memtable; flushes and merges meanwhile are no matter", async () => {
+    const disk = new SimulatedDisk();
+    const manifest = new MemoryManifest();
+    const clock = new ManualClock();
+    const store = await openStore({ disk, manifest, clock, definitions: [TABLE] });
+    await commit(store, 1, "insert", numbered(MANY, "old"));
+    const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
+    for (let from = 0; from < MANY; from += 4096) {
+      add(write("update", numbered(Math.min(4096, MANY - from), "new", from)));
+      // What it is going to replace moves from the memtable to a segment, and on.
+      if (from === 8192) await store.flush(1);
+      if (from === 16_384) await commit(store, 1, "insert", [[-1, "theirs"]]);
+      if (from === 32_768) {
+        await store.flush(1);
+        await store.compact(1);
+      }
+    }
+    await finish(store, staged);
+    await commit(store, 1, "update", [[5, "newer"]]);
+    const expected = [
+      [-1, "theirs"],
+      ...numbered(MANY, "new").filter(([id]) => id !== 5),
+      [5, "newer"],
+    ];
+    expectRows(store, expected);
+    expect(store.liveRowCount(1, 0)).toBe(MANY + 1);
+
+    const crashed = disk.crash({ keep: "none" });
+    void store.close();
+    const definitions = [TABLE];
+    const again = await openStore({
+      disk: crashed,
+      manifest: manifest.restart(),
+      clock,
+      definitions,
+    });
+    expectRows(again, expected);
+    await again.flush(1);
+    expectRows(again, expected);
+    await again.close();
+  }, 90_000);
+
+  test("a crash before its last part is durable leaves nothing of it", async () => {
+    const disk = new SimulatedDisk();
+    const manifest = new MemoryManifest();
+    const clock = new ManualClock();
+    const definitions = [TABLE];
+    const options = { walSegmentBytes: 1_048_576 };
+    const store = await openStore({ disk, manifest, clock, definitions, options });
+    await commit(store, 1, "insert", numbered(3, "old"));
+    const { add, staged } = stagedBy(form, store, {});
+    for (let from = 10; from < MANY; from += 4096) {
+      add(write("insert", numbered(4096, "a text that makes several files", from)));
+    }
+    while (!staged.settle());
+    const { lastSeq } = staged.commit();
+    disk.holdsSyncs = true;
+    void store.durable(lastSeq).catch(() => undefined);
+    for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    expect(store.visibleSeq).toBeLessThan(lastSeq);
+    const crashed = disk.crash({ keep: "all" });
+    const again = await openStore({
+      disk: crashed,
+      manifest: manifest.restart(),
+      clock,
+      definitions,
+      options,
+    });
+    expect(valuesOf(again)).toEqual(numbered(3, "old") as unknown[][]);
+    await commit(again, 1, "insert", [[10, "again"]]);
+    expect(valuesOf(again)).toHaveLength(4);
+    await again.close();
+    disk.holdsSyncs = false;
+    disk.releaseSyncs();
+    await store.close();
+  });
+
+  test("a disk that is full at its third part takes all of it back", async () => {
+    const disk = new SimulatedDisk();
+    const manifest = new MemoryManifest();
+    const definitions = [TABLE];
+    const options = { walSegmentBytes: 1_048_576 };
+    const store = await openStore({ disk, manifest, definitions, options });
+    await commit(store, 1, "insert", numbered(3, "old"));
+    const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
+    add(write("update", numbered(3, "new")));
+    for (let from = 10; from < MANY + 10; from += 4096) {
+      add(write("insert", numbered(4096, "a text that makes several files", from)));
+    }
+    while (!staged.settle());
+    let parts = 0;
+    disk.faultPlan = (operation, path) => {
+      if (operation !== "write" || !path.endsWith(".wal")) return undefined;
+      parts += 1;
+      return parts === 3 ? { code: "ENOSPC", bytesWritten: 50 } : undefined;
+    };
+    const { lastSeq } = staged.commit();
+    // Behind it in the log, so it goes with it.
+    const behind = store.apply({ writes: [write("update", [[1, "newer"]])] });
+    const failures = [store.durable(lastSeq), store.durable(behind.lastSeq)].map((durable) =>
+      laterConditionOf(() => durable),
+    );
+    expect(await Promise.all(failures)).toEqual(["DISK_FULL", "DISK_FULL"]);
+    disk.faultPlan = undefined;
+    expect(valuesOf(store)).toEqual(numbered(3, "old") as unknown[][]);
+    await commit(store, 1, "delete", [[2, "old"]]);
+    await store.close();
+    const again = await openStore({ disk, manifest: manifest.restart(), definitions, options });
+    expect(valuesOf(again)).toEqual(numbered(2, "old") as unknown[][]);
+    await again.close();
+  });
+
+  test("a full disk that takes back what was read in between refuses the rest of it", async () => {
+    const disk = new SimulatedDisk();
+    const store = await openStore({ disk, definitions: [TABLE] });
+    await commit(store, 1, "insert", numbered(1, "old"));
+    failNextLogWrite(disk, { code: "ENOSPC" });
+    const { lastSeq } = store.apply({ writes: [write("insert", [[5, "refused"]])] });
+    const { add } = stagedBy(form, store, {});
+    add(write("update", [[5, "changed"]]));
+    expect(await laterConditionOf(() => store.durable(lastSeq))).toBe("DISK_FULL");
+    // It takes the place in the memtable that the refused one had.
+    await commit(store, 1, "insert", [[6, "other"]]);
+    const update = write("update", [[6, "changed"]]);
+    expect(conditionOf(() => add(update))).toBe("SERIALIZATION_FAILURE");
+    expect(valuesOf(store)).toEqual([
+      [0, "old"],
+      [6, "other"],
+    ]);
+    await store.close();
+  });
 });
 
 test("what is added after the table was altered is refused before it is looked up", async () => {
@@ -188,17 +408,6 @@ test("what is added after the table was altered is refused before it is looked u
   // The key moves to the front, where this row has the number of one that is deleted.
   store.defineTable({ ...keyLast, columns: keyLast.columns.slice(1) });
   const add = async (): Promise<void> => staged.add(write("update", [[2, 3]]));
-  expect(await laterConditionOf(add)).toBe("SERIALIZATION_FAILURE");
-  await store.close();
-});
-
-test("what was committed before a key was looked at, and after the snapshot, is met at once", async () => {
-  const store = await openStore({ definitions: [TABLE] });
-  await commit(store, 1, "insert", numbered(3, "old"));
-  const staged = store.stage({ snapshotSeq: store.appliedSeq });
-  await commit(store, 1, "update", [[1, "theirs"]]);
-  staged.add(write("update", [[2, "new"]]));
-  const add = async (): Promise<void> => staged.add(write("update", [[1, "new"]]));
   expect(await laterConditionOf(add)).toBe("SERIALIZATION_FAILURE");
   await store.close();
 });
@@ -225,7 +434,7 @@ test("a damaged deletion vector is met before the commit, of which nothing is le
 test("a row that goes twice from a table without a key is refused", async () => {
   const store = await openStore({ definitions: [LOG] });
   const { firstSeq } = await commit(store, 2, "insert", [[1], [2]]);
-  const removal = { ...write("delete", [[1]], 2), deletedSeqs: [firstSeq] };
+  const removal = { ...write("delete", [[1]], 2), replacedSeqs: [firstSeq] };
   const staged = store.stage({});
   staged.add(removal);
   const { lastSeq } = store.apply({ writes: [removal] });
@@ -234,57 +443,6 @@ test("a row that goes twice from a table without a key is refused", async () => 
   expect(readRows(store, LOG).map(([, ...row]) => row)).toEqual([[2]]);
   await store.close();
 });
-
-test("the same key twice is a duplicate", async () => {
-  const store = await openStore({ definitions: [TABLE] });
-  const staged = store.stage({});
-  const add = async (): Promise<void> =>
-    staged.add(write("insert", [...numbered(2, "x"), [1, "y"]]));
-  expect(await laterConditionOf(add)).toBe("DUPLICATE_KEY");
-  await store.close();
-});
-
-test("a large one brings its own memtable; flushes and merges meanwhile are no matter", async () => {
-  const disk = new SimulatedDisk();
-  const manifest = new MemoryManifest();
-  const clock = new ManualClock();
-  const store = await openStore({ disk, manifest, clock, definitions: [TABLE] });
-  await commit(store, 1, "insert", numbered(MANY, "old"));
-  const staged = store.stage({ snapshotSeq: store.appliedSeq });
-  for (let from = 0; from < MANY; from += 4096) {
-    staged.add(write("update", numbered(Math.min(4096, MANY - from), "new", from)));
-    // What it is going to replace moves from the memtable to a segment, and on.
-    if (from === 8192) await store.flush(1);
-    if (from === 16_384) await commit(store, 1, "insert", [[-1, "theirs"]]);
-    if (from === 32_768) {
-      await store.flush(1);
-      await store.compact(1);
-    }
-  }
-  await finish(store, staged);
-  await commit(store, 1, "update", [[5, "newer"]]);
-  const expected = [
-    [-1, "theirs"],
-    ...numbered(MANY, "new").filter(([id]) => id !== 5),
-    [5, "newer"],
-  ];
-  expectRows(store, expected);
-  expect(store.liveRowCount(1, 0)).toBe(MANY + 1);
-
-  const crashed = disk.crash({ keep: "none" });
-  void store.close();
-  const definitions = [TABLE];
-  const again = await openStore({
-    disk: crashed,
-    manifest: manifest.restart(),
-    clock,
-    definitions,
-  });
-  expectRows(again, expected);
-  await again.flush(1);
-  expectRows(again, expected);
-  await again.close();
-}, 90_000);
 
 test("an insert by columns meets the keys of all memtables that wait for a flush", async () => {
   const store = await openStore({ definitions: [TABLE] });
@@ -314,96 +472,6 @@ test("an insert by columns meets the keys of all memtables that wait for a flush
   expect(store.liveRowCount(1, 0)).toBe(2 * MANY + 3);
   await store.close();
 }, 30_000);
-
-test("a crash before its last part is durable leaves nothing of it", async () => {
-  const disk = new SimulatedDisk();
-  const manifest = new MemoryManifest();
-  const clock = new ManualClock();
-  const definitions = [TABLE];
-  const options = { walSegmentBytes: 1_048_576 };
-  const store = await openStore({ disk, manifest, clock, definitions, options });
-  await commit(store, 1, "insert", numbered(3, "old"));
-  const staged = store.stage({});
-  for (let from = 10; from < MANY; from += 4096) {
-    staged.add(write("insert", numbered(4096, "a text that makes several files", from)));
-  }
-  while (!staged.settle());
-  const { lastSeq } = staged.commit();
-  disk.holdsSyncs = true;
-  void store.durable(lastSeq).catch(() => undefined);
-  for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-  expect(store.visibleSeq).toBeLessThan(lastSeq);
-  const crashed = disk.crash({ keep: "all" });
-  const again = await openStore({
-    disk: crashed,
-    manifest: manifest.restart(),
-    clock,
-    definitions,
-    options,
-  });
-  expect(valuesOf(again)).toEqual(numbered(3, "old") as unknown[][]);
-  await commit(again, 1, "insert", [[10, "again"]]);
-  expect(valuesOf(again)).toHaveLength(4);
-  await again.close();
-  disk.holdsSyncs = false;
-  disk.releaseSyncs();
-  await store.close();
-});
-
-test("a disk that is full at its third part takes all of it back", async () => {
-  const disk = new SimulatedDisk();
-  const manifest = new MemoryManifest();
-  const definitions = [TABLE];
-  const options = { walSegmentBytes: 1_048_576 };
-  const store = await openStore({ disk, manifest, definitions, options });
-  await commit(store, 1, "insert", numbered(3, "old"));
-  const staged = store.stage({ snapshotSeq: store.appliedSeq });
-  staged.add(write("update", numbered(3, "new")));
-  for (let from = 10; from < MANY + 10; from += 4096) {
-    staged.add(write("insert", numbered(4096, "a text that makes several files", from)));
-  }
-  while (!staged.settle());
-  let parts = 0;
-  disk.faultPlan = (operation, path) => {
-    if (operation !== "write" || !path.endsWith(".wal")) return undefined;
-    parts += 1;
-    return parts === 3 ? { code: "ENOSPC", bytesWritten: 50 } : undefined;
-  };
-  const { lastSeq } = staged.commit();
-  // Behind it in the log, so it goes with it.
-  const behind = store.apply({ writes: [write("update", [[1, "newer"]])] });
-  const failures = [store.durable(lastSeq), store.durable(behind.lastSeq)].map((durable) =>
-    laterConditionOf(() => durable),
-  );
-  expect(await Promise.all(failures)).toEqual(["DISK_FULL", "DISK_FULL"]);
-  disk.faultPlan = undefined;
-  expect(valuesOf(store)).toEqual(numbered(3, "old") as unknown[][]);
-  await commit(store, 1, "delete", [[2, "old"]]);
-  await store.close();
-  const again = await openStore({ disk, manifest: manifest.restart(), definitions, options });
-  expect(valuesOf(again)).toEqual(numbered(2, "old") as unknown[][]);
-  await again.close();
-});
-
-test("a full disk that takes back what was read in between refuses the rest of it", async () => {
-  const disk = new SimulatedDisk();
-  const store = await openStore({ disk, definitions: [TABLE] });
-  await commit(store, 1, "insert", numbered(1, "old"));
-  failNextLogWrite(disk, { code: "ENOSPC" });
-  const { lastSeq } = store.apply({ writes: [write("insert", [[5, "refused"]])] });
-  const staged = store.stage({});
-  staged.add(write("update", [[5, "changed"]]));
-  expect(await laterConditionOf(() => store.durable(lastSeq))).toBe("DISK_FULL");
-  // It takes the place in the memtable that the refused one had.
-  await commit(store, 1, "insert", [[6, "other"]]);
-  const update = write("update", [[6, "changed"]]);
-  expect(conditionOf(() => staged.add(update))).toBe("SERIALIZATION_FAILURE");
-  expect(valuesOf(store)).toEqual([
-    [0, "old"],
-    [6, "other"],
-  ]);
-  await store.close();
-});
 
 test("what an owner began before being erased is refused", async () => {
   const store = await openStore({ definitions: [TABLE] });

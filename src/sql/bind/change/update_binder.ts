@@ -43,7 +43,7 @@ export interface BoundUpdate {
 export interface BoundDelete {
   readonly kind: "delete";
   readonly table: TableEntry;
-  /** Yields the declared columns, then what RETURNING carries; no row of the table twice. */
+  /** Yields the declared columns, `_seq`, and what RETURNING carries; no row of the table twice. */
   readonly rows: BoundSelect;
   readonly returning: BoundReturning | undefined;
 }
@@ -76,15 +76,13 @@ export function bindDelete(remove: DeleteStatement, world: DmlWorld): BoundDelet
   requireWhere(remove.where, world, remove);
   const from = joined(target, remove.using, world);
   const returning = bindReturning(remove.returning, { target, from, world });
-  // What a row without a key is named by.
-  const named = target.table.primaryKey.length === 0 ? [columnValue(seqColumnOf(target))] : [];
   return {
     kind: "delete",
     table: target.table,
     rows: rowsOf(target, {
       from,
       where: remove.where,
-      extra: [...named, ...carriedBy(returning)],
+      extra: [columnValue(seqColumnOf(target)), ...carriedBy(returning)],
       world,
     }),
     returning,

@@ -9,8 +9,8 @@ import {
   type Batch,
   type DataType,
   isNullAt,
+  partOf,
   type Row,
-  slice,
   type Value,
   type Vector,
   valueAt,
@@ -201,11 +201,6 @@ export class TableRuntime {
       `Cannot write a row of ${nameOf(this.table)}: column "${name}" must not be NULL`,
     );
   }
-}
-
-/** Rows `start` (inclusive) to `end` (exclusive). */
-function partOf({ columns }: Batch, start: number, end: number): Batch {
-  return { rowCount: end - start, columns: columns.map((column) => slice(column, start, end)) };
 }
 
 /** " of column "a"", as it stands behind the name of a check. */

@@ -15,7 +15,12 @@
  */
 import { assert, defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX, TURN_MS_MAX } from "../../../base/limits.ts";
-import { type Commit, SHARED_OWNER, type StagedCommit } from "../../../storage/mod.ts";
+import {
+  type Commit,
+  SHARED_OWNER,
+  type StagedCommit,
+  type TableWrite,
+} from "../../../storage/mod.ts";
 import type { Batch, Row, Value } from "../../../types/mod.ts";
 import type { TableRuntime } from "../build/table_runtime.ts";
 import { ownerOf } from "../operators/scan.ts";
@@ -37,6 +42,7 @@ import {
 const ROWS_PER_STEP = 256;
 
 const NO_SEQS: readonly Value[] = [];
+const NO_ROWS: readonly Row[] = [];
 
 export interface DmlOutcome {
   /** Rows affected. */
@@ -141,6 +147,30 @@ export class ChangeWriter {
     } else {
       this.#stage(this.#staged, changes);
     }
+  }
+
+  /** Whether changes are to be given by {@linkcode addColumns}: nobody needs them row by row. */
+  get takesColumns(): boolean {
+    const isRead = this.#returning !== undefined || this.#run.storageMeter !== undefined;
+    return this.#staged !== undefined && !isRead;
+  }
+
+  /**
+   * Adds changes of one kind.
+   *
+   * @param rowCount Rows affected; some of them may stay as they are.
+   */
+  addColumns(
+    operation: TableWrite["operation"],
+    columns: Pick<TableWrite, "replacedSeqs"> & { readonly batch: Batch },
+    rowCount: number = columns.batch.rowCount,
+  ): void {
+    const { table } = this.#runtime;
+    this.#run.requireUnaltered(table);
+    this.#rowCount += rowCount;
+    const owner = ownerOf(this.#run.principal, table);
+    const write = { tableId: table.tableId, owner, operation, rows: NO_ROWS, ...columns };
+    defined(this.#staged, "columns are staged").add(write);
   }
 
   /**

@@ -3,7 +3,7 @@
  */
 import { defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
-import { type Batch, type Row, type Value, valueAt } from "../../../types/mod.ts";
+import { type Batch, partOf, type Row, type Value, valueAt } from "../../../types/mod.ts";
 import { errorInCell } from "../../bind/cell_error.ts";
 import type { BoundCell } from "../../bind/change/dml_target.ts";
 import type { BoundReturning } from "../../bind/change/returning_binder.ts";
@@ -20,6 +20,7 @@ import {
   type ReadRows,
   writeFrom,
 } from "./change_writer.ts";
+import { deletedColumns, insertedColumns, updatedColumns } from "./column_changes.ts";
 import { compileConflict, TouchedKeys } from "./conflict.ts";
 import { literalColumns } from "./literal_rows.ts";
 import { compileReturning } from "./returning.ts";
@@ -27,6 +28,9 @@ import { insertColumns, insertRows, type RowChange } from "./row_changes.ts";
 
 /** Rows that are written at a step: made, looked up and staged at ten microseconds each. */
 const ROWS_PER_STEP = 128;
+
+/** The same by columns: at one to two microseconds each. */
+const COLUMN_ROWS_PER_STEP = 1024;
 
 /** Rows of expressions that are written in one turn: at a dozen microseconds each. */
 const ROWS_PER_TURN = 1024;
@@ -44,7 +48,17 @@ interface InsertSource {
   rows(run: Run, from: number, to: number): Row[];
   /** The same by columns, of a source that is read so. */
   readonly columns?: (run: Run, from: number, to: number) => Batch;
-  open(run: Run, onRows: (rows: Row[]) => void, read: ReadRows | undefined): ChangeSource;
+  open(sink: InsertSink, read: ReadRows | undefined): ChangeSource;
+}
+
+/** Where the rows of an INSERT go. */
+interface InsertSink {
+  readonly run: Run;
+  /** Whether they are to be given by columns. */
+  takesColumns(): boolean;
+  onRows(rows: Row[]): void;
+  /** With a vector for each column that the source fills, or for all of the table. */
+  onColumns(batch: Batch, positions?: readonly number[]): void;
 }
 
 /** Compiles INSERT. @param build Of the query that it inserts the rows of, if there is one. */
@@ -59,15 +73,24 @@ export function compileInsert(insert: InsertPlan, build: OperatorFactory | undef
   const program: DmlProgram = (run, read) => {
     const writer = new ChangeWriter(runtime, { run, returning, isBlind: conflict === undefined });
     const touched = new TouchedKeys();
-    const onRows = (rows: Row[]): void => {
-      runtime.check(rows, run);
-      writer.add(
-        conflict === undefined
-          ? rows.map((row): RowChange => ({ operation: "insert", row, before: undefined }))
-          : conflict(rows, touched, run),
-      );
+    const sink: InsertSink = {
+      run,
+      takesColumns: () => conflict === undefined && writer.takesColumns,
+      onRows: (rows) => {
+        runtime.check(rows, run);
+        writer.add(
+          conflict === undefined
+            ? rows.map((row): RowChange => ({ operation: "insert", row, before: undefined }))
+            : conflict(rows, touched, run),
+        );
+      },
+      onColumns: (given, positions) => {
+        const batch = insertedColumns(given, positions, { run, runtime });
+        runtime.checkBatch(batch, run);
+        writer.addColumns("insert", { batch });
+      },
     };
-    return writeFrom(source.open(run, onRows, read), writer);
+    return writeFrom(source.open(sink, read), writer);
   };
   const { rowCount } = source;
   if (!isPlain || rowCount === undefined || rowCount > rowsPerTurn) return program;
@@ -140,22 +163,29 @@ function compileSource(
       const columns = literalColumns(source.literals, { runtime, targets });
       const { rowCount } = source.literals;
       const rows: InsertSource["rows"] = (run, from, to) => rowsFromBatch(columns(run, from, to));
-      return { ...listed(rowCount, rows), columns };
+      return { ...listed(rowCount, rows, columns), columns };
     }
     case "query":
-      return queried(defined(build, "a query is built"), source.query.outputCount, rowOf);
+      return queried(defined(build, "a query is built"), { targets, rowOf });
   }
 }
 
-function listed(rowCount: number, rows: InsertSource["rows"]): InsertSource {
-  const open: InsertSource["open"] = (run, onRows) => {
+function listed(
+  rowCount: number,
+  rows: InsertSource["rows"],
+  columns?: InsertSource["columns"],
+): InsertSource {
+  const open: InsertSource["open"] = ({ onColumns, onRows, run, takesColumns }) => {
     let from = 0;
     return {
       next: () => {
         run.checkTime();
         if (from >= rowCount) return false;
-        const to = Math.min(from + ROWS_PER_STEP, rowCount);
-        onRows(rows(run, from, to));
+        const byColumns = takesColumns() ? columns : undefined;
+        const step = byColumns === undefined ? ROWS_PER_STEP : COLUMN_ROWS_PER_STEP;
+        const to = Math.min(from + step, rowCount);
+        if (byColumns === undefined) onRows(rows(run, from, to));
+        else onColumns(byColumns(run, from, to));
         from = to;
         return true;
       },
@@ -175,35 +205,44 @@ function compileCell(
 
 function queried(
   build: OperatorFactory,
-  columnCount: number,
-  rowOf: (cells: Value[], run: Run) => Row,
+  { rowOf, targets }: { rowOf: (cells: Value[], run: Run) => Row; targets: InsertPlan["targets"] },
 ): InsertSource {
-  const open: InsertSource["open"] = (run, onRows, read = made(build, run)) =>
-    sourceOf(read, run, (batch, from, to) => {
-      const rows: Row[] = [];
-      const columns = batch.columns.slice(0, columnCount);
-      for (let row = from; row < to; row += 1) {
-        rows.push(
-          rowOf(
-            columns.map((column) => valueAt(column, row)),
-            run,
-          ),
-        );
-      }
-      onRows(rows);
+  const open: InsertSource["open"] = (sink, read = made(build, sink.run)) => {
+    const { onColumns, onRows, run, takesColumns } = sink;
+    return sourceOf(read, run, {
+      takesColumns,
+      onColumns: (batch) => onColumns(batch, targets),
+      onRows: (batch, from, to) => {
+        const rows: Row[] = [];
+        const columns = batch.columns.slice(0, targets.length);
+        for (let row = from; row < to; row += 1) {
+          rows.push(
+            rowOf(
+              columns.map((column) => valueAt(column, row)),
+              run,
+            ),
+          );
+        }
+        onRows(rows);
+      },
     });
+  };
   return { rowCount: undefined, rows: () => [], open };
 }
 
 /** What is held of a row that changes besides its cells: its owner, four seqs, and its key. */
 const CHANGED_ROW_BYTES = 48;
 
+/** Where the rows go that a statement reads. */
+interface ReadSink {
+  /** Whether {@linkcode onColumns} is to be called, and not `onRows`. */
+  takesColumns(): boolean;
+  onRows(batch: Batch, from: number, to: number): void;
+  onColumns(batch: Batch): void;
+}
+
 /** Rows that are read as a source, a part of each batch at a step. */
-function sourceOf(
-  read: ReadRows,
-  run: Run,
-  onRows: (batch: Batch, from: number, to: number) => void,
-): ChangeSource {
+function sourceOf(read: ReadRows, run: Run, sink: ReadSink): ChangeSource {
   let batch: Batch | undefined;
   let from = 0;
   const begin = (next: Batch | undefined): boolean => {
@@ -215,8 +254,12 @@ function sourceOf(
     return handOn(batch);
   };
   const handOn = (rows: Batch): boolean => {
-    const to = Math.min(from + ROWS_PER_STEP, rows.rowCount);
-    if (to > from) onRows(rows, from, to);
+    const byColumns = sink.takesColumns();
+    const step = byColumns ? COLUMN_ROWS_PER_STEP : ROWS_PER_STEP;
+    const to = Math.min(from + step, rows.rowCount);
+    if (to === from) return true;
+    if (byColumns) sink.onColumns(partOf(rows, from, to));
+    else sink.onRows(rows, from, to);
     from = to;
     return true;
   };
@@ -262,7 +305,13 @@ export function compileUpdate(update: UpdatePlan, build: OperatorFactory): DmlPr
       runtime.check(rows, run);
       writer.add(changes);
     };
-    return writeFrom(sourceOf(read, run, onRows), writer);
+    const onColumns = (batch: Batch): void => {
+      const { changed, rows } = updatedColumns(batch, update, { run, runtime });
+      runtime.checkBatch(rows, run);
+      writer.addColumns("update", changed, rows.rowCount);
+    };
+    const takesColumns = (): boolean => writer.takesColumns;
+    return writeFrom(sourceOf(read, run, { takesColumns, onColumns, onRows }), writer);
   };
 }
 
@@ -271,21 +320,24 @@ export function compileDelete(remove: DeletePlan, build: OperatorFactory): DmlPr
   const runtime = runtimeOf(remove.table);
   const returning = compileReturning(remove.returning, runtime);
   const columnCount = remove.table.columns.length;
-  const isKeyless = remove.table.primaryKey.length === 0;
   return (run, read = made(build, run)) => {
     const writer = new ChangeWriter(runtime, { run, returning, isBlind: false });
     const onRows = (batch: Batch, start: number, to: number): void => {
       const changes: RowChange[] = [];
       for (let row = start; row < to; row += 1) {
         const before = cellsAt(batch, row, { from: 0, count: columnCount });
-        const beforeSeq = isKeyless ? seqAt(batch, row, columnCount) : null;
-        const from = columnCount + (isKeyless ? 1 : 0);
+        const beforeSeq = seqAt(batch, row, columnCount);
+        const from = columnCount + 1;
         const carried = carriedAt(batch, row, { from, returning: remove.returning });
         changes.push({ operation: "delete", row: before, before, beforeSeq, ...carried });
       }
       writer.add(changes);
     };
-    return writeFrom(sourceOf(read, run, onRows), writer);
+    const onColumns = (batch: Batch): void => {
+      writer.addColumns("delete", deletedColumns(batch, runtime));
+    };
+    const takesColumns = (): boolean => writer.takesColumns;
+    return writeFrom(sourceOf(read, run, { takesColumns, onColumns, onRows }), writer);
   };
 }
 

@@ -111,8 +111,8 @@ export function writesOf(
   }
   if (keyPositions.length === 0 && writes[0]?.operation === "delete") {
     // One statement does one thing, so all of its changes are in one write.
-    const deletedSeqs = changes.map(({ beforeSeq }) => Number(beforeSeq));
-    writes[0] = { ...writes[0], deletedSeqs };
+    const replacedSeqs = changes.map(({ beforeSeq }) => Number(beforeSeq));
+    writes[0] = { ...writes[0], replacedSeqs };
   }
   return writes;
 }

@@ -229,7 +229,8 @@ export function sameRow(left: Row, right: Row): boolean {
   return left.every((value, index) => sameValue(value, right[index] ?? null));
 }
 
-function sameValue(left: Value, right: Value): boolean {
+/** Whether two values are the same, bit for bit. */
+export function sameValue(left: Value, right: Value): boolean {
   if (left === right) return true;
   if (left instanceof Uint8Array && right instanceof Uint8Array) {
     return Buffer.compare(left, right) === 0;
