@@ -166,6 +166,8 @@ export class QueryReader {
       if (error === OTHER_PLAN) this.#post({ kind: "refused" });
       else this.#fail(error);
     }
+    // The rows that it got may be many.
+    if (this.#whole === undefined) this.#questions = undefined;
   }
 
   close(): void {

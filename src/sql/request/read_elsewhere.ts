@@ -48,12 +48,7 @@ export function maySleep({ requirements }: Prepared): boolean {
 
 /** A statement took longer than a turn. */
 export function noteLong(prepared: Prepared): void {
-  if (!mayReadInOrder(prepared.plan) && !readsSystem(prepared)) LONG.add(prepared);
-}
-
-/** Operators look at system views when no reader and no memory is free. */
-function readsSystem({ requirements }: Prepared): boolean {
-  return requirements.some(({ action }) => action === "read-system");
+  if (!mayReadInOrder(prepared.plan)) LONG.add(prepared);
 }
 
 /** Whether the first rows of a table are wanted in an order that the event loop may have. */
