@@ -34,7 +34,7 @@ const SMALL_LOG = { wal_segment_bytes: 4 * 1024 * 1024 };
 const START_MS_MAX = 20_000;
 
 /** What is printed is read a moment later than the address. */
-const OUTPUT_MS_MAX = 5000;
+const OUTPUT_MS_MAX = 20_000;
 
 export type ConfigValue = string | number | boolean | readonly string[];
 

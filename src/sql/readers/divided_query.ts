@@ -107,7 +107,7 @@ export class DividedQuery {
       if (!part.isFirst) this.#sparable.add(number);
       const outcome = await read.outcome;
       this.#sparable.delete(number);
-      if (outcome === "refused") this.#end();
+      if (outcome !== "read") this.#end();
       else if (!part.isFirst) this.#notePartEnded();
     } catch (error) {
       this.#end(error instanceof Error ? error : new Error(String(error)));

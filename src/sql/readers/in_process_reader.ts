@@ -23,8 +23,8 @@ export function inProcessReader(
       ...parts,
       post: (message, moved) => {
         const copy: FromReader = structuredClone(message, { transfer: [...moved] });
-        // The answer is there when this returns.
-        if (copy.kind === "ask") onMessage(copy);
+        // An answer is there when this returns, and there is no thread that would have to start.
+        if (copy.kind === "ask" || copy.kind === "ready") onMessage(copy);
         else void later(() => onMessage(copy));
       },
       takeAnswer: () => answers.shift(),

@@ -200,6 +200,8 @@ export interface JobTotals {
 }
 
 export type FromReader =
+  /** The thread has started; the first message of each. */
+  | { readonly kind: "ready" }
   | { readonly kind: "rows"; readonly batch: Batch; readonly kib: number }
   /** The same, as UTF-8 in the format that the event loop has asked for. */
   | {

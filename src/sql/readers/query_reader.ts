@@ -143,6 +143,7 @@ export class QueryReader {
       nextId: () => this.#currentQuestions.snowflakeId(),
     });
     this.#spillSpace = new SpillSpace({ disk, log: this.#log(), ...parts.settings.spill });
+    this.#post({ kind: "ready" });
   }
 
   receive(message: ToReader): void {

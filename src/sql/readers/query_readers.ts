@@ -9,13 +9,14 @@
  *   has all readers, and end that.
  */
 import { ROW_GROUP_ROWS_MAX, TURN_MS_MAX } from "../../base/limits.ts";
+import { SeldomLog } from "../../base/seldom_log.ts";
 import { divisionOf } from "../plan/divided.ts";
 import type { Prepared } from "../prepare/prepared.ts";
 import { DividedQuery } from "./divided_query.ts";
 import type { Reader, ReaderQuery, StartedRead } from "./reader.ts";
 import {
+  type PoolCommons,
   type PoolCounts,
-  type PoolNumbers,
   ReaderPool,
   type ReaderPoolParts,
 } from "./reader_pool.ts";
@@ -98,7 +99,8 @@ export class QueryReaders {
 
   constructor(parts: QueryReadersParts) {
     let openedCount = 0;
-    const numbers: PoolNumbers = {
+    const common: PoolCommons = {
+      seldomLog: new SeldomLog(parts.log, parts.clock),
       nextReader: () => {
         openedCount += 1;
         return openedCount;
@@ -106,9 +108,9 @@ export class QueryReaders {
       ofPlan: (prepared) => this.#numberOf(prepared),
     };
     this.#parts = parts;
-    this.#pool = new ReaderPool(parts, numbers);
+    this.#pool = new ReaderPool(parts, common);
     const countMax = Math.min(1, parts.countMax);
-    this.#inspecting = new ReaderPool({ ...parts, countMax, hasMemory: () => true }, numbers);
+    this.#inspecting = new ReaderPool({ ...parts, countMax, hasMemory: () => true }, common);
   }
 
   get takesAll(): boolean {
@@ -171,7 +173,7 @@ export class QueryReaders {
     const read = reader.run(query, this.#numberOf(prepared));
     const outcome = read.outcome.then((how) => {
       if (how === "refused") this.#refused.add(prepared);
-      else this.#noteTime(prepared, sinceMs, 1);
+      if (how === "read") this.#noteTime(prepared, sinceMs, 1);
       return how;
     });
     return { outcome, stop: () => read.stop() };
@@ -211,7 +213,7 @@ export class QueryReaders {
       .finally(() => this.#divided.delete(divided))
       .then((how) => {
         if (how === "read") this.#noteTime(prepared, sinceMs, readers.length);
-        else this.#undivided.add(prepared);
+        if (how === "refused") this.#undivided.add(prepared);
         return how;
       });
     return { outcome, stop: () => divided.stop() };

@@ -80,9 +80,10 @@ export interface ReaderQuery {
 
 /**
  * Whether the rows have all come, or none of them: the statement is then begun anew in another way,
- * in one reader instead of several, or on the event loop.
+ * in one reader instead of several, or on the event loop. `unstarted` is a reader whose thread
+ * could not start.
  */
-export type ReadOutcome = "read" | "refused";
+export type ReadOutcome = "read" | "refused" | "unstarted";
 
 /** A read that a reader has begun for a statement. */
 export interface StartedRead {
@@ -113,6 +114,8 @@ export interface ReaderParts {
 
 /** Whoever chooses among readers is told what they do. */
 export interface ReaderWatch {
+  /** Its thread has started. */
+  readonly onReady: () => void;
   /** It begins a statement of a user. */
   readonly onBegun: (userId: string) => void;
   /** It is done with that, and free if it is not gone. */
@@ -131,6 +134,7 @@ export class Reader {
   /** The plans that it has, as it forgets them itself. */
   readonly #plans = new Map<number, true>();
   #port: ReaderPort | undefined;
+  #isReady = false;
   #job: RunningJob | undefined;
 
   constructor(parts: ReaderParts, watch: ReaderWatch) {
@@ -151,6 +155,11 @@ export class Reader {
 
   attach(port: ReaderPort): void {
     this.#port = port;
+  }
+
+  /** Whether its thread has started. */
+  get isReady(): boolean {
+    return this.#isReady;
   }
 
   get isBusy(): boolean {
@@ -283,6 +292,12 @@ export class Reader {
       this.#parts.log[message.level](message.text, message.fields);
       return;
     }
+    if (message.kind === "ready") {
+      this.#isReady = true;
+      // In the turn in which it is opened, nobody waits for it yet.
+      if (this.#port !== undefined) this.#watch.onReady();
+      return;
+    }
     const job = defined(this.#job, "a reader speaks of its statement");
     if (message.kind === "rows" || message.kind === "text") {
       job.takeRows(message);
@@ -337,7 +352,8 @@ export class Reader {
     const job = this.#job;
     this.#job = undefined;
     this.#watch.onGone(reason);
-    job?.fail(job.reasonToEnd() ?? new Error(`A reader thread failed: ${reason}`));
+    if (!this.#isReady) job?.endUnstarted();
+    else job?.fail(job.reasonToEnd() ?? new Error(`A reader thread failed: ${reason}`));
   }
 }
 

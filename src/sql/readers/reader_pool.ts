@@ -11,7 +11,7 @@
  * - Where no reader can be opened, statements are sent to the event loop.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import { SeldomLog } from "../../base/seldom_log.ts";
+import type { SeldomLog } from "../../base/seldom_log.ts";
 import type { ThreadEvents } from "../../threads/mod.ts";
 import type { Prepared } from "../prepare/prepared.ts";
 import type { FromReader } from "./job.ts";
@@ -37,10 +37,12 @@ export interface ReaderPoolParts extends ReaderParts {
   readonly hasMemory: () => boolean;
 }
 
-/** Numbers that no two pools share. */
-export interface PoolNumbers {
+/** Used by all pools: numbers that no two of them give twice, and the log. */
+export interface PoolCommons {
   nextReader(): number;
   ofPlan(prepared: Prepared): number;
+  /** For warnings that all pools would repeat. */
+  readonly seldomLog: SeldomLog;
 }
 
 /** The readers as monitoring sees them. */
@@ -66,25 +68,29 @@ export const WAITING_PER_USER_MAX = 2000;
 /** A client that has kept a reader waiting for so long may get an error. */
 const HELD_UP_MS_MAX = 10_000;
 
+/** How long no thread is started after one could not be. */
+const OPEN_AGAIN_MS = 1000;
+
 /** How long after the end of a reader its temporary files are removed. */
 const CLEAN_UP_MS = 1000;
 
 export class ReaderPool {
   readonly #parts: ReaderPoolParts;
-  readonly #numbers: PoolNumbers;
-  readonly #seldomLog: SeldomLog;
+  readonly #common: PoolCommons;
+
   /** Empty places were never used, or their reader is gone. */
   readonly #readers: (Reader | undefined)[];
   readonly #waiting: WaitingStatements<ChosenReader>;
   /** Those that were chosen for a statement that has not begun. */
   readonly #reserved = new Set<Reader>();
   #isOpen = true;
+  /** When a thread may be started again after one could not be, in monotonic milliseconds. */
+  #openAgainMs = 0;
 
-  constructor(parts: ReaderPoolParts, numbers: PoolNumbers) {
-    const { clock, countMax, hasMemory, log } = parts;
+  constructor(parts: ReaderPoolParts, common: PoolCommons) {
+    const { clock, countMax, hasMemory } = parts;
     this.#parts = parts;
-    this.#numbers = numbers;
-    this.#seldomLog = new SeldomLog(log, clock);
+    this.#common = common;
     this.#readers = Array.from({ length: 2 * countMax }, () => undefined);
     this.#waiting = new WaitingStatements({
       clock,
@@ -210,17 +216,23 @@ export class ReaderPool {
   /** A free reader, one that knows the plan rather than another; opens one if none is free. */
   #free(prepared: Prepared): Reader | undefined {
     if (this.#roomLeft === 0) return undefined;
-    const plan = this.#numbers.ofPlan(prepared);
+    const plan = this.#common.ofPlan(prepared);
     const free = this.readers.filter((reader) => this.#isFree(reader));
     return free.find((reader) => reader.knows(plan)) ?? free[0] ?? this.#opened();
   }
 
+  /**
+   * Opens one at a time: a thread that starts has not opened its files yet, so nobody knows whether
+   * there is room for another.
+   */
   #opened(): Reader | undefined {
     const place = this.#readers.indexOf(undefined);
-    if (place === -1) return undefined;
     const { cleanUp, clock, log, open } = this.#parts;
-    const number = this.#numbers.nextReader();
+    const isStarting = this.readers.some(({ isReady }) => !isReady);
+    if (place === -1 || isStarting || clock.monotonicMs() < this.#openAgainMs) return undefined;
+    const number = this.#common.nextReader();
     const reader = new Reader(this.#parts, {
+      onReady: () => this.#waiting.serve(),
       onBegun: (userId) => this.#waiting.noteTaken(userId),
       onDone: (userId) => {
         this.#waiting.noteGivenBack(userId);
@@ -231,21 +243,31 @@ export class ReaderPool {
         if (this.#readers[place] !== reader) return;
         this.#readers[place] = undefined;
         if (!this.#isOpen) return;
-        log.error("a reader thread failed", { reader: number, reason });
+        if (reader.isReady) log.error("a reader thread failed", { reader: number, reason });
+        else this.#noteUnstarted(reason);
         // A thread that is ended may write for a moment more.
         clock.after(CLEAN_UP_MS, () => cleanUp?.(number));
       },
     });
     const port = open(number, reader.events);
     if (port === undefined) {
-      this.#seldomLog.warn("cannot start a reader thread, queries run on fewer", {
-        open: this.readers.length,
-        wanted: this.#parts.countMax,
-      });
+      this.#noteUnstarted("there is no room for a thread");
       return undefined;
     }
     reader.attach(port);
     this.#readers[place] = reader;
     return reader;
+  }
+
+  #noteUnstarted(reason: string): void {
+    const { clock, countMax } = this.#parts;
+    this.#openAgainMs = clock.monotonicMs() + OPEN_AGAIN_MS;
+    this.#common.seldomLog.warn("cannot start a reader thread, queries run on fewer", {
+      open: this.readers.length,
+      wanted: countMax,
+      reason,
+    });
+    // Those who wait for a reader that is starting may have to run without one.
+    clock.after(OPEN_AGAIN_MS, () => this.#waiting.serve());
   }
 }

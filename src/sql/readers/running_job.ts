@@ -125,6 +125,13 @@ export class RunningJob implements ReaderRead {
     if (!this.#isPumping) this.#settle();
   }
 
+  /** The thread has failed before it could begin. */
+  endUnstarted(): void {
+    this.#letGo();
+    this.#ended = this.reasonToEnd() ?? "unstarted";
+    this.#settle();
+  }
+
   #noteTotals({ measures = [], rowsRead, sleepMs, workedMs }: JobTotals): void {
     const { ledger, prepared, profile, sleeps } = this.#query;
     ledger.rowsRead = this.#rowsReadBefore + rowsRead;
