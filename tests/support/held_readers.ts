@@ -10,11 +10,20 @@ interface HeldReader {
   readonly held: ToReader[];
 }
 
+/** A reader that does not start. */
+const NOTHING: ReturnType<OpenReader> = {
+  post: () => undefined,
+  answer: () => undefined,
+  close: () => undefined,
+};
+
 export class HeldReaders {
   readonly #open = new Set<HeldReader>();
   #isHolding = false;
   /** Whether no reader can be opened. */
   isRefusing = false;
+  /** Whether readers that are opened end before they have started. */
+  isFailingStarts = false;
   /** Statements that readers were sent. */
   jobCount = 0;
 
@@ -40,6 +49,10 @@ export class HeldReaders {
   wrap(open: OpenReader): OpenReader {
     return (number, events) => {
       if (this.isRefusing) return undefined;
+      if (this.isFailingStarts) {
+        setImmediate(() => events.onFailure("it did not start"));
+        return NOTHING;
+      }
       const port = open(number, events);
       if (port === undefined) return undefined;
       const reader: HeldReader = {

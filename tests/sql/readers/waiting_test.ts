@@ -214,6 +214,19 @@ test("statements run on the event loop where no reader can be opened, with one w
   expect(warnings.filter((text) => text.includes("reader thread"))).toHaveLength(1);
 });
 
+test("statements run on the event loop where no reader starts, with one warning", async () => {
+  readers.isFailingStarts = true;
+  const answers = await Promise.all([send(SUM), send(SUM), send("INSERT INTO u SELECT * FROM t")]);
+  expect(answers.map(({ error }) => error)).toEqual([undefined, undefined, undefined]);
+  expect(await engine.rows("SELECT sum(v) FROM u")).toEqual([[30]]);
+  expect(warnings.filter((text) => text.includes("reader thread"))).toHaveLength(1);
+  // It is tried again later.
+  readers.isFailingStarts = false;
+  clock.advance(2000);
+  expect(await engine.rows(SUM)).toEqual([[30]]);
+  expect(readers.jobCount).toBe(1);
+});
+
 test("statements that waited run on the event loop once no reader can be opened any more", async () => {
   const first = await busy();
   const waiting = send("SELECT max(v) FROM t");
