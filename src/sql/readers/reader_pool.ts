@@ -62,7 +62,7 @@ export interface ChosenReader {
   giveBack(): void;
 }
 
-/** Statements of one user that may wait. Each takes some kilobytes besides its connection. */
+/** Statements of one user that may wait. Each takes 4 KB of heap besides its connection. */
 export const WAITING_PER_USER_MAX = 2000;
 
 /** A client that has kept a reader waiting for so long may get an error. */
