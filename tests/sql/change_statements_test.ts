@@ -32,6 +32,7 @@ const REFUSED: readonly (readonly [string, string])[] = [
     "CHECK_VIOLATION@1",
   ],
   ["INSERT INTO t VALUES (3, 3, 'x'), (4, 99999999999, 'x')", "VALUE_OUT_OF_RANGE@1:38"],
+  ["INSERT INTO t VALUES ((SELECT 3), 99999999999, 'x')", "VALUE_OUT_OF_RANGE@1:34"],
   ["INSERT INTO t VALUES (3, 1, 'x') RETURNING 1 / (a - 1)", "DIVISION_BY_ZERO@1"],
   ["INSERT INTO t SELECT id + 1, a, b FROM t", "DUPLICATE_KEY@1"],
   ["INSERT INTO t (id, nope) VALUES (3, 1)", "COLUMN_NOT_FOUND@1:19"],

@@ -168,6 +168,7 @@ const CHANGES = [
   "BEGIN; UPDATE r.c SET v = v + 2; DELETE FROM r.c WHERE v > 4; INSERT INTO r.c SELECT id + 50000, 1, s FROM r.c; COMMIT",
   "BEGIN READ ONLY; DELETE FROM r.c WHERE v = -1; COMMIT",
   "INSERT INTO r.k SELECT id % 10, s FROM r.c",
+  "INSERT INTO r.c VALUES ((SELECT max(id) + 1 FROM r.c), (SELECT count(*) FROM r.k), 'x') RETURNING id, v",
   "DELETE FROM r.k WHERE n < 4",
   "INSERT INTO r.k SELECT n + 10, s FROM r.k RETURNING n",
   // Each of these fails, at the first faulty row.
@@ -192,6 +193,14 @@ describe("a change whose rows a reader reads is the same", () => {
     await both("SELECT id, v, s FROM r.c ORDER BY _seq");
     await both("SELECT n, s FROM r.k ORDER BY _seq");
   }
+
+  test("and so are those of a query in VALUES", async () => {
+    const before = elsewhere.database.readerCounts()?.queries ?? 0;
+    await elsewhere.run(
+      "BEGIN; INSERT INTO r.c VALUES ((SELECT -1 - count(*) FROM r.c), 0, 'x'); ROLLBACK",
+    );
+    expect(elsewhere.database.readerCounts()?.queries).toBe(before + 1);
+  });
 
   test("one after the other", async () => {
     for (const sql of CHANGES) {

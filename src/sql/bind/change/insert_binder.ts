@@ -132,7 +132,7 @@ function* bindSource(
       if (insert.orderBy !== undefined || insert.limit !== undefined) {
         return yield* bindQuerySource(insert, world);
       }
-      if (givesRows(insert)) return yield* bindQuerySource(asSelect(insert), world);
+      if (isQuery(insert)) return yield* bindQuerySource(asSelect(insert), world, true);
       return {
         width: insert.values[0]?.length ?? 0,
         into: (filled) => bindCells(insert, filled, world),
@@ -146,15 +146,22 @@ function ownParts(part: object): readonly unknown[] {
   return holdsQuery(part) ? [] : directPartsOf(part);
 }
 
-/** Whether a single VALUES row calls a table function and so may produce several rows. */
-function givesRows({ values }: ValuesStatement): boolean {
+/**
+ * Whether a single VALUES row is bound as a query: it calls a table function, and so may produce
+ * several rows, or holds a query, which may take long and is read where other rows are read.
+ */
+function isQuery({ values }: ValuesStatement): boolean {
   if (values.length !== 1) return false;
+  let readsRows = false;
   for (const part of partsOf(values, ownParts)) {
+    if (holdsQuery(part)) readsRows = true;
     const call: { readonly type?: unknown; readonly function?: { readonly name?: unknown } } = part;
     const name = call.type === "call" ? call.function?.name : undefined;
     if (typeof name === "string" && isTableFunction(name)) return true;
+    // Only a list of cells takes these.
+    if (name === "file" || call.type === "default") return false;
   }
-  return false;
+  return readsRows;
 }
 
 function asSelect({ _location, values }: ValuesStatement): SelectStatement {
@@ -162,14 +169,19 @@ function asSelect({ _location, values }: ValuesStatement): SelectStatement {
   return { type: "select", columns, _location };
 }
 
-function* bindQuerySource(node: SelectStatement, world: DmlWorld): Generator<void, UnplacedSource> {
+/** @param isRow Whether it stands for a row of VALUES. */
+function* bindQuerySource(
+  node: SelectStatement,
+  world: DmlWorld,
+  isRow = false,
+): Generator<void, UnplacedSource> {
   const query = yield* bindInSteps(node, { ...world, isOutermost: false, keepsUntyped: true });
   const { statement } = world;
   return {
     width: query.outputs.length,
     into: (filled) => ({
       kind: "query",
-      query: castOutputs(query, { ...filled, statement, node }),
+      query: castOutputs(query, { ...filled, statement, node, isRow }),
     }),
   };
 }
@@ -237,7 +249,13 @@ function requireWritable(literals: LiteralValuesStatement, { table, targets }: F
 
 function castOutputs(
   query: BoundSelect,
-  { node, statement, table, targets }: Filled & { statement: StatementBinding; node: Expr },
+  {
+    isRow,
+    node,
+    statement,
+    table,
+    targets,
+  }: Filled & { statement: StatementBinding; node: Expr; isRow: boolean },
 ): BoundSelect {
   // The casts stand above DISTINCT and ORDER BY of the query: they must not change what it yields.
   const mustNest = query.distinct !== "none" || query.orderBy.length > 0;
@@ -250,7 +268,9 @@ function castOutputs(
     if (column === undefined) return { name, expression };
     noteNumber(expression, column, statement);
     const cast = castTo(expression, { to: column.type, mode: "assignment", node });
-    return { name, expression: castInColumn(cast, { column: column.name, source: "query" }) };
+    const row = { rowIndex: 0, columnIndex: i, rowCount: 1 };
+    const place = { column: column.name, source: isRow ? row : ("query" as const) };
+    return { name, expression: castInColumn(cast, place) };
   });
   return { ...source, outputs };
 }
