@@ -206,7 +206,7 @@ export class Reader {
       tables.map(({ tableId }) => tableId),
       snapshotSeq,
     );
-    const answers = this.#answersTo(query);
+    const answers = this.#answersTo(query, tables);
     const job = new RunningJob(query, {
       answers,
       clock,
@@ -272,8 +272,11 @@ export class Reader {
     return { node, types, namespace, relations, rowCounts: new Map(counted) };
   }
 
-  #answersTo({ prepared, principal, staged }: ReaderQuery): JobAnswers {
-    const { catalog, clock, store } = this.#parts;
+  #answersTo(
+    { prepared, principal, staged }: ReaderQuery,
+    tables: readonly TableEntry[],
+  ): JobAnswers {
+    const { clock, store } = this.#parts;
     const { isImpersonated, role, userId } = principal;
     return new JobAnswers({
       clock,
@@ -281,8 +284,10 @@ export class Reader {
       systemViews: systemViewsIn(prepared.requirements),
       caller: { isImpersonated, role, userId },
       stagedOf: (tableId) => {
-        const table = defined(catalog.tableById(tableId), "a table has staged rows of its form");
-        return staged?.stagedOf(tableId, ownerOf(principal, table)) ?? [];
+        // The catalog may have dropped it since.
+        const table = tables.find((each) => each.tableId === tableId);
+        const owner = ownerOf(principal, defined(table, "a job reads tables that it was given"));
+        return staged?.stagedOf(tableId, owner) ?? [];
       },
     });
   }

@@ -7,8 +7,10 @@ import { DatabaseError } from "../../../src/base/errors.ts";
 import type { StagedRow } from "../../../src/sql/execute/run/transaction.ts";
 import { JobAnswers, type JobAnswersOptions } from "../../../src/sql/readers/answers.ts";
 import { TEXT } from "../../../src/types/mod.ts";
+import { HeldReaders } from "../../support/held_readers.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
+import { until } from "../../support/until.ts";
 
 /** More than one answer has. */
 const MANY = 1300;
@@ -129,6 +131,22 @@ describe("a statement in a reader answers as on the event loop", () => {
     await all(sql);
     await all("SELECT id, n, s FROM a.t ORDER BY _seq");
   });
+});
+
+test("staged rows of a table that was dropped meanwhile are read to their end", async () => {
+  const readers = new HeldReaders();
+  await using engine = await TestEngine.open({ heldReaders: readers, readsElsewhere: true });
+  await engine.run(
+    "CREATE TABLE t (id INT PRIMARY KEY) WITH (TYPE = 'SHARED'); INSERT INTO t VALUES (1)",
+  );
+  readers.hold();
+  const { jobCount } = readers;
+  const answer = engine.ask("BEGIN; INSERT INTO t VALUES (2); SELECT sum(id) FROM t; COMMIT");
+  await until(() => readers.jobCount > jobCount);
+  await engine.run("DROP TABLE t");
+  readers.release();
+  const { error } = await answer;
+  expect([error?.condition, error?.statementIndex]).toEqual(["SERIALIZATION_FAILURE", 3]);
 });
 
 describe("ids in a reader", () => {
