@@ -101,9 +101,10 @@ export class StagedTable {
   /** Finds the versions again that lay in lost places, among rows `from` to `to`. */
   findAgain(lost: ReadonlySet<number>, from: number, to: number): void {
     const { owners, prevs } = this.memtable;
+    this.follower.leave();
     for (let row = from; row < to; row += 1) {
       if (!lost.has(this.#placeNumbers[row] ?? 0)) continue;
-      const found = this.table.findSeq(owners[row] ?? 0, prevs[row] ?? 0);
+      const found = this.follower.find(owners[row] ?? 0, prevs[row] ?? 0);
       this.#placeNumbers[row] = 0;
       if (found !== undefined) this.notePlace(row, found.place, found.row);
     }
