@@ -116,6 +116,10 @@ export class StatementRunner {
 
   #query(prepared: PreparedQuery, options: RunOptions): StatementResult | Promise<StatementResult> {
     if (options.files !== undefined) refuseExtra(options.files, []);
+    const { readRow } = prepared;
+    if (readRow !== undefined && options.profile === undefined) {
+      return this.#queryByKey(prepared, options, readRow);
+    }
     const readers = this.#readersFor(prepared);
     const mayLeave = readers !== undefined;
     if (mayLeave && isKnownLong(prepared, readers)) {
@@ -130,12 +134,7 @@ export class StatementRunner {
       if (!run.readsInOrder) noteLong(prepared);
       return this.#queryInPlace(readers, prepared, { options, sleeps: run.sleeps });
     };
-    const { cells, readRow } = prepared;
     try {
-      if (readRow !== undefined && options.profile === undefined) {
-        const row = readRow(run);
-        return queryResult(prepared, row === undefined ? [] : [cells.cellsOf(row)], options);
-      }
       const rows = this.#rowsOf(prepared, options, run);
       const further = readHere(rows, mayLeave);
       const { collected } = rows;
@@ -145,6 +144,16 @@ export class StatementRunner {
     } catch (error) {
       return leave(error);
     }
+  }
+
+  /** One row is never long. */
+  #queryByKey(
+    prepared: PreparedQuery,
+    options: RunOptions,
+    readRow: NonNullable<PreparedQuery["readRow"]>,
+  ): StatementResult {
+    const row = readRow(this.#newQuery(prepared, options, { mayLeave: false }));
+    return queryResult(prepared, row === undefined ? [] : [prepared.cells.cellsOf(row)], options);
   }
 
   /** Waits for a reader, and begins there as the definitions and rows of that turn are. */
