@@ -118,7 +118,9 @@ class Campaign {
     await Promise.all(clients);
     rmSync(this.#options.control, { force: true });
     if (server.condition === "running") {
-      await this.#lookAtRest(before).catch((error: unknown) => this.#hold(`at rest: ${error}`));
+      await this.#lookAtRest(before).catch((error: unknown) =>
+        this.#hold(`at rest: ${String(error)}`),
+      );
     } else {
       this.#hold(`the server ${server.condition}: ${server.output.slice(-2000)}`);
     }

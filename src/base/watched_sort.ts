@@ -3,7 +3,7 @@
  * by throwing.
  */
 
-/** Of two numbers, of rows or the like; never 0. */
+/** Compares two numbers, which stand for rows or the like; never gives 0. */
 export type Compare = (left: number, right: number) => number;
 
 /** A few milliseconds, of whatever is compared. */

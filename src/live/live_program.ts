@@ -170,7 +170,7 @@ export class LiveProgram {
     return this.shape.shaped(chosenOf(batch, chosen), this.plan.projections);
   }
 
-  /** What the rows of a change batch from `start` on do to the result, as many as fit a turn. */
+  /** Says how rows of a change batch change the result: from `start` on, as many as fit a turn. */
   changesFrom(
     batch: ChangeBatch,
     start: number,

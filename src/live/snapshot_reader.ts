@@ -86,7 +86,7 @@ export class SnapshotReader implements LoadReader {
     const isElsewhere = this.#search.isElsewhere(program);
     let step = isElsewhere ? this.#readFound(program, budget) : this.#readHere(program, budget);
     if (step === ELSEWHERE) step = this.#readFound(program, budget);
-    // What is refused is read here from the next turn on.
+    // A refused search is read here from the next turn on.
     if (step === "spent" || step === "refused") return undefined;
     return step ?? this.#cut(this.#options.boundary, true);
   }

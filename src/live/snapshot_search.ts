@@ -58,7 +58,7 @@ export class SnapshotSearch {
     this.#spentUnits += units;
   }
 
-  /** What was sought is found. */
+  /** The rows that were sought are found. */
   noteFound(): void {
     this.#spentUnits = 0;
   }

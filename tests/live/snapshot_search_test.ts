@@ -156,7 +156,7 @@ test("a snapshot is read here until a batch has taken long beyond its rows", asy
   await arrive();
   expect(ids(sink)).toEqual([[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]]);
   expect(ranges()).toHaveLength(1);
-  // What was read here is not sought again.
+  // Rows that were read here are not sought again.
   expect(ranges()[0]?.after).toBeGreaterThan(0);
 });
 

@@ -237,6 +237,6 @@ describe("rows come in the order of _seq", () => {
     );
     const ids = entries.at(-2)?.rows?.map(([id]) => id) ?? [];
     expect(ids.slice(0, -2)).toEqual([2, 8991, 8992, 8993, 8994, 8995, 8996, 8997, 8998, 8999]);
-    expect(ids.slice(-2).toSorted()).toEqual([0, 1]);
+    expect(new Set(ids.slice(-2))).toEqual(new Set([0, 1]));
   });
 });

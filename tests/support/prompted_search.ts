@@ -47,7 +47,7 @@ export class PromptedSearch implements RowSearch {
 
 interface Found {
   readonly rows: readonly Row[];
-  /** What the filter threw behind those rows. */
+  /** The error that the filter threw behind those rows. */
   readonly failure: { readonly error: unknown } | undefined;
 }
 

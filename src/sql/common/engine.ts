@@ -171,7 +171,7 @@ export interface LivePace {
   monotonicMs(): number;
 }
 
-/** Which rows of a live query are sought. */
+/** The rows of a live query that are sought. */
 export interface SearchRange {
   /** Exclusive. */
   readonly after: Seq;

@@ -28,7 +28,7 @@ export interface LiveRowsQuery {
   readonly request: LiveRequest;
   readonly namespace: string;
   readonly principal: Principal;
-  /** What it reads of each row, `_seq` among it. */
+  /** The columns that it reads of each row, `_seq` among them. */
   readonly columnNames: readonly string[];
   readonly seqName: string;
 }

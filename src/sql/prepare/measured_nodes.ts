@@ -1,8 +1,8 @@
 /**
- * What was measured of a plan in another thread: by the place of each node, as both threads have
- * the same plan, and not the same objects.
+ * Measurements of a plan in another thread, by the place of each node: both threads have the same
+ * plan, but not the same objects.
  *
- * Of a divided query, a reader runs copies of some nodes. What it measured of a copy counts for the
+ * A reader of a divided query runs copies of some nodes. Its measurement of a copy counts for the
  * node that was copied, and what the parts took for all nodes above the place of the division.
  */
 import type { Measured, Profile } from "../execute/run/profile.ts";
@@ -12,7 +12,7 @@ import type { PlanNode } from "../plan/plan.ts";
 import { inputsOf, nodesOf, ownSubqueries } from "../plan/plan_walk.ts";
 import { planOfCte } from "../plan/planner.ts";
 
-/** What was measured of the node at a place of `measuredNodes`. */
+/** The measurement of the node at a place of `measuredNodes`. */
 export interface PlacedMeasures extends Partial<Measured> {
   readonly at: number;
 }

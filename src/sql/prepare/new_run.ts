@@ -233,7 +233,7 @@ class StatementRun implements NotedRun {
   }
 
   pause(): Promise<void> {
-    // What comes before the first pause has had a turn.
+    // The work before the first pause has had a turn.
     this.#pause ??= pauser(this.#world.clock, { check: () => this.checkTime(), firstTurnMs: 0 });
     return this.#pause();
   }

@@ -121,7 +121,7 @@ function* columnsOf(
   }
 }
 
-/** Of each row what a scan shows: its values, or those of its tombstone. */
+/** The values that a scan shows of each row: its own, or those of its tombstone. */
 function* shownRows(rows: Iterable<readonly [string, StagedRow]>): Generator<readonly KeyedRow[]> {
   for (const [keyText, { isDeleted, row, stored }] of rows) {
     const shown = isDeleted ? stored : row;

@@ -10,8 +10,8 @@
  *     event loop ──run──► first reader ──rows … rows, parted──► event loop ──whole──► first reader
  *                ──run──► others       ──rows … rows, end─────► event loop
  *
- * What only the event loop has, a reader asks for in the middle of its job, and waits for the
- * answer, which comes by a port of its own.
+ * A reader asks in the middle of its job for rows and ids that only the event loop has. It waits
+ * for the answer, which comes by a port of its own.
  *
  *     reader ──ask──► event loop ──answer──► reader
  *
@@ -140,7 +140,7 @@ export interface QueryJob {
   readonly timeMs: number;
   readonly words: JobWords;
   readonly part: JobPart | undefined;
-  /** Of a statement that is measured: the shape that its plan must have here, too. */
+  /** The shape that the plan of a measured statement must have here, too. */
   readonly measuredShape: string | undefined;
 }
 
@@ -155,7 +155,7 @@ export interface DropMessage {
   readonly dropped: DroppedShares;
 }
 
-/** What only the event loop has. A reading is one pass over some rows, by a number of its own. */
+/** Asks for rows or ids that only the event loop has. A reading is one numbered pass over rows. */
 export type Question =
   /** Ids of SNOWFLAKE_ID(). */
   | { readonly kind: "ids"; readonly count: number }
@@ -181,7 +181,7 @@ export type KeyedRow = readonly [keyText: string, staged: StagedRow];
 export type Answer = Answers[keyof Answers];
 
 export interface AnswerMessage {
-  /** Of the question: a reader may give up a question before the answer comes. */
+  /** The number of the question: a reader may give up a question before the answer comes. */
   readonly number: number;
   readonly answer: Answer;
 }
@@ -193,7 +193,7 @@ export interface JobTotals {
   readonly rowsRead: number;
   /** How long the reader worked, in milliseconds. */
   readonly workedMs: number;
-  /** Of a statement that is measured. */
+  /** Present for a statement that is measured. */
   readonly measures?: readonly PlacedMeasures[] | undefined;
   /** How long the request has been asked to sleep in all. */
   readonly sleepMs: number;

@@ -62,7 +62,7 @@ export class LiveSearches {
     });
   }
 
-  /** Where the rows of a live query are found. */
+  /** The place where the rows of a live query are found. */
   searchFor(query: LiveRowsQuery): RowSearch {
     return new LiveSearch(this, query);
   }
@@ -158,7 +158,7 @@ interface Sought {
   readonly range: SearchRange;
 }
 
-/** What `next` has come to. */
+/** The state to which `next` has come. */
 type Arrived = { readonly rows: Batch | "refused" | undefined } | { readonly error: unknown };
 
 class Search implements FoundRows {

@@ -126,7 +126,7 @@ export class QueryReader {
   readonly #spillSpace: SpillSpace;
   readonly #plans = new Map<number, Prepared>();
   readonly #divided = new WeakMap<Prepared, DividedQuery>();
-  /** Those of the job at hand. */
+  /** The questions of the job at hand. */
   #questions: Questions | undefined;
   #questionCount = 0;
   /** How long the job has worked before the message at hand, and when that came. */

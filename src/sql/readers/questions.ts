@@ -1,7 +1,7 @@
 /**
- * What a statement in a reader has from the event loop in the middle of its job: rows of system
- * views, rows that its transaction has staged, and ids. Each of them is asked for when the
- * statement comes to it, so that it is of the same moment as on the event loop.
+ * The questions of a statement in a reader to the event loop: for rows of system views, rows that
+ * its transaction has staged, and ids. Each is asked when the statement comes to it, so that the
+ * answer is of the same moment as on the event loop.
  */
 import type { Row, Value } from "../../types/mod.ts";
 import type { SystemCall } from "../bind/bound.ts";
@@ -9,7 +9,7 @@ import { rowBytes } from "../execute/held/row_bytes.ts";
 import type { StagedRow, StagedRows } from "../execute/run/transaction.ts";
 import type { Answers, Question } from "./job.ts";
 
-/** Ids that are asked for at first, and at most. What is left of them is never used. */
+/** Ids that are asked for at first, and at most. Those that are left over are never used. */
 const IDS_MIN = 16;
 const IDS_MAX = 1024;
 

@@ -64,7 +64,7 @@ export interface ReaderQuery {
   /** Absent if the query may not sleep. */
   readonly sleeps?: Sleeps | undefined;
   readonly ledger: QueryLedger;
-  /** Of EXPLAIN ANALYZE. */
+  /** Present for EXPLAIN ANALYZE. */
   readonly profile?: Profile | undefined;
   /** @throws {DatabaseError} The statement ends then. */
   onBatch(batch: Batch): void;

@@ -59,7 +59,7 @@ export interface ChosenReader {
   /** How long the statement waited. */
   readonly waitedMs: number;
   /** The statement has begun, or will not. */
-  giveBack(): void;
+  readonly giveBack: () => void;
 }
 
 /** Statements of one user that may wait. Each takes 4 KB of heap besides its connection. */
@@ -81,7 +81,7 @@ export class ReaderPool {
   /** Empty places were never used, or their reader is gone. */
   readonly #readers: (Reader | undefined)[];
   readonly #waiting: WaitingStatements<ChosenReader>;
-  /** Those that were chosen for a statement that has not begun. */
+  /** Readers that were chosen for a statement that has not begun. */
   readonly #reserved = new Set<Reader>();
   #isOpen = true;
   /** When a thread may be started again after one could not be, in monotonic milliseconds. */
@@ -267,7 +267,7 @@ export class ReaderPool {
       wanted: countMax,
       reason,
     });
-    // Those who wait for a reader that is starting may have to run without one.
+    // Statements that wait for a starting reader may have to run without one.
     clock.after(OPEN_AGAIN_MS, () => this.#waiting.serve());
   }
 }

@@ -21,7 +21,7 @@ export interface FinishOptions {
   /** Waits for a reader; undefined if the statement reads on the event loop. */
   place(): Promise<ReadingPlace | undefined>;
   /** Runs the statement anew, as the definitions and rows of this turn are. */
-  begin(place: ReadingPlace | undefined): DmlOutcome | Promise<DmlOutcome>;
+  readonly begin: (place: ReadingPlace | undefined) => DmlOutcome | Promise<DmlOutcome>;
   /** In a transaction the caller is told of a conflict, and repeats all of it. */
   readonly isRepeatable: boolean;
 }
@@ -37,7 +37,7 @@ export async function finishChange(
     let place: ReadingPlace | undefined;
     try {
       if (attempt > 1) {
-        // Those that are kept out by a closed gate do not wait for a reader of this statement.
+        // Statements that a closed gate keeps out do not wait for a reader of this one.
         place = await options.place();
         open = await readyAgain(attempt, options);
         begun = options.begin(place);

@@ -31,7 +31,7 @@ export interface RequestTransactionOptions {
 /** The writes that a commit takes along, by whether it changes rows. */
 export type RecordedWrites = (changesRows: boolean) => readonly TableWrite[];
 
-/** What became of a transaction. */
+/** The end of a transaction. */
 interface Written {
   readonly changesRows: boolean;
   /** Undefined if there was nothing to write. */

@@ -18,14 +18,14 @@ export interface ResultOptions {
 
 const VERBS = { insert: "Inserted", update: "Updated", delete: "Deleted" } as const;
 
-/** What most changes answer, so that it is the same text each time. */
+/** The answers of most changes, so that each is the same text every time. */
 const MESSAGES_OF_ONE = {
   insert: "Inserted 1 row(s)",
   update: "Updated 1 row(s)",
   delete: "Deleted 1 row(s)",
 } as const;
 
-/** What a change answers once it is durable. */
+/** The answer of a change that is durable. */
 export function changeResult(
   { cells, fields, kind, storedNumbers }: PreparedDml,
   { applied, returned, rowCount }: DmlOutcome,

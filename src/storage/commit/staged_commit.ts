@@ -227,7 +227,7 @@ export class LocalStagedCommit implements StagedCommit {
     return { table, write, snapshotSeq: this.#snapshotSeq, firstSeq: SEQ_ZERO };
   }
 
-  /** Of the next rows, from the seq before the first of the commit. */
+  /** The seqs of the next rows, from the seq before the first of the commit. */
   #distances(rowCount: number): Float64Array {
     const distances = new Float64Array(rowCount);
     for (let row = 0; row < rowCount; row += 1) {

@@ -1,6 +1,6 @@
 /**
- * Finds versions of one table by their seqs. Those that a statement replaces were read in the order
- * in which they lie, so the next one is looked for behind the last one first.
+ * Finds versions of one table by their seqs. A statement read the versions that it replaces in the
+ * order in which they lie, so the next one is looked for behind the last one first.
  *
  * Within one place the seqs of an owner ascend.
  */

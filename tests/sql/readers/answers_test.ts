@@ -1,5 +1,5 @@
 /**
- * What only the event loop has, as a statement in a reader reads it: system views, rows that the
+ * Statements in a reader over rows that only the event loop has: system views, rows that the
  * transaction has staged, and ids. Answers are the same as on the event loop, and come in pieces.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";

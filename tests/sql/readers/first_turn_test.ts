@@ -1,6 +1,6 @@
 /**
- * Which statements begin on the event loop: by a clock that a test lets run, so that a turn is over
- * at the first look at it.
+ * Statements that begin on the event loop. A test lets the clock run, so that a turn is over at the
+ * first look at it.
  */
 import { expect, test } from "bun:test";
 import { HeldReaders } from "../../support/held_readers.ts";

@@ -130,7 +130,7 @@ describe("to its end", () => {
   });
 });
 
-/** Of each form in which a column is held, by the number of its row. */
+/** A value in each form in which a column is held, by the number of its row. */
 const VALUES = [
   ["BIGINT", "CASE WHEN g % 3 = 0 THEN 9007199254740993 + g ELSE g END"],
   ["DOUBLE", "CASE WHEN g % 7 = 0 THEN NULL ELSE g * 0.5::double END"],
@@ -160,7 +160,9 @@ describe("by columns", () => {
     await engine.run(
       `DROP TABLE IF EXISTS m; CREATE TABLE m (id INT PRIMARY KEY, ${columns}, d TEXT DEFAULT 'given' || 1);` +
         `INSERT INTO m (c8, id, ${names.slice(0, 8).join(", ")}) SELECT ${VALUES[8][1]}, g, ` +
-        `${VALUES.slice(0, 8).map(([, value]) => value)} FROM generate_series(1, ${ROWS}) g`,
+        `${VALUES.slice(0, 8)
+          .map(([, value]) => value)
+          .join(", ")} FROM generate_series(1, ${ROWS}) g`,
     );
   });
 

@@ -270,7 +270,7 @@ describe.each(FORMS)("%s", (form) => {
     const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
     for (let from = 0; from < MANY; from += 4096) {
       add(write("update", numbered(Math.min(4096, MANY - from), "new", from)));
-      // What it is going to replace moves from the memtable to a segment, and on.
+      // The version that it is going to replace moves from the memtable to a segment, and on.
       if (from === 8192) await store.flush(1);
       if (from === 16_384) await commit(store, 1, "insert", [[-1, "theirs"]]);
       if (from === 32_768) {

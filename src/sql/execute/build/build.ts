@@ -127,7 +127,7 @@ function passing(pass: Passing, input: OperatorFactory): OperatorFactory {
   return (run) => pass(input(run), run);
 }
 
-/** What pairs of an inner join must satisfy is asked above it where it may make much. */
+/** The condition on pairs of an inner join becomes a filter above it where it may make much. */
 function buildFilteredJoin(node: JoinNode, residual: BoundExpression): OperatorFactory {
   const read = columnIdsIn(residual);
   for (const { id } of node.columns) read.add(id);

@@ -48,7 +48,7 @@ export interface DmlOutcome {
   /** Rows affected. */
   readonly rowCount: number;
   readonly applied: Applied;
-  /** Of RETURNING, in order; each batch is evaluated when it is asked for, and once. */
+  /** The rows of RETURNING, in order; each batch is evaluated once, when it is asked for. */
   readonly returned: Iterable<Batch> | undefined;
 }
 
@@ -303,7 +303,7 @@ export class ChangeWriter {
   }
 }
 
-/** What is evaluated or staged between two pauses. */
+/** Rows that are evaluated or staged between two pauses. */
 function* parts(changes: readonly RowChange[]): Iterable<readonly RowChange[]> {
   for (let from = 0; from < changes.length; from += ROWS_PER_STEP) {
     yield changes.slice(from, from + ROWS_PER_STEP);

@@ -101,7 +101,7 @@ export function deletedColumns(
   };
 }
 
-/** What `_seq` reads. */
+/** The column that holds `_seq`. */
 function seqsOf(column: Vector | undefined): ArrayLike<number> {
   const vector = defined(column, "an UPDATE and a DELETE read the seq of each row");
   if (vector.kind === "f64") return vector.values.subarray(0, vector.length);

@@ -51,14 +51,14 @@ interface InsertSource {
   open(sink: InsertSink, read: ReadRows | undefined): ChangeSource;
 }
 
-/** Where the rows of an INSERT go. */
+/** Takes the rows of an INSERT. */
 interface InsertSink {
   readonly run: Run;
   /** Whether they are to be given by columns. */
-  takesColumns(): boolean;
-  onRows(rows: Row[]): void;
+  readonly takesColumns: () => boolean;
+  readonly onRows: (rows: Row[]) => void;
   /** With a vector for each column that the source fills, or for all of the table. */
-  onColumns(batch: Batch, positions?: readonly number[]): void;
+  readonly onColumns: (batch: Batch, positions?: readonly number[]) => void;
 }
 
 /** Compiles INSERT. @param build Of the query that it inserts the rows of, if there is one. */
@@ -233,12 +233,12 @@ function queried(
 /** What is held of a row that changes besides its cells: its owner, four seqs, and its key. */
 const CHANGED_ROW_BYTES = 48;
 
-/** Where the rows go that a statement reads. */
+/** Takes the rows that a statement reads. */
 interface ReadSink {
   /** Whether {@linkcode onColumns} is to be called, and not `onRows`. */
-  takesColumns(): boolean;
-  onRows(batch: Batch, from: number, to: number): void;
-  onColumns(batch: Batch): void;
+  readonly takesColumns: () => boolean;
+  readonly onRows: (batch: Batch, from: number, to: number) => void;
+  readonly onColumns: (batch: Batch) => void;
 }
 
 /** Rows that are read as a source, a part of each batch at a step. */

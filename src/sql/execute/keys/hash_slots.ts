@@ -1,6 +1,6 @@
 /**
- * Where numbers are found by a hash: pairs in one array with open addressing. At most half of the
- * pairs are used.
+ * A table in which numbers are found by a hash: pairs in one array with open addressing. At most
+ * half of the pairs are used.
  *
  *     #slots[2 * i]       hash, probed from its low bits on
  *     #slots[2 * i + 1]   number + 1; 0 where the pair is free

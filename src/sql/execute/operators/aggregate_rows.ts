@@ -73,7 +73,7 @@ export class AggregateRows {
     return undefined;
   }
 
-  /** What could not be added before all rows were there, a batch at a time. */
+  /** Gives the rows that could not be added before all were there, a batch at a time. */
   *rest(): Generator<GroupedRows, void> {
     for (const batch of this.#restBatches()) {
       const rows = this.#grouped(batch);

@@ -159,7 +159,7 @@ export class BatchSource implements Operator {
 
 export interface PortionSourceOptions {
   readonly run: Run;
-  /** Of the columns that are wanted. */
+  /** The positions of the wanted columns. */
   readonly positions: readonly number[];
   readonly types: readonly DataType[];
 }

@@ -3,8 +3,8 @@
  *
  * Contract:
  * - `next()` returns the next batch, or undefined once and for ever at the end. It runs straight
- *   through until it has rows, and calls `Run.checkTime` in every loop that may run for long. What
- *   that throws ends the statement: an operator is closed then, and never asked again.
+ *   through until it has rows, and calls `Run.checkTime` in every loop that may run for long. An
+ *   error of that call ends the statement: an operator is closed then, and never asked again.
  * - The vectors of a batch are valid until the next call; who keeps rows copies them.
  * - An operator owns its input and closes it in `close()`, also when it never reached the end.
  */

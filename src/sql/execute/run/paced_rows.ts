@@ -17,7 +17,7 @@ export class PacedRows implements Operator {
   /** Time is no matter: long calls look at it themselves. */
   readonly #pace = new RowPace(ROW_GROUP_ROWS_MAX);
   #batch: Batch | undefined;
-  /** Of the rows handed last. */
+  /** The rows that were handed last: from `#start` to before `#end`. */
   #start = 0;
   #end = 0;
 

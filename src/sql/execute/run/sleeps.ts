@@ -17,7 +17,7 @@ export const ASLEEP: Error = new Error("The query sleeps");
 /** How long one request sleeps in all, whatever its time: its snapshot is held for so long. */
 const SLEEP_MS_MAX = HOUR_MS;
 
-/** What another thread is told of the sleeps of a query. */
+/** The sleeps of a query, as another thread is told of them. */
 export interface SleptSoFar {
   readonly overCount: number;
   /** How long the request has been asked to sleep in all. */

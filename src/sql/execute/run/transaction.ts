@@ -31,7 +31,7 @@ export interface StagedRow {
 /** The staged rows of a transaction as its statements read them. */
 export interface StagedRows {
   hasStaged(tableId: number): boolean;
-  /** Those of one owner by key text, in order of first staging; aliased. */
+  /** The staged rows of one owner by key text, in order of first staging; aliased. */
   stagedOf(tableId: number, owner: number): ReadonlyMap<string, StagedRow> | undefined;
 }
 

@@ -93,7 +93,7 @@ export class GroupFirsts implements Operator {
         this.#cut();
       }
     }
-    // What is held, then what is still to come.
+    // The rows that are held come first, then those of the input.
     if (this.#position >= this.#order.length) return nextRows(this.#input, run);
     const batch = this.#rows.batchOf(this.#order, this.#position);
     this.#position += batch.rowCount;

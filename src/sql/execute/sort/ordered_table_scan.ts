@@ -18,8 +18,8 @@ export const ORDERED_SHARE_MAX: number = 1 / 32;
 const FURTHER_ROWS = 2;
 
 /**
- * Which share of a table is read in order in vain: a row with three columns takes 1 µs so, and 4 ns
- * in a scan with a condition on one of them.
+ * The share of a table that may be read in order in vain: a row with three columns takes 1 µs so,
+ * and 4 ns in a scan with a condition on one of them.
  */
 const VAIN_SHARE_MAX: number = 1 / 512;
 

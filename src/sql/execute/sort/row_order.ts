@@ -132,7 +132,7 @@ function differingBits(word: Uint32Array): number {
   return differing;
 }
 
-/** Where the rows of each digit begin. */
+/** The place at which the rows of each digit begin. */
 function digitStarts(word: Uint32Array, shift: number): Uint32Array {
   const counts = new Uint32Array(DIGIT_COUNT);
   for (let row = 0; row < word.length; row += 1) {

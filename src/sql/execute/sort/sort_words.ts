@@ -121,7 +121,7 @@ function sharedLengthOf(rows: HeldRows, position: number, run: Pick<Run, "checkT
   return shared?.length ?? 0;
 }
 
-/** What all texts begin with, and some before them; undefined where all are NULL. */
+/** The beginning that all texts share, and one of the texts; undefined where all are NULL. */
 function sharedStart(
   { bytes, length, nulls, offsets }: Utf8Vector,
   before: Uint8Array | undefined,

@@ -103,7 +103,7 @@ function isOfStep(query: BoundSelect, { recursion }: Step): boolean {
   return recursionsAround(query).has(recursion);
 }
 
-/** Of a query that is read for all sets of captures at once. */
+/** The captures of a query that is read for all sets of captures at once. */
 const NO_CAPTURES: ReadonlyMap<number, Value> = new Map();
 
 /** What is known in a run of one subquery. */

@@ -1,8 +1,8 @@
 /**
  * jsonb_object_agg: the members of each group, in canonical order when they are asked for.
  *
- * A member is written when it is added. What is left for the end is the order of the keys, which of
- * 300,000 members takes half a second.
+ * A member is written when it is added. Only the order of the keys is left for the end; for
+ * 300,000 members it takes half a second.
  */
 import { sortedNumbers } from "../../../base/watched_sort.ts";
 import { compareCodePoints, type Value } from "../../../types/mod.ts";

@@ -7,7 +7,7 @@
  * Literals are lifted only where an ever-new value is common and the plan is the same for all of
  * them: in WHERE, ON, SET, VALUES, LIMIT, OFFSET. They stay in the select list (their type is the
  * result's), in GROUP BY, HAVING and ORDER BY (where `f('day', x)` must equal `f('day', x)`), in
- * FROM, in sizes of types and in typed literals. What is not sure stays: the key is longer then,
+ * FROM, in sizes of types and in typed literals. A doubtful literal stays: the key is longer then,
  * and never wrong.
  *
  * In the key a lifted literal is one control character that no statement may hold outside of

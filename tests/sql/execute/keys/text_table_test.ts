@@ -88,7 +88,7 @@ describe("HashSlots", () => {
   ])("finds all numbers, hashes %s", (_, hashOf) => {
     const slots = new HashSlots();
     const count = hashOf(9) === 2 ? 9000 : 60_000;
-    /** Where a number is, or where probing for it ends. */
+    /** The place of a number, or the place at which probing for it ends. */
     const placeOf = (i: number): number => {
       const { slots: pairs } = slots;
       const mask = pairs.length - 1;
