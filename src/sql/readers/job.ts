@@ -62,9 +62,6 @@ export function newJobWords(): JobWords {
 /** KiB of rows that may be on their way to the event loop. */
 export const WINDOW_KIB = 2048;
 
-/** Plans that a reader keeps; it forgets the one that it was given first. */
-export const PLANS_MAX = 200;
-
 export const FORMATS: readonly ResultFormat[] = ["json", "ndjson", "csv"];
 
 export const CANCEL_CAUSES = ["kill", "drop", "shutdown"] as const;

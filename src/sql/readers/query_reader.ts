@@ -9,7 +9,6 @@ import { defined } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Disk } from "../../base/disk.ts";
 import type { Log } from "../../base/log.ts";
-import { putNewest } from "../../base/newest.ts";
 import type { Random } from "../../base/random.ts";
 import type { NamespaceEntry } from "../../catalog/mod.ts";
 import { ReplicaStore } from "../../storage/mod.ts";
@@ -36,13 +35,13 @@ import {
   type JobPart,
   type JobTotals,
   type JobWords,
-  PLANS_MAX,
   type QueryJob,
   type Question,
   type ToReader,
   WINDOW_KIB,
 } from "./job.ts";
 import { JobLedger, sleepsIn } from "./job_ledger.ts";
+import { KeptPlans } from "./kept_plans.ts";
 import { newDivision } from "./part_share.ts";
 import { type Asked, Questions } from "./questions.ts";
 import { worldIn } from "./relations.ts";
@@ -124,7 +123,7 @@ export class QueryReader {
   readonly #parts: QueryReaderParts;
   readonly #store: ReplicaStore;
   readonly #spillSpace: SpillSpace;
-  readonly #plans = new Map<number, Prepared>();
+  readonly #plans = new KeptPlans<Prepared>();
   readonly #divided = new WeakMap<Prepared, DividedQuery>();
   /** The questions of the job at hand. */
   #questions: Questions | undefined;
@@ -319,7 +318,7 @@ export class QueryReader {
       },
     });
     const prepared = prepare(source.node, { world, statement });
-    putNewest(this.#plans, [plan, prepared], PLANS_MAX);
+    this.#plans.add(plan, prepared, source.node);
     return prepared;
   }
 

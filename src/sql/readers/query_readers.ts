@@ -89,6 +89,8 @@ export class QueryReaders {
   readonly #undivided = new WeakSet<Prepared>();
   /** How long the last run would have taken in one reader. */
   readonly #aloneMs = new WeakMap<Prepared, number>();
+  /** The same of the last run whose plan was there: to make and to compile it may take longer. */
+  readonly #warmMs = new WeakMap<Prepared, number>();
   /** Under way. */
   readonly #divided = new Set<DividedQuery>();
   readonly #planNumbers = new WeakMap<Prepared, number>();
@@ -169,18 +171,26 @@ export class QueryReaders {
 
   #runOn(reader: Reader, query: ReaderQuery): StartedRead {
     const { prepared } = query;
+    const plan = this.#numberOf(prepared);
     const sinceMs = this.#parts.clock.monotonicMs();
-    const read = reader.run(query, this.#numberOf(prepared));
+    const isWarm = reader.knows(plan);
+    const read = reader.run(query, plan);
     const outcome = read.outcome.then((how) => {
       if (how === "refused") this.#refused.add(prepared);
-      if (how === "read") this.#noteTime(prepared, sinceMs, 1);
+      if (how === "read") this.#noteTime(prepared, sinceMs, { isWarm, readerCount: 1 });
       return how;
     });
     return { outcome, stop: () => read.stop() };
   }
 
-  #noteTime(prepared: Prepared, sinceMs: number, readerCount: number): void {
-    this.#aloneMs.set(prepared, (this.#parts.clock.monotonicMs() - sinceMs) * readerCount);
+  #noteTime(
+    prepared: Prepared,
+    sinceMs: number,
+    { isWarm, readerCount }: { isWarm: boolean; readerCount: number },
+  ): void {
+    const aloneMs = (this.#parts.clock.monotonicMs() - sinceMs) * readerCount;
+    this.#aloneMs.set(prepared, aloneMs);
+    if (isWarm) this.#warmMs.set(prepared, aloneMs);
   }
 
   /** Has a query that several readers divide give up one of them, for the statement that waits. */
@@ -198,7 +208,7 @@ export class QueryReaders {
     const division = divisionOf(prepared.plan);
     if (division === undefined) return undefined;
     const expectedMs = division.rowCount >= LONG_ROWS ? Number.POSITIVE_INFINITY : 0;
-    if ((this.#aloneMs.get(prepared) ?? expectedMs) < dividing.msMin) return undefined;
+    if ((this.#warmMs.get(prepared) ?? expectedMs) < dividing.msMin) return undefined;
     const countMax = Math.floor(Math.max(1, division.rowCount) / dividing.rowsEach);
     // Free readers are for those who wait.
     if (countMax < 2 || this.#pool.isAwaited) return undefined;
@@ -208,11 +218,13 @@ export class QueryReaders {
     const divided = new DividedQuery(query, { readers, plan, division, dividing });
     this.#divided.add(divided);
     const sinceMs = this.#parts.clock.monotonicMs();
+    const isWarm = readers.every((reader) => reader.knows(plan));
     const outcome = divided
       .run()
       .finally(() => this.#divided.delete(divided))
       .then((how) => {
-        if (how === "read") this.#noteTime(prepared, sinceMs, readers.length);
+        const readerCount = readers.length;
+        if (how === "read") this.#noteTime(prepared, sinceMs, { isWarm, readerCount });
         if (how === "refused") this.#undivided.add(prepared);
         return how;
       });

@@ -8,7 +8,6 @@ import { assert, defined } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
-import { putNewest } from "../../base/newest.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { Catalog, NamespaceEntry, TableEntry } from "../../catalog/mod.ts";
 import type { SharingStore, Store, TableSharing } from "../../storage/mod.ts";
@@ -29,10 +28,10 @@ import {
   type AnswerMessage,
   type FromReader,
   type JobPart,
-  PLANS_MAX,
   type PlanSource,
   type ToReader,
 } from "./job.ts";
+import { KeptPlans } from "./kept_plans.ts";
 import { relationsOf, systemViewsIn } from "./relations.ts";
 import { RunningJob } from "./running_job.ts";
 
@@ -132,7 +131,7 @@ export class Reader {
   readonly #watch: ReaderWatch;
   readonly #sharing: TableSharing;
   /** The plans that it has, as it forgets them itself. */
-  readonly #plans = new Map<number, true>();
+  readonly #plans = new KeptPlans<true>();
   #port: ReaderPort | undefined;
   #isReady = false;
   #job: RunningJob | undefined;
@@ -219,7 +218,7 @@ export class Reader {
     const { userId } = principal;
     this.#watch.onBegun(userId);
     void job.done.then(() => this.#watch.onDone(userId));
-    if (source !== undefined) putNewest(this.#plans, [plan, true], PLANS_MAX);
+    if (source !== undefined) this.#plans.add(plan, true, source.node);
     try {
       this.#port?.post({
         kind: "run",

@@ -1,0 +1,47 @@
+/**
+ * The plans that a reader keeps, by their numbers. It forgets the oldest ones beyond a number of
+ * plans, and beyond a length of their texts: a plan of a megabyte of SQL takes several.
+ *
+ * The event loop keeps the same list for each reader. Both forget by the same rule, so a reader has
+ * every plan that its list names.
+ */
+import type { QueryStatement } from "../parse/ast/ast.ts";
+
+const PLANS_MAX = 200;
+const TEXT_LENGTH_MAX = 512 * 1024;
+
+interface Kept<Plan> {
+  readonly plan: Plan;
+  readonly textLength: number;
+}
+
+export class KeptPlans<Plan> {
+  readonly #plans = new Map<number, Kept<Plan>>();
+  #textLength = 0;
+
+  has(number: number): boolean {
+    return this.#plans.has(number);
+  }
+
+  get(number: number): Plan | undefined {
+    return this.#plans.get(number)?.plan;
+  }
+
+  /** @param node The statement that the plan was made of. */
+  add(number: number, plan: Plan, { _location: { end, start } }: QueryStatement): void {
+    const textLength = end - start;
+    this.delete(number);
+    this.#plans.set(number, { plan, textLength });
+    this.#textLength += textLength;
+    for (const oldest of this.#plans.keys()) {
+      const isWithin = this.#plans.size <= PLANS_MAX && this.#textLength <= TEXT_LENGTH_MAX;
+      if (isWithin || oldest === number) return;
+      this.delete(oldest);
+    }
+  }
+
+  delete(number: number): void {
+    this.#textLength -= this.#plans.get(number)?.textLength ?? 0;
+    this.#plans.delete(number);
+  }
+}
