@@ -85,7 +85,7 @@ export function openAt(
 }
 
 /** Each reader runs straight through, so the first would read all if they did not take turns. */
-const DIVIDING = { rowsEach: 0, msMin: 0, isInTurn: true, gatheredBytesMax: 64 * 1024 };
+const DIVIDING = { rowsEach: 0, msMin: 0, runsMin: 0, isInTurn: true, gatheredBytesMax: 64 * 1024 };
 
 function readersHere(
   parts: Pick<DatabaseParts, "clock" | "disk" | "random">,

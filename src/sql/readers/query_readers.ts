@@ -56,6 +56,8 @@ export interface Dividing {
   readonly rowsEach: number;
   /** A query that one reader runs in less time than this is not divided. */
   readonly msMin: number;
+  /** A query that is not large is not divided before it has run so often. */
+  readonly runsMin: number;
   /** Whether the same reader always reads the same row groups. */
   readonly isInTurn: boolean;
   /**
@@ -65,16 +67,26 @@ export interface Dividing {
   readonly gatheredBytesMax: number;
 }
 
-/** Fewer than two row groups for each reader are not worth the 2 to 3 ms that dividing costs. */
+/**
+ * Fewer than two row groups for each reader are not worth the 2 to 3 ms that dividing costs. The
+ * runtime compiles the code of a query as it runs, in each reader by itself: with TPC-H over 600,000
+ * rows, seven runs of each query took 838 ms in all where the second run was divided, and 654 where
+ * none was.
+ */
 const DIVIDING: Dividing = {
   rowsEach: 2 * ROW_GROUP_ROWS_MAX,
   msMin: 15,
+  runsMin: 5,
   isInTurn: false,
   gatheredBytesMax: 32 * 1024 * 1024,
 };
 
-/** From so many rows on a query is taken to be long before it has run. */
+/**
+ * From so many rows on a query is taken to be long before it has run; and one that took so long is
+ * worth dividing at once.
+ */
 const LONG_ROWS: number = 32 * ROW_GROUP_ROWS_MAX;
+const LONG_MS = 300;
 
 /** How often readers that have nothing to do are told which files they may let go of. */
 const DROP_MS = 5000;
@@ -89,8 +101,8 @@ export class QueryReaders {
   readonly #undivided = new WeakSet<Prepared>();
   /** How long the last run would have taken in one reader. */
   readonly #aloneMs = new WeakMap<Prepared, number>();
-  /** The same of the last run whose plan was there: to make and to compile it may take longer. */
-  readonly #warmMs = new WeakMap<Prepared, number>();
+  /** How often plans have run in readers. */
+  readonly #runCounts = new WeakMap<Prepared, number>();
   /** Under way. */
   readonly #divided = new Set<DividedQuery>();
   readonly #planNumbers = new WeakMap<Prepared, number>();
@@ -171,26 +183,23 @@ export class QueryReaders {
 
   #runOn(reader: Reader, query: ReaderQuery): StartedRead {
     const { prepared } = query;
-    const plan = this.#numberOf(prepared);
     const sinceMs = this.#parts.clock.monotonicMs();
-    const isWarm = reader.knows(plan);
-    const read = reader.run(query, plan);
+    const read = reader.run(query, this.#numberOf(prepared));
     const outcome = read.outcome.then((how) => {
       if (how === "refused") this.#refused.add(prepared);
-      if (how === "read") this.#noteTime(prepared, sinceMs, { isWarm, readerCount: 1 });
+      if (how === "read") this.#noteTime(prepared, sinceMs, 1);
       return how;
     });
     return { outcome, stop: () => read.stop() };
   }
 
-  #noteTime(
-    prepared: Prepared,
-    sinceMs: number,
-    { isWarm, readerCount }: { isWarm: boolean; readerCount: number },
-  ): void {
-    const aloneMs = (this.#parts.clock.monotonicMs() - sinceMs) * readerCount;
-    this.#aloneMs.set(prepared, aloneMs);
-    if (isWarm) this.#warmMs.set(prepared, aloneMs);
+  #noteTime(prepared: Prepared, sinceMs: number, readerCount: number): void {
+    this.#aloneMs.set(prepared, (this.#parts.clock.monotonicMs() - sinceMs) * readerCount);
+    this.#runCounts.set(prepared, this.#runCountOf(prepared) + 1);
+  }
+
+  #runCountOf(prepared: Prepared): number {
+    return this.#runCounts.get(prepared) ?? 0;
   }
 
   /** Has a query that several readers divide give up one of them, for the statement that waits. */
@@ -207,8 +216,10 @@ export class QueryReaders {
     if (!isOfStoredRows(query)) return undefined;
     const division = divisionOf(prepared.plan);
     if (division === undefined) return undefined;
-    const expectedMs = division.rowCount >= LONG_ROWS ? Number.POSITIVE_INFINITY : 0;
-    if ((this.#warmMs.get(prepared) ?? expectedMs) < dividing.msMin) return undefined;
+    const aloneMs = this.#aloneMs.get(prepared);
+    const isLarge = division.rowCount >= LONG_ROWS || (aloneMs ?? 0) >= LONG_MS;
+    if (!isLarge && this.#runCountOf(prepared) < dividing.runsMin) return undefined;
+    if (aloneMs !== undefined && aloneMs < dividing.msMin) return undefined;
     const countMax = Math.floor(Math.max(1, division.rowCount) / dividing.rowsEach);
     // Free readers are for those who wait.
     if (countMax < 2 || this.#pool.isAwaited) return undefined;
@@ -218,13 +229,11 @@ export class QueryReaders {
     const divided = new DividedQuery(query, { readers, plan, division, dividing });
     this.#divided.add(divided);
     const sinceMs = this.#parts.clock.monotonicMs();
-    const isWarm = readers.every((reader) => reader.knows(plan));
     const outcome = divided
       .run()
       .finally(() => this.#divided.delete(divided))
       .then((how) => {
-        const readerCount = readers.length;
-        if (how === "read") this.#noteTime(prepared, sinceMs, { isWarm, readerCount });
+        if (how === "read") this.#noteTime(prepared, sinceMs, readers.length);
         if (how === "refused") this.#undivided.add(prepared);
         return how;
       });
