@@ -69,9 +69,9 @@ export interface Dividing {
 
 /**
  * Fewer than two row groups for each reader are not worth the 2 to 3 ms that dividing costs. The
- * runtime compiles the code of a query as it runs, in each reader by itself: with TPC-H over 600,000
- * rows, seven runs of each query took 838 ms in all where the second run was divided, and 654 where
- * none was.
+ * runtime compiles the code of a query as it runs, in each reader by itself. Seven runs of each
+ * query of TPC-H over 600,000 rows took 838 ms in all where the second run was divided, and 654
+ * where none was.
  */
 const DIVIDING: Dividing = {
   rowsEach: 2 * ROW_GROUP_ROWS_MAX,
