@@ -7,7 +7,7 @@
  *
  * A filter that keeps none of 500,000 rows takes 100 to 350 ms of the event loop, in turns. A batch
  * that comes from another thread takes 0.6 ms of it, more than a batch of neighbours takes here.
- * So a snapshot goes elsewhere only when it turns out to be a search.
+ * Therefore only a snapshot that turns out to be a search goes elsewhere.
  *
  * Invariant: what was found for a plan that has been made anew since is dropped.
  */

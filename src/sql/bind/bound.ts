@@ -20,7 +20,7 @@ import type {
 /** What a statement needs to be allowed; checked at every execution. */
 export type Requirement =
   | { readonly action: "read" | "write"; readonly table: TableEntry }
-  /** With the name and the namespace of the view. */
+  /** The name is that of the view, with its namespace. */
   | { readonly action: "read-system"; readonly name: string; readonly view: SystemView }
   /** Open to everybody. */
   | { readonly action: "take-id" }

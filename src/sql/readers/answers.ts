@@ -4,7 +4,7 @@
  * - An answer is a bounded piece of work, so others run between two of them.
  * - Rows are made as they are asked for, and nothing here holds them.
  * - A transaction stages the rows of a statement when all that the statement reads has been read.
- *   So its staged rows do not change during a job.
+ *   Its staged rows therefore do not change during a job.
  */
 import { defined } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";

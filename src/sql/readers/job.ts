@@ -74,7 +74,7 @@ export interface NamedRelations {
 }
 
 export interface NamedSystemView extends Pick<SystemView, "columns" | "isOpen"> {
-  /** With its namespace. */
+  /** The name of the view, with its namespace. */
   readonly name: string;
 }
 

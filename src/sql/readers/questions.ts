@@ -9,7 +9,7 @@ import { rowBytes } from "../execute/held/row_bytes.ts";
 import type { StagedRow, StagedRows } from "../execute/run/transaction.ts";
 import type { Answers, Question } from "./job.ts";
 
-/** Ids that are asked for at first, and at most. Those that are left over are never used. */
+/** The first question asks for the smaller number of ids. Left-over ids are never used. */
 const IDS_MIN = 16;
 const IDS_MAX = 1024;
 

@@ -77,7 +77,6 @@ const CLEAN_UP_MS = 1000;
 export class ReaderPool {
   readonly #parts: ReaderPoolParts;
   readonly #common: PoolCommons;
-
   /** Empty places were never used, or their reader is gone. */
   readonly #readers: (Reader | undefined)[];
   readonly #waiting: WaitingStatements<ChosenReader>;

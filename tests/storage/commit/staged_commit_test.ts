@@ -139,7 +139,7 @@ describe.each(FORMS)("%s", (form) => {
     const disk = new SimulatedDisk();
     const manifest = new MemoryManifest();
     const definitions = [TABLE];
-    // So few seqs in a millisecond that they end within a slice.
+    // A millisecond has so few seqs that they end within a slice.
     const options = { nodeId: 1, nodeBits: 2 };
     const store = await openStore({ disk, manifest, definitions, options });
     await commit(store, 1, "insert", numbered(3000, "old"));

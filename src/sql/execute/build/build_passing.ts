@@ -17,7 +17,7 @@ import type { Operator, OperatorFactory } from "../run/operator.ts";
 import { PacedRows } from "../run/paced_rows.ts";
 import type { Run } from "../run/run.ts";
 
-/** Expressions whose values are as long as anybody has made them. */
+/** Expressions whose values may have any length. */
 const MAKING: ReadonlySet<BoundExpression["kind"]> = new Set([
   "call",
   "cast",

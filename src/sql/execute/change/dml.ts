@@ -57,7 +57,7 @@ interface InsertSink {
   /** Whether they are to be given by columns. */
   readonly takesColumns: () => boolean;
   readonly onRows: (rows: Row[]) => void;
-  /** With a vector for each column that the source fills, or for all of the table. */
+  /** The batch has a vector for each column that the source fills, or for all of the table. */
   readonly onColumns: (batch: Batch, positions?: readonly number[]) => void;
 }
 

@@ -53,7 +53,7 @@ interface First {
 /** Rows beyond the first ones of each group that are held before the others are let go of. */
 const SLACK_ROWS = 8192;
 
-/** With more first rows a sort of all rows takes about as long. */
+/** A sort of all rows takes about as long if there are more first rows than this. */
 const ROWS_MAX = 32_768;
 
 /** Rows after which it is noticed that fewer than so many come for each that is first. */

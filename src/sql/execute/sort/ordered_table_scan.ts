@@ -1,6 +1,7 @@
 /**
- * Reads a table in the order of a column, for who needs the first few rows of it. It gives up where
- * few rows pass the conditions above it, since to read in order then takes longer than to read all.
+ * Reads a table in the order of a column, for a query that needs its first few rows. The scan gives
+ * up where few rows pass the conditions above it: reading in order then takes longer than reading
+ * all.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import type { OrderedScan } from "../../../storage/mod.ts";

@@ -23,7 +23,10 @@ const DIGIT_BITS = 11;
 const DIGIT_COUNT = 2 ** DIGIT_BITS;
 const WORD_BITS = 32;
 
-/** With more rows that equal another one in the first key, the other keys are written as words. */
+/**
+ * The other keys become words, too, if more rows than this share equal another one in the first
+ * key.
+ */
 const EQUAL_SHARE_MAX: number = 1 / 8;
 
 /** Rows that are moved between two looks at the clock, in a few milliseconds. */

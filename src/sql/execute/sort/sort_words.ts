@@ -1,6 +1,6 @@
 /**
  * A key of a sort as whole numbers beside the rows, by which a radix sort orders them without
- * comparing two rows. Values that no number says are left to comparisons.
+ * comparing two rows. Comparisons order the values that no number expresses.
  */
 import { type DataType, typeOrder, type Utf8Vector, type Vector } from "../../../types/mod.ts";
 import type { HeldRows } from "../held/held_rows.ts";
@@ -18,8 +18,8 @@ export interface SortWords {
 const WORD_BYTES = 4;
 
 /**
- * A double has two words. Of a text, twelve bytes behind those that all texts share are enough for
- * nearly all rows.
+ * A double has two words. A text has three: the twelve bytes behind the beginning that all texts
+ * share tell nearly all rows apart.
  */
 const NUMBER_WORDS = 2;
 const TEXT_WORDS = 3;

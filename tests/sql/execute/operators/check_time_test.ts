@@ -55,7 +55,7 @@ function temporaryFiles(): readonly string[] {
     .flatMap((name) => readdirSync(join(directory, name)));
 }
 
-/** With the least number of looks that a statement may take. */
+/** Each statement comes with the least number of looks that it may take. */
 test.each<[name: string, sql: string, looksMin: number]>([
   ["a sort", "SELECT count(*) FROM (SELECT id FROM t ORDER BY s DESC, id OFFSET 1) q", 20],
   ["first rows", "SELECT id FROM t ORDER BY d, id LIMIT 7", 8],
